@@ -1,0 +1,161 @@
+// THE CONTRACT of an instruction set: a type with the static functions below, all pure (bytes, registers and a Memory
+// port in, values out; none of them traces anything). Both ISAs are compiled and unit-tested on any host; host.h names the
+// one that this build traces. What needs ptrace lives in each ISA's native.cc, declared in its native.h.
+//
+// Words: a *site* is the address of the probed instruction; the *slot* is the place near it where its copy runs.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/addr.h"
+#include "base/memory.h"
+#include "value/place.h"
+#include "value/type.h"
+
+namespace ktrace::arch {
+
+/// How a probed instruction is got over.
+enum class Method : std::uint8_t {
+    emulate, // done on the registers (and the stack, for a call): one stop
+    boost,   // its copy in the slot, followed by a jump back: one stop
+    step,    // its copy in the slot, single-stepped, then fixed up: two stops
+    syscall, // its copy in the slot, run up to the system call's entry stop, where the pc is set behind the site: two stops;
+             // no address of a slot is ever seen by the call, by a signal in it, or by a thread that it makes
+    refuse,  // cannot be probed: Plan::why says why
+};
+
+/// What the instruction does to the flow of control; return probes and `-r` ask.
+enum class Flow : std::uint8_t { next, jump, branch, call, ret, syscall, other };
+
+/// What every ISA's Plan has; each adds what its emulate needs.
+struct PlanCommon {
+    Method method = Method::refuse;
+    Flow flow = Flow::next;
+    std::uint8_t length = 0;       // of the original instruction, bytes
+    bool repeats = false;          // one single-step may leave the pc on it (x86 rep prefixes)
+    const char *why = nullptr;     // refuse: a clause for the user; a string constant
+    std::optional<VirtAddr> target; // direct jump, branch, call: where to
+};
+
+inline constexpr std::size_t slot_size = 64; // bytes a slot takes, for every ISA
+
+/// The bytes of a slot and what is where in them.
+struct Placement {
+    Method method = Method::refuse; // the plan's, or boost lowered to step (an operand that does not reach), or refuse
+    const char *why = nullptr;      // refuse
+    std::uint8_t size = 0;          // bytes used
+    std::uint8_t copy_at = 0;       // where the copy starts
+    std::uint8_t copy_end = 0;      // first byte behind the copy (boost: the jump back)
+    int scratch = -1;               // ISA register number that must hold `scratch_value` while the copy runs, or -1
+    std::uint64_t scratch_value = 0;
+    std::byte bytes[slot_size] = {};
+};
+
+/// Outcome of emulate.
+struct Emulated {
+    enum class Outcome : std::uint8_t { done, fault } outcome = Outcome::done;
+    VirtAddr fault_address; // fault: the registers are unchanged; the target gets SIGSEGV as if the instruction had run
+};
+
+/// Where a pc in a slot is, and what may be told of it.
+enum class SlotPosition : std::uint8_t {
+    at_start, // nothing done: the pc belongs to the site
+    inside,   // in the middle: step on until it is out
+    after,    // the copy is done: the pc belongs behind the site
+    elsewhere // not in this slot
+};
+
+/// Outcome of finish_step.
+enum class Stepped : std::uint8_t { done, again }; // again: the instruction is not complete (rep), step once more
+
+/// One call of a function, as return probes know it.
+struct Frame {
+    VirtAddr sp;             // x86: the address of the return address; arm64: sp at entry
+    VirtAddr return_address;
+    auto operator<=>(const Frame &) const = default;
+};
+
+/// When a frame is looked at: at the entry of a function, or at an address that calls return to.
+enum class When : std::uint8_t { at_entry, at_return };
+
+/// The call instruction that ends just before a return address.
+struct CallBefore {
+    std::uint8_t length = 0;
+    std::optional<VirtAddr> target; // a direct call's; nothing: an indirect call
+};
+
+/// A register as the parser, --regs, DWARF evaluation and the man page know it.
+struct RegisterInfo {
+    enum class File : std::uint8_t { general, floating };
+    std::string_view name;  // the kernel's pt_regs name: `ax`, `r8`, `x0`
+    std::string_view alias; // the manufacturer's 64-bit name: `rax`; may be empty
+    int dwarf;              // DWARF register number, -1: none
+    File file;
+    std::uint16_t offset;   // in Registers or FpRegisters
+    std::uint8_t width;     // bytes
+};
+
+/// What `-k SYMBOL+OFFSET` asks: may a probe be put at `offset` of this function?
+struct Probeable {
+    bool ok = false;
+    const char *why = nullptr;                  // not ok: a clause for the user
+    std::optional<std::uint64_t> before, after; // not on a boundary: the nearest offsets that are
+};
+
+// clang-format off
+template <class I>
+concept InstructionSet = requires(
+    typename I::Registers &regs, const typename I::Registers &cregs, const typename I::FpRegisters &cfp,
+    const typename I::Plan &plan, const Placement &placed, Memory &memory, VirtAddr address, std::uint64_t number,
+    std::span<const std::byte> code, unsigned n, const Frame &frame, When when, bool post,
+    std::span<const value::Type *const> parameters, const value::Type *type) {
+    { I::name } -> std::convertible_to<std::string_view>;
+    { I::elf_machine } -> std::convertible_to<std::uint16_t>;              // EM_*
+    { I::reach } -> std::convertible_to<std::uint64_t>;                    // a slot lies within this distance of its site
+    { I::longest } -> std::convertible_to<std::size_t>;                    // bytes of the longest instruction
+    // registers
+    { I::registers() } -> std::same_as<std::span<const RegisterInfo>>;     // all, in the order of --regs
+    { I::pc(cregs) } -> std::same_as<VirtAddr>;
+    { I::sp(cregs) } -> std::same_as<VirtAddr>;
+    { I::set_pc(regs, address) };
+    { I::stack_pointer_dwarf } -> std::convertible_to<int>;
+    // traps
+    { I::trap_bytes() } -> std::same_as<std::span<const std::byte>>;       // what is planted
+    { I::trap_address(address) } -> std::same_as<VirtAddr>;                // pc of a trap stop → where the trap is
+    // instructions
+    { I::probeable(code, address, number) } -> std::same_as<Probeable>;    // function's bytes, its address, offset
+    { I::plan(code, address) } -> std::same_as<typename I::Plan>;          // code: >= 1 instruction, up to `longest` bytes
+    { I::place(plan, address, address) } -> std::same_as<Placement>;       // site, slot
+    { I::emulate(plan, address, regs, memory) } -> std::same_as<Emulated>; // site; moves the pc
+    // single steps (also a boosted or emulated instruction with a post handler may be asked: `place` tells)
+    { I::begin_step(placed, address, regs) } -> std::same_as<std::uint64_t>; // slot; sets pc and scratch, returns the scratch register's old value
+    { I::finish_step(plan, placed, address, address, number, regs, memory) } -> std::same_as<Stepped>; // site, slot, old scratch
+    { I::abort_step(placed, address, address, number, regs) };             // site, slot, old scratch: nothing has been done, back to the site
+    { I::slot_position(placed, address, address) } -> std::same_as<SlotPosition>; // slot, pc
+    // calls and returns
+    { I::argument(cregs, memory, n) } -> std::same_as<std::optional<std::uint64_t>>; // nth integer argument, at a function's first instruction
+    { I::return_value(cregs) } -> std::same_as<std::uint64_t>;
+    { I::return_address(cregs, memory) } -> std::same_as<std::optional<VirtAddr>>; // at a function's first instruction
+    { I::frame(cregs, address) } -> std::same_as<Frame>;                   // at a function's first instruction; its return address
+    { I::frame_alive(frame, address, when) } -> std::same_as<bool>;        // sp of now, on the same stack
+    { I::redirect_return(regs, memory, address) } -> std::same_as<bool>;   // for the in-process engine
+    { I::call_before(code, address) } -> std::same_as<std::optional<CallBefore>>; // the bytes up to a return address, and that address
+    { I::plt_target_slot(code, address) } -> std::same_as<std::optional<VirtAddr>>; // a PLT stub's bytes at address → the GOT slot it jumps through
+    // the calling convention, for typed values at a function's first instruction and at its return
+    { I::parameter_places(parameters, type) } -> std::same_as<std::vector<value::Place>>; // types of parameters, of the result (or void_)
+    { I::result_place(type) } -> std::same_as<value::Place>;
+    // system calls made by a task on our behalf
+    { I::syscall_bytes() } -> std::same_as<std::span<const std::byte>>;
+    { I::set_syscall(regs, number, std::span<const std::uint64_t>{}) };    // number and up to six arguments
+    { I::syscall_result(cregs) } -> std::same_as<std::int64_t>;            // -errno or the value
+};
+// clang-format on
+
+} // namespace ktrace::arch

@@ -1,0 +1,26 @@
+// What of x86-64 needs ptrace: reading and writing the registers of a stopped task. Only this ISA's native.cc includes
+// <sys/user.h>; it proves with static_assert that our structs are the kernel's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/addr.h"
+#include "base/ids.h"
+#include "x86_64/registers.h"
+
+namespace ktrace::arch {
+
+/// All return false (nothing) where the task is gone or not stopped; errno is ptrace's.
+struct X86_64Native {
+    static bool read_registers(Tid tid, X86_64Registers &into);
+    static bool write_registers(Tid tid, const X86_64Registers &from);
+    static bool read_floating(Tid tid, X86_64FpRegisters &into);
+    static bool write_floating(Tid tid, const X86_64FpRegisters &from);
+    /// One register alone, which is cheaper than all.
+    static std::optional<VirtAddr> read_pc(Tid tid);
+    static bool write_pc(Tid tid, VirtAddr pc);
+    static std::optional<VirtAddr> read_sp(Tid tid);
+};
+
+} // namespace ktrace::arch

@@ -1,0 +1,80 @@
+// x86-64's answers to the contract (arch/isa.h says when each is called). Files: registers.cc (the table), insn.cc
+// (Zydis), plan.cc (plan, probeable, place), emulate.cc, step.cc, call.cc (System V psABI), syscall.cc, native.cc.
+#pragma once
+
+#include "isa.h"
+#include "x86_64/registers.h"
+
+namespace ktrace::arch {
+
+struct X86_64Plan : PlanCommon {
+    std::byte bytes[15] = {};     // the original instruction
+    std::uint8_t operation = 0;   // what emulate does (plan.cc's enum)
+    std::uint8_t condition = 0;   // branches: the condition code, 0-15
+    std::uint8_t address_size = 8;
+    std::int8_t base = -1, index = -1, segment = -1; // indirect calls and jumps: the memory operand's registers
+    std::uint8_t scale = 1;
+    std::int8_t reg = -1;         // indirect calls and jumps through a register
+    std::int64_t displacement = 0;
+    std::uint8_t disp_offset = 0; // rip-relative operand: where its disp32 is in `bytes`, 0: none
+    std::uint8_t modrm_offset = 0;
+    std::uint8_t rel_offset = 0, rel_size = 0; // boosted relative forms (xbegin)
+    std::int8_t scratch = -1;     // a register that the instruction does not use, for operands that do not reach
+};
+
+struct X86_64 {
+    using Registers = X86_64Registers;
+    using FpRegisters = X86_64FpRegisters;
+    using Plan = X86_64Plan;
+
+    static constexpr std::string_view name = "x86_64";
+    static constexpr std::uint16_t elf_machine = 62; // EM_X86_64
+    static constexpr std::uint64_t reach = 0x7fff0000;
+    static constexpr std::size_t longest = 15;
+    static constexpr int stack_pointer_dwarf = 7;
+
+    static std::span<const RegisterInfo> registers();
+    static VirtAddr pc(const Registers &regs) { return VirtAddr{regs.ip}; }
+    static VirtAddr sp(const Registers &regs) { return VirtAddr{regs.sp}; }
+    static void set_pc(Registers &regs, VirtAddr pc) { regs.ip = pc.value; }
+
+    static std::span<const std::byte> trap_bytes();
+    static VirtAddr trap_address(VirtAddr pc) { return pc - 1; } // int3 reports the pc behind it
+
+    static Probeable probeable(std::span<const std::byte> function, VirtAddr at, std::uint64_t offset);
+    static Plan plan(std::span<const std::byte> code, VirtAddr at);
+    static Placement place(const Plan &plan, VirtAddr site, VirtAddr slot);
+    static Emulated emulate(const Plan &plan, VirtAddr site, Registers &regs, Memory &memory);
+
+    static std::uint64_t begin_step(const Placement &placed, VirtAddr slot, Registers &regs);
+    static Stepped finish_step(const Plan &plan, const Placement &placed, VirtAddr site, VirtAddr slot,
+                               std::uint64_t old_scratch, Registers &regs, Memory &memory);
+    static void abort_step(const Placement &placed, VirtAddr site, VirtAddr slot, std::uint64_t old_scratch,
+                           Registers &regs);
+    static SlotPosition slot_position(const Placement &placed, VirtAddr slot, VirtAddr pc);
+
+    static std::optional<std::uint64_t> argument(const Registers &regs, Memory &memory, unsigned n);
+    static std::uint64_t return_value(const Registers &regs) { return regs.ax; }
+    static std::optional<VirtAddr> return_address(const Registers &regs, Memory &memory);
+    static Frame frame(const Registers &regs, VirtAddr return_address) { return {VirtAddr{regs.sp}, return_address}; }
+    static bool frame_alive(const Frame &frame, VirtAddr sp, When when) {
+        // The frame's return address lies at frame.sp. At another entry sp may be equal (a tail call); once it has returned
+        // sp is above.
+        return when == When::at_entry ? sp <= frame.sp : sp <= frame.sp;
+    }
+    static bool redirect_return(Registers &regs, Memory &memory, VirtAddr to);
+    static std::optional<CallBefore> call_before(std::span<const std::byte> code, VirtAddr end);
+    static std::optional<VirtAddr> plt_target_slot(std::span<const std::byte> code, VirtAddr at);
+
+    static std::vector<value::Place> parameter_places(std::span<const value::Type *const> parameters,
+                                                      const value::Type *result);
+    static value::Place result_place(const value::Type *result);
+
+    static std::span<const std::byte> syscall_bytes();
+    static void set_syscall(Registers &regs, std::uint64_t number, std::span<const std::uint64_t> arguments);
+    static std::int64_t syscall_result(const Registers &regs) { return static_cast<std::int64_t>(regs.ax); }
+};
+
+static_assert(InstructionSet<X86_64>);
+
+} // namespace ktrace::arch

@@ -1,0 +1,2 @@
+// ktrace: the command line.
+int main() { return 2; }

@@ -1,0 +1,38 @@
+// Probe: the wish, as data: one SPEC with what to do at it. What the command line's options become (cmd/ fills it in).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "probe/resolve.h"
+#include "probe/spec.h"
+
+namespace ktrace::probe {
+
+/// The options of a command that apply to all of its probes. EXPR are texts here; compile.h makes programs of them.
+struct Actions {
+    std::string condition;           // --if, empty: none
+    std::vector<std::string> print;  // --print
+    bool post = false;               // --post
+    std::vector<std::string> post_print;
+    bool regs = false;
+    int stack = -1;                  // --stack: frames, 0: all; -1: none
+    enum class Aggregate : std::uint8_t { none, count, stats, hist } aggregate = Aggregate::none;
+    std::string aggregate_of;        // EXPR, empty: `duration` on return probes
+    std::vector<std::string> by;
+    std::uint64_t every = 1;
+    double chance = 1.0;
+    std::optional<std::uint64_t> seed;
+    std::optional<std::uint64_t> first;
+    std::optional<std::uint32_t> maxactive;
+};
+
+struct Probe {
+    std::uint32_t number = 0; // from 1, in the order given
+    Kind kind = Kind::probe;
+    Spec spec;
+};
+
+} // namespace ktrace::probe

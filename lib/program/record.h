@@ -1,0 +1,75 @@
+// Record: what a hit leaves behind, as bytes: a versioned header, then the values in the order of the layout's fields. The
+// wire between the tracing loop and the sinks; no pointers in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "value/type.h"
+
+namespace ktrace::program {
+
+/// When a program runs at a location.
+enum class Moment : std::uint8_t { pre, post, entry, call, ret, watch }; // call: the entry of a return probe
+
+inline constexpr std::uint16_t record_version = 1;
+
+struct RecordHeader {
+    std::uint16_t version = record_version;
+    Moment moment = Moment::pre;
+    std::uint8_t clock = 0;     // 0: CLOCK_REALTIME
+    std::uint32_t size = 0;     // with this header, bytes
+    std::uint64_t time_ns = 0;
+    std::uint64_t sequence = 0; // per thread, from 1
+    std::int32_t pid = 0, tid = 0;
+    std::uint32_t location = 0; // index of the LocationInfo
+    char comm[16] = {};
+    std::uint64_t duration_ns = 0; // ret
+};
+
+/// The values of a record are a sequence of nodes. Each begins with a Tag byte; what follows is fixed by the tag.
+enum class Tag : std::uint8_t {
+    raw,     // u32 type index, u32 size, bytes: a value of a type in the value::TypeTable, little endian, as in memory
+    string,  // u64 pointer, u8 truncated, u32 size, bytes: a char * and what it points to
+    pointee, // u64 pointer, u32 type index (of the pointee), u32 size, bytes: a pointer to a struct, one level followed
+    sint,    // i64: an untyped or computed integer, prints in decimal
+    uint,    // u64: prints in decimal
+    hex,     // u64: a register or pointer, prints in hex
+    floating,// f64
+    boolean, // u8
+    buffer,  // u32 size, bytes: buf()
+    fault,   // u64 address: unmapped memory
+    na,      // the expression does not fit this location
+    unavailable, // optimized out
+    stack,   // u32 count, u64 addresses: innermost first (absolute; the sink asks a symbolizer)
+    registers, // u32 size, bytes: the ISA's Registers
+};
+
+/// One value of a record: where it stands in the event and what it is called.
+struct Field {
+    enum class Role : std::uint8_t { argument, retval, print, regs, stack };
+    Role role = Role::print;
+    std::string name; // parameter name, or the text of the EXPR
+};
+
+/// What the sinks know of a location; Moment indexes `fields`.
+struct LocationInfo {
+    std::uint32_t probe = 0; // number
+    char kind = 'k';         // k j r w
+    std::string symbol;      // may be empty: then `address` is shown
+    std::uint64_t offset = 0;
+    std::string module;
+    std::uint64_t address = 0;
+    bool result_void = false;
+    std::vector<Field> fields[6];
+    const value::TypeTable *types = nullptr; // for Tag::raw and Tag::pointee
+};
+
+/// How often a location was hit and what became of it: hits is the sum of the others.
+struct Counters {
+    std::uint64_t hits = 0, events = 0, filtered = 0, unselected = 0, missed = 0, unreturned = 0, dropped = 0;
+};
+
+} // namespace ktrace::program

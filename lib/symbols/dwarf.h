@@ -1,0 +1,119 @@
+// Dwarf: what the debug information of one module says: functions, parameters, types, lines, inlined instances, variables.
+// DWARF 4 and 5, with split DWARF where the .dwo files are found. The only user of libdw beside unwind.cc.
+//
+// Invariants: addresses are the file's own (vaddr); Types and Functions live as long as the Dwarf; names are indexed once,
+// lazily; nothing here trusts the file (bounds on depth, counts and sizes).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "value/place.h"
+#include "value/type.h"
+
+namespace ktrace::symbols {
+
+struct Parameter {
+    std::string name; // empty where it has none
+    const value::Type *type = nullptr;
+};
+
+/// A function with code of its own (out of line).
+struct Function {
+    std::string name;        // DW_AT_name
+    std::string linkage;     // DW_AT_linkage_name, or empty
+    std::string qualified;   // with namespaces and classes: Foo::bar
+    std::uint64_t entry = 0; // DW_AT_entry_pc, else the lowest address of the first range
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges; // [low, high)
+    const value::Type *result = nullptr; // nullptr: void
+    std::vector<Parameter> parameters;   // `this` included
+    bool variadic = false;
+    std::string file;
+    int line = 0;
+    std::uint64_t die = 0; // offset of its DIE
+};
+
+/// A place where the code of an inlined function begins.
+struct InlinedInstance {
+    std::string name, qualified, linkage;
+    std::uint64_t entry = 0;
+    std::string into; // the function that it was inlined into (linkage name where it has one)
+};
+
+/// An address where the code of a source line begins (is_stmt rows; one per function and contiguous range).
+struct LineAddress {
+    std::uint64_t vaddr = 0;
+    std::string file; // as the line table names it, full path where known
+    int line = 0;
+};
+
+struct Variable {
+    const value::Type *type = nullptr;
+    value::Place place; // addresses of statics are vaddrs + the bias given
+};
+
+/// A frame of the source at an address: innermost inlined function first, the real function last.
+struct SourceFrame {
+    std::string function; // qualified
+    std::string file;
+    int line = 0;
+    bool inlined = false;
+};
+
+class Dwarf {
+  public:
+    /// Opens the debug information in the ELF file `path` (or that `fd` refers to, when it is >= 0; it is duplicated).
+    static Result<std::unique_ptr<Dwarf>> open(const std::string &path, int fd = -1);
+    ~Dwarf();
+    Dwarf(const Dwarf &) = delete;
+
+    const value::TypeTable &types() const;
+
+    /// The function whose entry or code is at vaddr. Only the one compilation unit is read (by .debug_aranges, else by
+    /// the units' ranges).
+    const Function *function_at(std::uint64_t vaddr);
+    /// Where its parameters lie at its first instruction: a location-list entry that covers the entry, else nothing (the
+    /// caller uses the calling convention). In order of `parameters`.
+    std::vector<std::optional<value::Place>> entry_places(const Function &function, std::uint64_t bias);
+
+    /// All functions with this name: plain, linkage or qualified.
+    std::vector<const Function *> functions_named(std::string_view name);
+    /// All inlined instances of functions with this name, by address.
+    std::vector<InlinedInstance> inlined(std::string_view name);
+    /// Names (qualified) of functions that have inlined instances or code: for globs and suggestions.
+    std::vector<std::string> function_names();
+
+    /// Where the code of FILE:LINE begins. `file` matches a line table's path by whole components from the end. A line
+    /// without code gives nothing; `nearest_line` tells the next one with code.
+    std::vector<LineAddress> addresses_of(std::string_view file, int line);
+    std::optional<int> nearest_line(std::string_view file, int line);
+    /// Source files that the line tables name, for suggestions.
+    std::vector<std::string> files();
+
+    /// file and line of an address.
+    std::optional<LineAddress> line_at(std::uint64_t vaddr);
+    /// The chain of (inlined) functions at an address.
+    std::vector<SourceFrame> frames_at(std::uint64_t vaddr);
+
+    /// A variable by name as seen from vaddr: a local or parameter in scope, a static of the function or the unit, a global.
+    /// Errors: not_found with the names in scope as a hint; refused where it is optimized out at vaddr.
+    Result<Variable> variable(std::string_view name, std::uint64_t vaddr, std::uint64_t bias);
+    /// A global or static variable by name, from nowhere in particular.
+    Result<Variable> global(std::string_view name, std::uint64_t bias);
+    /// Names of the locals and parameters in scope at vaddr.
+    std::vector<std::string> names_in_scope(std::uint64_t vaddr);
+
+    struct Impl;
+
+  private:
+    explicit Dwarf(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace ktrace::symbols

@@ -1,0 +1,103 @@
+// Module: one ELF file (program or library) and all that can be known of it: headers, symbols, text, debug information.
+// Everything beyond the headers is loaded on first use, so that a large library costs nothing until it is asked.
+//
+// Invariants: all addresses here are the file's own (vaddr, as nm prints them); the loader's bias is added by whoever knows
+// the process (target/). The file may be crafted: no reader trusts a size, an offset or a count of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace ktrace::symbols {
+
+class Dwarf;
+
+/// A symbol of a function, an indirect function or a variable.
+struct Symbol {
+    enum class Kind : std::uint8_t { function, ifunc, object, tls };
+    std::string_view name;    // as in the string table, without a version; lives as long as the Module
+    std::string_view version; // GLIBC_2.14, or empty
+    std::uint64_t vaddr = 0;
+    std::uint64_t size = 0;
+    Kind kind = Kind::function;
+    bool global = false;      // global or weak
+    bool default_version = true;
+};
+
+/// A PT_LOAD of the file.
+struct Segment {
+    std::uint64_t vaddr = 0, file_offset = 0, file_size = 0, memory_size = 0;
+    bool executable = false, writable = false;
+};
+
+class Module {
+  public:
+    /// Opens an ELF file. `path` is what is opened (perhaps through /proc/PID/root or map_files), `shown` what users read,
+    /// `root` the directory that stands for / when separate debug files are looked for (empty: /).
+    /// Errors: not_found, denied, refused (not an ELF file, truncated, another machine, 32-bit).
+    static Result<std::shared_ptr<Module>> open(const std::string &path, const std::string &shown,
+                                                const std::string &root = {});
+    /// The same from bytes in memory (the vdso).
+    static Result<std::shared_ptr<Module>> from_bytes(std::vector<std::byte> bytes, const std::string &shown);
+
+    ~Module();
+    Module(const Module &) = delete;
+
+    const std::string &path() const;     // shown path
+    std::string_view name() const;       // its base name: libc.so.6
+    bool position_independent() const;   // ET_DYN
+    std::uint64_t entry() const;         // e_entry
+    std::string interpreter() const;     // PT_INTERP, empty for static programs
+    std::string soname() const;
+    std::span<const std::byte> build_id() const;
+    std::span<const Segment> segments() const;
+    /// The vaddr of a file offset, as far as a PT_LOAD holds it.
+    std::optional<std::uint64_t> vaddr_of_offset(std::uint64_t file_offset) const;
+
+    /// Bytes of the file's image at vaddr, at most `size` (less at the end of a segment's file part, empty outside).
+    std::vector<std::byte> bytes_at(std::uint64_t vaddr, std::size_t size) const;
+
+    /// All function, ifunc, object and TLS symbols, by address: of .symtab (the file's own, else its separate debug
+    /// file's), .dynsym and .gnu_debugdata together, without doubles.
+    std::span<const Symbol> symbols() const;
+    /// The symbols with this exact name (mangled as in the file).
+    std::vector<const Symbol *> named(std::string_view name) const;
+    /// The function symbol that covers vaddr; where sizes are 0, the nearest before it.
+    const Symbol *covering(std::uint64_t vaddr) const;
+    /// The demangled name, or the name itself; lives as long as the Module. `full`: with parameters.
+    std::string_view demangled(const Symbol &symbol, bool full) const;
+    /// A function's extent: symbol size, else up to the next symbol or the section's end; DWARF or .eh_frame where the
+    /// file is stripped. [vaddr, end)
+    std::uint64_t function_end(std::uint64_t vaddr) const;
+
+    /// GOT slots that hold the address of `name` once bound (.rela.plt, .rela.dyn): vaddrs of the slots.
+    std::vector<std::uint64_t> got_slots(std::string_view name) const;
+    /// The dynamic symbol or the address (R_*_IRELATIVE addend) that a GOT slot at this vaddr is for.
+    std::optional<std::string_view> got_symbol(std::uint64_t slot_vaddr) const;
+    /// IRELATIVE slots: {slot vaddr, resolver vaddr}.
+    struct Irelative {
+        std::uint64_t slot = 0, resolver = 0;
+    };
+    std::vector<Irelative> irelative_slots() const;
+
+    /// Debug information: of this file, else of its separate debug file (build-id, debuglink, debuginfod), loaded on first
+    /// call. nullptr where there is none; then `why_no_dwarf` is a clause that says why.
+    Dwarf *dwarf() const;
+    const std::string &why_no_dwarf() const;
+
+    struct Impl;
+
+  private:
+    explicit Module(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace ktrace::symbols
