@@ -1,0 +1,28 @@
+// Config: what a command asks of a session, as plain data. cmd/ fills it in.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "probe/probe.h"
+
+namespace ktrace::session {
+
+struct Config {
+    std::vector<pid_t> pids;             // attach
+    std::vector<std::string> program;    // run: PROGRAM [ARG…]
+    std::vector<probe::Probe> probes;    // in the order given, numbered from 1
+    probe::Actions actions;
+    bool allow_missing = false;
+    bool follow = false;
+    bool quiet = false;
+    int verbose = 0;
+    std::optional<std::uint64_t> duration_ns;
+    std::optional<std::uint64_t> max_events;
+    std::string output; // -o FILE, empty: standard output
+    enum class Format : std::uint8_t { text, json } format = Format::text;
+};
+
+} // namespace ktrace::session
