@@ -9,7 +9,15 @@ namespace ktrace::text {
 
 namespace {
 
-/// Length of the valid UTF-8 sequence at the front of `s`, 0 where there is none (RFC 3629, no surrogates).
+void append_hex(std::string &out, unsigned char c) {
+    static constexpr char digits[] = "0123456789abcdef";
+    out += "\\x";
+    out += digits[c >> 4];
+    out += digits[c & 15];
+}
+
+} // namespace
+
 std::size_t utf8_length(std::string_view s) {
     auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
     auto tail = [&](std::size_t i) { return i < s.size() && (byte(i) & 0xc0U) == 0x80; };
@@ -28,15 +36,6 @@ std::size_t utf8_length(std::string_view s) {
     }
     return 0;
 }
-
-void append_hex(std::string &out, unsigned char c) {
-    static constexpr char digits[] = "0123456789abcdef";
-    out += "\\x";
-    out += digits[c >> 4];
-    out += digits[c & 15];
-}
-
-} // namespace
 
 std::string escape(std::string_view raw) {
     std::string out;

@@ -13,6 +13,9 @@ namespace ktrace::text {
 /// send to a terminal. Does not add quotes.
 std::string escape(std::string_view raw);
 
+/// Length of the valid UTF-8 sequence at the front of `text` (not empty), 0 where there is none (RFC 3629, no surrogates).
+std::size_t utf8_length(std::string_view text);
+
 /// True where `text` holds an unescaped glob character (* ? [).
 bool is_glob(std::string_view text);
 
