@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "output/table.h"
+#include "output/writer.h"
 #include "program/record.h"
 
 namespace ktrace::output {
@@ -33,8 +35,15 @@ class Sink {
     virtual ~Sink() = default;
     /// A record as eval wrote it, and its location.
     virtual void record(std::span<const std::byte> record, const program::LocationInfo &location) = 0;
-    /// A line of a location's counts at the end (JSON: an object; text sinks leave it to the summary on standard error).
-    virtual void summary(const program::LocationInfo &location, const program::Counters &counters) = 0;
+    /// A location's counts at the end, with its table (nullptr: it has none). JSON: an object with both; text: the
+    /// table alone, since the counts go to standard error (summary.h).
+    virtual void summary(const program::LocationInfo &location, const program::Counters &counters,
+                         const Table *table) = 0;
 };
+
+/// A line an event; the lines are put into `writer`, which must outlive the sink. `symbolizer` may be nullptr.
+std::unique_ptr<Sink> make_text_sink(Writer &writer, Symbolizer *symbolizer);
+/// A JSON object a line.
+std::unique_ptr<Sink> make_json_sink(Writer &writer, Symbolizer *symbolizer);
 
 } // namespace ktrace::output

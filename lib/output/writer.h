@@ -1,0 +1,64 @@
+// Writer: a buffer in front of the file descriptor that events go to.
+//
+// Invariants: a SIGPIPE never arises from it, whatever the process does with that signal; after the first failure
+// nothing more is written (what comes is dropped and counted as bytes), and the failure is told once; all that was
+// taken before flush() returned without an error is with the kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace ktrace::output {
+
+class Writer {
+  public:
+    static constexpr std::size_t buffer_size = 64 * 1024;
+
+    /// Writes to a descriptor that somebody else owns (standard output). `name` is what errors call it.
+    Writer(int fd, std::string name);
+    /// Creates (or empties) a file, mode 0666 under the umask. Errors: denied, not_found, system.
+    static Result<Writer> create(const std::string &path);
+
+    Writer(Writer &&) = default;
+    Writer &operator=(Writer &&) = default;
+
+    /// Takes text; it is written when the buffer is full (64 KiB) or on flush().
+    void write(std::string_view text);
+
+    /// Where lines are put together in place: append to it, then call appended().
+    std::string &buffer() { return buffer_; }
+    void appended() {
+        if (buffer_.size() >= buffer_size) drain();
+    }
+
+    /// Writes out what is buffered: call it when the loop is idle, and at the end.
+    void flush() { drain(); }
+    bool pending() const { return !buffer_.empty(); }
+
+    /// True once writing failed: the trace has nobody to tell any more.
+    bool failed() const { return failed_; }
+    /// True where the reader went away (EPIPE): no error to complain of, but a reason to end.
+    bool closed() const { return closed_; }
+    /// The failure, the first time that it is asked for after it happened; nothing where there is none or it was told.
+    Status take_error();
+
+  private:
+    Writer(Fd owned, std::string name);
+    void drain();
+    void give_up(int error);
+
+    Fd owned_;
+    int fd_;
+    std::string name_;
+    std::string buffer_;
+    bool guard_ = false; // the descriptor may raise SIGPIPE
+    bool failed_ = false, closed_ = false, told_ = false;
+    int error_ = 0;
+};
+
+} // namespace ktrace::output
