@@ -19,7 +19,7 @@ namespace ktrace::program {
 class ThreadPort {
   public:
     virtual ~ThreadPort() = default;
-    virtual const arch::Host::FpRegisters *floating() = 0;       // nullptr: cannot be read
+    virtual const arch::Host::FpRegisters *floating() = 0; // nullptr: cannot be read
     virtual std::string_view comm() = 0;
     virtual std::optional<VirtAddr> tls(std::int64_t module_key, std::uint64_t offset) = 0;
     /// Up to into.size() return addresses, innermost (the pc) first; true ones whatever is probed.
@@ -33,9 +33,9 @@ struct HitView {
     ThreadPort &thread;
     Pid pid;
     Tid tid;
-    std::uint64_t time_ns = 0;      // CLOCK_REALTIME
+    std::uint64_t time_ns = 0; // CLOCK_REALTIME
     std::uint64_t monotonic_ns = 0;
-    std::uint64_t duration_ns = 0;  // ret
+    std::uint64_t duration_ns = 0;       // ret
     std::span<const std::byte> captured; // ret: what Moment::call wrote into its capture
 };
 
@@ -52,8 +52,8 @@ enum class Outcome : std::uint8_t {
 struct Needs {
     bool registers = false; // any register but pc (and sp)
     bool floating = false;
-    bool time = false;      // HitView::time_ns, monotonic_ns
-    bool runs = false;      // anything at all happens at this moment
+    bool time = false; // HitView::time_ns, monotonic_ns
+    bool runs = false; // anything at all happens at this moment
 };
 
 struct Code; // eval's own
@@ -77,9 +77,9 @@ class Program {
     std::unique_ptr<Code> code;
 };
 
-/// Runs the program of one moment. `capture`: Moment::call writes what the return needs (args, selection); its used size is
-/// returned through `captured`. `record`: a buffer of at least max_record bytes; a RecordHeader and values are written into
-/// it on Outcome::event (size in the header; location, sequence, comm are the caller's to fill).
+/// Runs the program of one moment. `capture`: Moment::call writes what the return needs (args, selection); its used
+/// size is returned through `captured`. `record`: a buffer of at least max_record bytes; a RecordHeader and values are
+/// written into it on Outcome::event (size in the header; location, sequence, comm are the caller's to fill).
 Outcome eval(const Program &program, Moment moment, const HitView &hit, ProbeState &state, std::span<std::byte> capture,
              std::size_t &captured, std::span<std::byte> record);
 

@@ -1,5 +1,5 @@
-// Record: what a hit leaves behind, as bytes: a versioned header, then the values in the order of the layout's fields. The
-// wire between the tracing loop and the sinks; no pointers in it.
+// Record: what a hit leaves behind, as bytes: a versioned header, then the values in the order of the layout's fields.
+// The wire between the tracing loop and the sinks; no pointers in it.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ inline constexpr std::uint16_t record_version = 1;
 struct RecordHeader {
     std::uint16_t version = record_version;
     Moment moment = Moment::pre;
-    std::uint8_t clock = 0;     // 0: CLOCK_REALTIME
-    std::uint32_t size = 0;     // with this header, bytes
+    std::uint8_t clock = 0; // 0: CLOCK_REALTIME
+    std::uint32_t size = 0; // with this header, bytes
     std::uint64_t time_ns = 0;
     std::uint64_t sequence = 0; // per thread, from 1
     std::int32_t pid = 0, tid = 0;
@@ -29,23 +29,30 @@ struct RecordHeader {
     std::uint64_t duration_ns = 0; // ret
 };
 
-/// The values of a record are a sequence of nodes. Each begins with a Tag byte; what follows is fixed by the tag.
+/// The values of a record are a sequence of nodes, one for each Field of the location's `fields[moment]`, in that
+/// order. Each begins with a Tag byte; what follows is fixed by the tag, little endian and unaligned. record_reader.h
+/// decodes it.
 enum class Tag : std::uint8_t {
-    raw,     // u32 type index, u32 size, bytes: a value of a type in the value::TypeTable, little endian, as in memory
-    string,  // u64 pointer, u8 truncated, u32 size, bytes: a char * and what it points to
+    raw,     // u32 type index, u32 size, bytes: a value of a type in the value::TypeTable, as in memory; size < the
+             // type's size: cut off at max_value. A null `char *` or pointer to a struct is raw too
+    string,  // u64 pointer, u8 truncated, u32 size, bytes: a char * and what it points to; pointer 0: a text that is
+             // not in the target (comm, func, a literal) or lies in an object (a char array)
     pointee, // u64 pointer, u32 type index (of the pointee), u32 size, bytes: a pointer to a struct, one level followed
     sint,    // i64: an untyped or computed integer, prints in decimal
     uint,    // u64: prints in decimal
     hex,     // u64: a register or pointer, prints in hex
-    floating,// f64
-    boolean, // u8
-    buffer,  // u32 size, bytes: buf()
-    fault,   // u64 address: unmapped memory
-    na,      // the expression does not fit this location
+    floating,    // f64
+    boolean,     // u8
+    buffer,      // u32 size, bytes: buf()
+    fault,       // u64 address: unmapped memory
+    na,          // the expression does not fit this location, or has no value (a division by zero)
     unavailable, // optimized out
-    stack,   // u32 count, u64 addresses: innermost first (absolute; the sink asks a symbolizer)
-    registers, // u32 size, bytes: the ISA's Registers
+    stack,       // u32 count, u64 addresses: innermost first (absolute; the sink asks a symbolizer)
+    registers,   // u32 size, bytes: the ISA's Registers
 };
+
+/// Bytes of one value (of a raw value, a pointee, a string, a buffer) in a record, at most.
+inline constexpr std::size_t max_value = 1024;
 
 /// One value of a record: where it stands in the event and what it is called.
 struct Field {
@@ -54,7 +61,10 @@ struct Field {
     std::string name; // parameter name, or the text of the EXPR
 };
 
-/// What the sinks know of a location; Moment indexes `fields`.
+inline constexpr std::size_t moments = 6;
+
+/// What the sinks know of a location; Moment indexes `fields`. At Moment::ret the arguments stand first, then the
+/// return value, then the rest; arguments are there only where they were asked for (JSON).
 struct LocationInfo {
     std::uint32_t probe = 0; // number
     char kind = 'k';         // k j r w
@@ -63,7 +73,7 @@ struct LocationInfo {
     std::string module;
     std::uint64_t address = 0;
     bool result_void = false;
-    std::vector<Field> fields[6];
+    std::vector<Field> fields[moments];
     const value::TypeTable *types = nullptr; // for Tag::raw and Tag::pointee
 };
 
