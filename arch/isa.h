@@ -62,6 +62,8 @@ struct Placement {
 struct Emulated {
     enum class Outcome : std::uint8_t { done, fault } outcome = Outcome::done;
     VirtAddr fault_address; // fault: the registers are unchanged; the target gets SIGSEGV as if the instruction had run
+    // x86 tells no address (SI_KERNEL) of a non-canonical one: SIGSEGV for protection, SIGBUS for stack
+    enum class Fault : std::uint8_t { page, protection, stack } fault = Fault::page;
 };
 
 /// Where a pc in a slot is, and what may be told of it.

@@ -1,25 +1,17 @@
 // x86-64's answers to the contract (arch/isa.h says when each is called). Files: registers.cc (the table), insn.cc
-// (Zydis), plan.cc (plan, probeable, place), emulate.cc, step.cc, call.cc (System V psABI), syscall.cc, native.cc.
+// (Zydis), plan.cc (plan), probeable.cc, place.cc (slots), emulate.cc, step.cc, call.cc (calls and returns), psabi.cc
+// (where typed values lie), syscall.cc, native.cc.
 #pragma once
 
 #include "isa.h"
+#include "x86_64/insn.h"
 #include "x86_64/registers.h"
 
 namespace ktrace::arch {
 
 struct X86_64Plan : PlanCommon {
-    std::byte bytes[15] = {};     // the original instruction
-    std::uint8_t operation = 0;   // what emulate does (plan.cc's enum)
-    std::uint8_t condition = 0;   // branches: the condition code, 0-15
-    std::uint8_t address_size = 8;
-    std::int8_t base = -1, index = -1, segment = -1; // indirect calls and jumps: the memory operand's registers
-    std::uint8_t scale = 1;
-    std::int8_t reg = -1;         // indirect calls and jumps through a register
-    std::int64_t displacement = 0;
-    std::uint8_t disp_offset = 0; // rip-relative operand: where its disp32 is in `bytes`, 0: none
-    std::uint8_t modrm_offset = 0;
-    std::uint8_t rel_offset = 0, rel_size = 0; // boosted relative forms (xbegin)
-    std::int8_t scratch = -1;     // a register that the instruction does not use, for operands that do not reach
+    std::byte bytes[15] = {}; // the original instruction
+    x86::Insn insn;
 };
 
 struct X86_64 {
@@ -52,14 +44,17 @@ struct X86_64 {
     static void abort_step(const Placement &placed, VirtAddr site, VirtAddr slot, std::uint64_t old_scratch,
                            Registers &regs);
     static SlotPosition slot_position(const Placement &placed, VirtAddr slot, VirtAddr pc);
+    /// Method::syscall, at the system call's entry stop (pc behind the copy): moves the pc behind the site, and with it
+    /// rcx, where the `syscall` instruction has put the return address.
+    static void leave_slot_in_syscall(const Plan &plan, VirtAddr site, Registers &regs);
 
     static std::optional<std::uint64_t> argument(const Registers &regs, Memory &memory, unsigned n);
     static std::uint64_t return_value(const Registers &regs) { return regs.ax; }
     static std::optional<VirtAddr> return_address(const Registers &regs, Memory &memory);
     static Frame frame(const Registers &regs, VirtAddr return_address) { return {VirtAddr{regs.sp}, return_address}; }
     static bool frame_alive(const Frame &frame, VirtAddr sp, When when) {
-        // The frame's return address lies at frame.sp. At another entry sp may be equal (a tail call); once it has returned
-        // sp is above.
+        // The frame's return address lies at frame.sp. At another entry sp may be equal (a tail call); once it has
+        // returned sp is above.
         return when == When::at_entry ? sp <= frame.sp : sp <= frame.sp;
     }
     static bool redirect_return(Registers &regs, Memory &memory, VirtAddr to);

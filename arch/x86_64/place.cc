@@ -1,0 +1,129 @@
+// Place: the bytes of a slot. A slot holds the copy of one instruction, with its pc-relative parts rewritten for where
+// it now is, and, where control goes on behind it, a jump back to the instruction behind the site:
+//
+//     copy_at = 0: copy of the instruction | copy_end: jmp rel32 to site + length
+//
+// Invariants: the copy is exactly as long as the original, so that offsets of its fields and the distance of its end
+// from its start are the same; a slot is shared by threads, so nothing of a thread is in it.
+#include "x86_64/x86_64.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+#include "x86_64/general.h"
+
+namespace ktrace::arch {
+
+namespace {
+
+constexpr std::size_t jump_size = 5; // e9 rel32
+constexpr std::byte jump_opcode{0xe9};
+
+bool fits32(std::int64_t value) {
+    return value >= std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max();
+}
+
+std::int32_t read32(const std::byte *at) {
+    std::int32_t value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+}
+
+void write32(std::byte *at, std::int32_t value) { std::memcpy(at, &value, sizeof value); }
+
+/// A general register that the instruction does not touch and that needs neither a REX bit nor a SIB byte as a base. bp
+/// comes last: as a base it means the stack segment, whose faults differ.
+int scratch_register(std::uint16_t used) {
+    for (int number : {0, 1, 2, 3, 6, 7, 5})
+        if ((used & (1u << number)) == 0) return number;
+    return -1;
+}
+
+/// Turns the copy's [rip + disp32] into [scratch + disp32]: ModRM.mod = 10, rm = scratch, the extension bit for rm 0-7.
+void use_scratch(const x86::Insn &insn, int scratch, std::byte *copy) {
+    std::byte &modrm = copy[insn.modrm_offset];
+    modrm = (modrm & std::byte{0x38}) | std::byte{0x80} | static_cast<std::byte>(scratch);
+    if (insn.extension.offset < 0) return;
+    std::byte &holder = copy[insn.extension.offset];
+    const std::byte mask{insn.extension.mask};
+    holder = insn.extension.inverted ? holder | mask : holder & ~mask;
+}
+
+/// Rewrites a pc-relative operand for the copy at `to`.
+void relocate_operand(const X86_64Plan &plan, VirtAddr site, VirtAddr to, Placement &placed) {
+    const x86::Insn &insn = plan.insn;
+    std::byte *displacement = placed.bytes + placed.copy_at + insn.displacement_offset;
+    const std::int64_t moved = read32(displacement) + (site - to);
+    // With a 32-bit address size the sum is truncated: every operand reaches.
+    if (insn.address_size == 4 || fits32(moved)) {
+        write32(displacement, static_cast<std::int32_t>(moved));
+        return;
+    }
+    const int scratch = scratch_register(insn.used);
+    if (scratch < 0) {
+        placed.method = Method::refuse;
+        placed.why = "its operand is too far from every free place, and it uses all registers";
+        return;
+    }
+    use_scratch(insn, scratch, placed.bytes + placed.copy_at);
+    placed.method = Method::step;
+    placed.scratch = scratch;
+    placed.scratch_value = (site + plan.length).value;
+}
+
+/// Rewrites the relative target (xbegin's) for the copy at `to`.
+void relocate_target(const X86_64Plan &plan, VirtAddr to, Placement &placed) {
+    const std::int64_t moved = *plan.target - (to + plan.length);
+    if (plan.insn.relative_size != 4 || !fits32(moved)) {
+        placed.method = Method::refuse;
+        placed.why = "its target is too far from every free place";
+        return;
+    }
+    write32(placed.bytes + placed.copy_at + plan.insn.relative_offset, static_cast<std::int32_t>(moved));
+}
+
+/// A boosted copy needs the jump. A stepped one is better with it: a step goes over two instructions after a load of
+/// ss.
+void append_jump_back(VirtAddr site_end, VirtAddr slot, Placement &placed) {
+    const std::int64_t distance = site_end - (slot + placed.copy_end + static_cast<std::int64_t>(jump_size));
+    if (!fits32(distance)) {
+        if (placed.method == Method::boost) placed.method = Method::step;
+        return;
+    }
+    placed.bytes[placed.copy_end] = jump_opcode;
+    write32(placed.bytes + placed.copy_end + 1, static_cast<std::int32_t>(distance));
+    placed.size = static_cast<std::uint8_t>(placed.copy_end + jump_size);
+}
+
+} // namespace
+
+Placement X86_64::place(const Plan &plan, VirtAddr site, VirtAddr slot) {
+    Placement placed;
+    placed.method = plan.method;
+    placed.why = plan.why;
+    if (plan.method == Method::refuse || plan.method == Method::emulate) return placed;
+
+    std::copy_n(plan.bytes, plan.length, placed.bytes + placed.copy_at);
+    placed.copy_end = static_cast<std::uint8_t>(placed.copy_at + plan.length);
+    placed.size = placed.copy_end;
+    if (plan.insn.displacement_offset != 0) relocate_operand(plan, site, slot + placed.copy_at, placed);
+    if (plan.insn.relative_size != 0) relocate_target(plan, slot + placed.copy_at, placed);
+    if (plan.flow != Flow::ret) append_jump_back(site + plan.length, slot, placed);
+    KT_CHECK(placed.size <= slot_size);
+    return placed;
+}
+
+SlotPosition X86_64::slot_position(const Placement &placed, VirtAddr slot, VirtAddr pc) {
+    if (placed.size == 0 || pc < slot) return SlotPosition::elsewhere;
+    const std::uint64_t offset = static_cast<std::uint64_t>(pc - slot);
+    if (offset <= placed.copy_at) return SlotPosition::at_start;
+    if (offset < placed.copy_end) return SlotPosition::inside;
+    // Without a jump back the pc may stand right behind the copy, but not further.
+    return offset < std::max<std::size_t>(placed.size, placed.copy_end + 1u) ? SlotPosition::after
+                                                                             : SlotPosition::elsewhere;
+}
+
+} // namespace ktrace::arch
