@@ -1,0 +1,89 @@
+// arm64's answers to the contract (arch/isa.h says when each is called). Files: registers.cc (the table), insn.cc (the
+// encodings of A64), plan.cc (plan, probeable, place), emulate.cc, step.cc, call.cc (calls and returns), convention.cc
+// (AAPCS64), syscall.cc, native.cc.
+//
+// What runs where: what reads the pc is emulated on the registers; everything else, indirect branches included, runs as
+// a copy in the slot, where the CPU itself keeps BTYPE, pointer authentication and the guarded control stack right.
+// Slots are not guarded pages (no PROT_BTI), so a copied landing pad is a nop and any way into a slot is allowed.
+#pragma once
+
+#include "arm64/insn.h"
+#include "arm64/registers.h"
+#include "isa.h"
+
+namespace ktrace::arch {
+
+/// DWARF register numbers (AADWARF64, 4.1).
+namespace arm64_dwarf {
+inline constexpr int x0 = 0, sp = 31, pc = 32, v0 = 64;
+}
+
+struct Arm64Plan : PlanCommon {
+    std::uint32_t word = 0; // the original instruction
+    A64Form form = A64Form::unknown;
+    std::int64_t displacement = 0; // pc-relative forms: from the site (adrp: from its page)
+};
+
+struct Arm64 {
+    using Registers = Arm64Registers;
+    using FpRegisters = Arm64FpRegisters;
+    using Plan = Arm64Plan;
+
+    static constexpr std::string_view name = "arm64";
+    static constexpr std::uint16_t elf_machine = 183; // EM_AARCH64
+    static constexpr std::uint64_t reach = 0x7fff000; // of `b`, 128 MB, less a page
+    static constexpr std::size_t longest = a64_size;
+    static constexpr int stack_pointer_dwarf = arm64_dwarf::sp;
+
+    static std::span<const RegisterInfo> registers();
+    static VirtAddr pc(const Registers &regs) { return VirtAddr{regs.pc}; }
+    static VirtAddr sp(const Registers &regs) { return VirtAddr{regs.sp}; }
+    static void set_pc(Registers &regs, VirtAddr pc) { regs.pc = pc.value; }
+
+    /// `brk` with an immediate of our own (0x6b74), so that it is never taken for one that the program has.
+    static std::span<const std::byte> trap_bytes();
+    static VirtAddr trap_address(VirtAddr pc) { return pc; } // brk reports its own address
+
+    /// Refuses, beyond what `plan` refuses, the places between a load-exclusive and its store (the trap would make the
+    /// store fail for ever) and behind an instruction that prefixes its neighbour.
+    static Probeable probeable(std::span<const std::byte> function, VirtAddr at, std::uint64_t offset);
+    static Plan plan(std::span<const std::byte> code, VirtAddr at);
+    static Placement place(const Plan &plan, VirtAddr site, VirtAddr slot);
+    static Emulated emulate(const Plan &plan, VirtAddr site, Registers &regs, Memory &memory);
+
+    static std::uint64_t begin_step(const Placement &placed, VirtAddr slot, Registers &regs);
+    static Stepped finish_step(const Plan &plan, const Placement &placed, VirtAddr site, VirtAddr slot,
+                               std::uint64_t old_scratch, Registers &regs, Memory &memory);
+    static void abort_step(const Placement &placed, VirtAddr site, VirtAddr slot, std::uint64_t old_scratch,
+                           Registers &regs);
+    static SlotPosition slot_position(const Placement &placed, VirtAddr slot, VirtAddr pc);
+
+    static std::optional<std::uint64_t> argument(const Registers &regs, Memory &memory, unsigned n);
+    static std::uint64_t return_value(const Registers &regs) { return regs.x[0]; }
+    static std::optional<VirtAddr> return_address(const Registers &regs, Memory &) { return VirtAddr{regs.x[30]}; }
+    static Frame frame(const Registers &regs, VirtAddr return_address) { return {VirtAddr{regs.sp}, return_address}; }
+    static bool frame_alive(const Frame &frame, VirtAddr sp, When when) {
+        // A call leaves no word on the stack: sp at entry is the sp of the caller, and the same again after the return.
+        // So at an entry an equal sp may be a tail call of the living frame; at a return address it has ended.
+        return when == When::at_entry ? sp <= frame.sp : sp < frame.sp;
+    }
+    static bool redirect_return(Registers &regs, Memory &, VirtAddr to) {
+        regs.x[30] = to.value;
+        return true;
+    }
+    static std::optional<CallBefore> call_before(std::span<const std::byte> code, VirtAddr end);
+    static std::optional<VirtAddr> plt_target_slot(std::span<const std::byte> code, VirtAddr at);
+
+    static std::vector<value::Place> parameter_places(std::span<const value::Type *const> parameters,
+                                                      const value::Type *result);
+    /// A result in memory lies where x8 pointed at entry; a callee need not keep x8, so its place is that entry value.
+    static value::Place result_place(const value::Type *result);
+
+    static std::span<const std::byte> syscall_bytes();
+    static void set_syscall(Registers &regs, std::uint64_t number, std::span<const std::uint64_t> arguments);
+    static std::int64_t syscall_result(const Registers &regs) { return static_cast<std::int64_t>(regs.x[0]); }
+};
+
+static_assert(InstructionSet<Arm64>);
+
+} // namespace ktrace::arch

@@ -1,0 +1,26 @@
+// What of arm64 needs ptrace: reading and writing the registers of a stopped task. Only this ISA's native.cc includes
+// <sys/user.h>; it proves with static_assert that our structs are the kernel's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "arm64/registers.h"
+#include "base/addr.h"
+#include "base/ids.h"
+
+namespace ktrace::arch {
+
+/// All return false (nothing) where the task is gone or not stopped; errno is ptrace's.
+struct Arm64Native {
+    static bool read_registers(Tid tid, Arm64Registers &into);
+    static bool write_registers(Tid tid, const Arm64Registers &from);
+    static bool read_floating(Tid tid, Arm64FpRegisters &into);
+    static bool write_floating(Tid tid, const Arm64FpRegisters &from);
+    /// One register alone: arm64 has no PTRACE_PEEKUSER, so this moves the whole set.
+    static std::optional<VirtAddr> read_pc(Tid tid);
+    static bool write_pc(Tid tid, VirtAddr pc);
+    static std::optional<VirtAddr> read_sp(Tid tid);
+};
+
+} // namespace ktrace::arch

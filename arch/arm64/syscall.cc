@@ -1,0 +1,24 @@
+// System calls made by an arm64 task on our behalf: number in x8, arguments in x0-x5, result in x0.
+//
+// At a system call's entry and exit stops the kernel shows 0 and 1 in x7 instead of the task's own value and takes no
+// change of it (arch/arm64/kernel/ptrace.c, report_syscall): x7 must not be trusted there.
+#include "arm64/arm64.h"
+
+#include "arm64/words.h"
+#include "base/check.h"
+
+namespace ktrace::arch {
+
+namespace {
+constexpr auto supervisor_call = a64_bytes(0xd4000001); // svc #0
+}
+
+std::span<const std::byte> Arm64::syscall_bytes() { return supervisor_call; }
+
+void Arm64::set_syscall(Registers &regs, std::uint64_t number, std::span<const std::uint64_t> arguments) {
+    KT_CHECK(arguments.size() <= 6);
+    regs.x[8] = number;
+    for (std::size_t i = 0; i < arguments.size(); ++i) regs.x[i] = arguments[i];
+}
+
+} // namespace ktrace::arch
