@@ -1,6 +1,6 @@
 // x86-64's answers to the contract (arch/isa.h says when each is called). Files: registers.cc (the table), insn.cc
 // (Zydis), plan.cc (plan), probeable.cc, place.cc (slots), emulate.cc, step.cc, call.cc (calls and returns), psabi.cc
-// (where typed values lie), syscall.cc, native.cc.
+// (where typed values lie, by the classes of classify.cc), syscall.cc, native.cc.
 #pragma once
 
 #include "isa.h"
@@ -24,6 +24,7 @@ struct X86_64 {
     static constexpr std::uint64_t reach = 0x7fff0000;
     static constexpr std::size_t longest = 15;
     static constexpr int stack_pointer_dwarf = 7;
+    static constexpr std::int64_t return_pop = 8;
 
     static std::span<const RegisterInfo> registers();
     static VirtAddr pc(const Registers &regs) { return VirtAddr{regs.ip}; }
@@ -58,6 +59,8 @@ struct X86_64 {
         return when == When::at_entry ? sp <= frame.sp : sp <= frame.sp;
     }
     static bool redirect_return(Registers &regs, Memory &memory, VirtAddr to);
+    static std::span<const std::byte> signal_trampoline();
+    static std::optional<VirtAddr> thread_pointer(const Registers &regs) { return VirtAddr{regs.fs_base}; }
     static std::optional<CallBefore> call_before(std::span<const std::byte> code, VirtAddr end);
     static std::optional<VirtAddr> plt_target_slot(std::span<const std::byte> code, VirtAddr at);
 

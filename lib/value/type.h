@@ -52,6 +52,7 @@ struct Type {
     bool is_signed = false;
     bool by_reference = false; // C++: DW_CC_pass_by_reference, or known to be non-trivial for calls
     bool incomplete = false;   // a declaration only
+    bool is_vector = false;    // array: a SIMD vector (DW_AT_GNU_vector: __m128), which is passed as one value
     std::uint32_t index = 0;   // in its TypeTable
     std::uint64_t size = 0;    // bytes
     std::uint64_t alignment = 0; // 0: natural

@@ -1,0 +1,39 @@
+// Classes of values in the x86-64 System V psABI (3.2.3): what psabi.cc finds places by.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "value/type.h"
+
+namespace ktrace::arch::x86 {
+
+inline constexpr std::uint64_t eightbyte = 8, most_eightbytes = 8; // a __m512
+
+enum class Class : std::uint8_t { none, integer, sse, sseup, x87, x87up, complex_x87, memory };
+
+/// The classes of an object's eightbytes.
+struct Classes {
+    std::array<Class, most_eightbytes> of = {};
+    std::size_t count = 0;
+    bool unknown = false; // the debug information does not tell
+    bool is(Class wanted) const { return count != 0 && of[0] == wanted; }
+    /// True for a value without contents, of which nothing is passed (an empty class).
+    bool empty() const {
+        for (std::size_t i = 0; i < count; ++i)
+            if (of[i] != Class::none) return false;
+        return !unknown;
+    }
+};
+
+/// The classes of a value passed by value. MEMORY and COMPLEX_X87 stand in the first eightbyte for the whole.
+Classes classify(const value::Type &type);
+
+/// The alignment of a value in memory, bytes: the declared one, else the natural one as far as the layout does not
+/// disprove it (packed).
+std::uint64_t alignment_of(const value::Type &type);
+
+bool is_record(const value::Type &type); // a struct, class or union
+
+} // namespace ktrace::arch::x86

@@ -1,0 +1,201 @@
+// Where typed parameters and results lie at a function's first instruction and at its return (x86-64 System V psABI,
+// 3.2.3): the classes of a value's eightbytes say which registers hold it, or that it lies on the stack.
+//
+// Invariant: once the place of one parameter is not known, neither is that of those behind it, and that is said rather
+// than guessed.
+#include "x86_64/x86_64.h"
+
+#include "x86_64/classify.h"
+#include <algorithm>
+
+namespace ktrace::arch {
+
+namespace {
+
+using value::Op;
+using value::Piece;
+using value::Place;
+using value::Type;
+using x86::Class;
+using x86::Classes;
+using x86::eightbyte;
+
+// DWARF numbers (psABI figure 3.36)
+constexpr std::uint16_t dwarf_ax = 0, dwarf_dx = 1, dwarf_sp = 7, dwarf_xmm0 = 17, dwarf_st0 = 33;
+constexpr std::uint16_t integer_registers[] = {5, 4, 1, 2, 8, 9}; // rdi rsi rdx rcx r8 r9
+constexpr std::size_t sse_registers = 8;
+constexpr std::uint32_t x87_size = 10, xmm_size = 16;
+
+Piece register_piece(std::uint16_t reg, std::uint64_t size) {
+    Piece piece;
+    piece.kind = Piece::Kind::register_;
+    piece.reg = reg;
+    piece.size = static_cast<std::uint32_t>(size);
+    return piece;
+}
+
+/// Bytes that no register holds since they are padding.
+Piece padding(std::uint64_t size) {
+    Piece piece;
+    piece.kind = Piece::Kind::bytes;
+    piece.size = static_cast<std::uint32_t>(size);
+    piece.bytes.assign(size, 0);
+    return piece;
+}
+
+Piece unavailable_piece(std::uint64_t size) {
+    Piece piece;
+    piece.kind = Piece::Kind::unavailable;
+    piece.size = static_cast<std::uint32_t>(size);
+    return piece;
+}
+
+/// A value without contents (an empty class), of which nothing is passed.
+Place empty_place(const Type &type) {
+    Place place;
+    place.pieces.push_back(padding(type.size));
+    return place;
+}
+
+/// The registers that values are taken from, in order: those of arguments, or those of results.
+struct RegisterOrder {
+    std::span<const std::uint16_t> integer;
+    std::size_t sse = 0;
+    std::size_t next_integer = 0, next_sse = 0;
+};
+
+bool fits(const Classes &classes, const RegisterOrder &order) {
+    const auto begin = classes.of.begin(), end = begin + static_cast<std::ptrdiff_t>(classes.count);
+    const auto integers = static_cast<std::size_t>(std::count(begin, end, Class::integer));
+    const auto vectors = static_cast<std::size_t>(std::count(begin, end, Class::sse));
+    return order.next_integer + integers <= order.integer.size() && order.next_sse + vectors <= order.sse;
+}
+
+/// An SSE register's piece for the eightbyte `i` and the SSEUP ones behind it; what is beyond xmm is not in FXSAVE's
+/// state.
+void append_vector(const Classes &classes, std::size_t &i, std::uint64_t left, std::uint16_t reg, Place &place) {
+    std::uint64_t size = eightbyte;
+    while (i + 1 < classes.count && classes.of[i + 1] == Class::sseup) {
+        size += eightbyte;
+        ++i;
+    }
+    size = std::min(size, left);
+    place.pieces.push_back(register_piece(reg, std::min<std::uint64_t>(size, xmm_size)));
+    if (size <= xmm_size) return;
+    place.pieces.push_back(unavailable_piece(size - xmm_size));
+    place.why = "only the low 16 bytes of a vector register are read";
+}
+
+Place in_registers(const Type &type, const Classes &classes, RegisterOrder &order) {
+    Place place;
+    for (std::size_t i = 0; i < classes.count; ++i) {
+        const std::uint64_t left = type.size - i * eightbyte, size = std::min(left, eightbyte);
+        switch (classes.of[i]) {
+        case Class::integer: place.pieces.push_back(register_piece(order.integer[order.next_integer++], size)); break;
+        case Class::sse:
+            append_vector(classes, i, left, static_cast<std::uint16_t>(dwarf_xmm0 + order.next_sse++), place);
+            break;
+        default: place.pieces.push_back(padding(size)); break;
+        }
+    }
+    return place;
+}
+
+/// `count` x87 registers from st0 on, each an element of `type`.
+Place in_x87(const Type &type, unsigned count) {
+    Place place;
+    const std::uint64_t element = type.size / count;
+    for (unsigned i = 0; i < count; ++i) {
+        place.pieces.push_back(register_piece(static_cast<std::uint16_t>(dwarf_st0 + i), x87_size));
+        if (element > x87_size) place.pieces.push_back(padding(element - x87_size));
+    }
+    return place;
+}
+
+bool is_returned_in_memory(const Type &type) {
+    return x86::is_record(type) && (type.by_reference || x86::classify(type).is(Class::memory));
+}
+
+/// Hands out the places of one call's arguments, in order.
+class Arguments {
+  public:
+    /// `hidden`: the first integer register holds the address where the result is to go.
+    explicit Arguments(bool hidden) { order_.next_integer = hidden ? 1 : 0; }
+
+    Place next(const Type *type) {
+        if (lost_ || type == nullptr) return lose();
+        if (type->by_reference && x86::is_record(*type)) return pointed_to();
+        const Classes classes = x86::classify(*type);
+        if (classes.unknown) return lose();
+        if (classes.empty()) return empty_place(*type);
+        switch (classes.of[0]) {
+        case Class::memory:
+        case Class::x87:
+        case Class::complex_x87: return on_stack(*type);
+        default: return fits(classes, order_) ? in_registers(*type, classes, order_) : on_stack(*type);
+        }
+    }
+
+  private:
+    Place lose() {
+        if (!lost_) {
+            lost_ = true;
+            return Place::unavailable("the debug information does not describe its type");
+        }
+        return Place::unavailable("the debug information does not describe the type of a parameter before it");
+    }
+
+    /// The object that a pointer argument, made by the compiler, points to.
+    Place pointed_to() {
+        if (order_.next_integer < order_.integer.size())
+            return Place::at_register(order_.integer[order_.next_integer++], 0);
+        Place place = Place::at_register(dwarf_sp, take_stack(eightbyte, eightbyte));
+        place.pieces[0].ops.push_back({Op::Code::deref, 8, 0, 0});
+        return place;
+    }
+
+    Place on_stack(const Type &type) {
+        return Place::at_register(dwarf_sp, take_stack(type.size, x86::alignment_of(type)));
+    }
+
+    /// Offset from sp at the function's first instruction, where the return address lies below the arguments.
+    std::int64_t take_stack(std::uint64_t size, std::uint64_t alignment) {
+        constexpr std::uint64_t return_address_size = 8;
+        const std::uint64_t step = std::max(alignment, eightbyte);
+        stack_ = (stack_ + step - 1) / step * step;
+        const std::uint64_t at = stack_;
+        stack_ += (size + eightbyte - 1) / eightbyte * eightbyte;
+        return static_cast<std::int64_t>(at + return_address_size);
+    }
+
+    RegisterOrder order_{integer_registers, sse_registers};
+    std::uint64_t stack_ = 0; // bytes taken of the argument area
+    bool lost_ = false;
+};
+
+} // namespace
+
+std::vector<Place> X86_64::parameter_places(std::span<const Type *const> parameters, const Type *result) {
+    Arguments arguments(result != nullptr && is_returned_in_memory(*result));
+    std::vector<Place> places;
+    places.reserve(parameters.size());
+    for (const Type *type : parameters) places.push_back(arguments.next(type));
+    return places;
+}
+
+Place X86_64::result_place(const Type *result) {
+    static constexpr std::uint16_t result_registers[] = {dwarf_ax, dwarf_dx};
+    if (result == nullptr || result->kind == Type::Kind::void_)
+        return Place::unavailable("the function returns nothing");
+    if (is_returned_in_memory(*result)) return Place::at_register(dwarf_ax, 0);
+    const Classes classes = x86::classify(*result);
+    if (classes.unknown) return Place::unavailable("the debug information does not describe its type");
+    if (classes.empty()) return empty_place(*result);
+    if (classes.is(Class::complex_x87)) return in_x87(*result, 2);
+    if (classes.is(Class::x87)) return in_x87(*result, 1);
+    if (classes.is(Class::memory)) return Place::at_register(dwarf_ax, 0);
+    RegisterOrder order{result_registers, 2};
+    return in_registers(*result, classes, order);
+}
+
+} // namespace ktrace::arch
