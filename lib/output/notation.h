@@ -27,7 +27,6 @@ struct TextNotation {
     static void character(std::string &out, std::string_view raw);
     static void enumerators(std::string &out, std::string_view names);
     static void pointer(std::string &out, std::uint64_t value);
-    static void null_string(std::string &out) { out += "0x0"; }
     static void floating(std::string &out, long double value, std::uint64_t size);
     static void complex(std::string &out, long double real, long double imaginary, std::uint64_t size);
     static void fault(std::string &out, std::uint64_t address);
@@ -48,7 +47,6 @@ struct JsonNotation {
     static void character(std::string &out, std::string_view raw) { append_json_string(out, raw); }
     static void enumerators(std::string &out, std::string_view names) { append_json_string(out, names); }
     static void pointer(std::string &out, std::uint64_t value);
-    static void null_string(std::string &out) { out += "null"; }
     static void floating(std::string &out, long double value, std::uint64_t size); // nan: null; inf: a string
     static void complex(std::string &out, long double real, long double imaginary, std::uint64_t size); // [re,im]
     static void fault(std::string &out, std::uint64_t address);

@@ -1,4 +1,4 @@
-// Render: the bytes of a value, and its type, become text for people or JSON.
+// Render: the bytes of a value, and its type, become text for people or JSON; so do the values of a record.
 //
 // Invariants: no byte outside of those given is read, whatever the type says; what is cut off is shown as `...` (JSON:
 // left out or null); the depth is bounded.
@@ -7,7 +7,10 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "output/symbolizer.h"
+#include "program/record_reader.h"
 #include "value/type.h"
 
 namespace ktrace::output {
@@ -18,5 +21,23 @@ void append_text(std::string &out, const value::Type &type, std::span<const std:
 /// The same as a JSON value: integers are integers, pointers strings, enumerators and characters strings, structures
 /// objects, arrays of characters strings, other arrays lists.
 void append_json(std::string &out, const value::Type &type, std::span<const std::byte> bytes);
+
+/// What the values of a record need beyond their bytes; both pointers may be nullptr.
+struct Context {
+    const value::TypeTable *types = nullptr;
+    Symbolizer *symbolizer = nullptr;
+    std::int32_t pid = 0; // whose addresses those of stacks are
+};
+
+/// One value of a record. A stack becomes `f+0x1 < g+0x2 < main+0x3` in text, a list of frames in JSON; registers
+/// become `ax=0x1 bx=0x2 …`, or an object of strings.
+void append_text(std::string &out, const program::Node &node, const Context &context);
+void append_json(std::string &out, const program::Node &node, const Context &context);
+
+/// The frames of a stack node, innermost first: what was inlined into a frame stands before it.
+std::vector<NamedFrame> name_frames(const program::Node &stack, const Context &context);
+
+/// `symbol+0x4 [module] file:line`, as far as it is known; else the address.
+void append_frame_text(std::string &out, const NamedFrame &frame);
 
 } // namespace ktrace::output

@@ -4,31 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
+#include "output/symbolizer.h"
 #include "output/table.h"
 #include "output/writer.h"
 #include "program/record.h"
 
 namespace ktrace::output {
-
-/// One frame of a stack, named.
-struct NamedFrame {
-    std::uint64_t address = 0;
-    std::string symbol;
-    std::uint64_t offset = 0;
-    std::string module, file;
-    int line = 0;
-    bool inlined = false;
-};
-
-/// Names the addresses of stacks and pointers to functions; implemented above (session/), since a sink knows no tracee.
-class Symbolizer {
-  public:
-    virtual ~Symbolizer() = default;
-    virtual std::vector<NamedFrame> name(std::int32_t pid, std::uint64_t address, bool is_return_address) = 0;
-};
 
 class Sink {
   public:

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "output/symbolizer.h"
 #include "program/record.h"
 
 namespace ktrace::output {
@@ -26,6 +27,7 @@ struct Table {
 
     /// What was gathered for one value of --by; without --by there is one row with an empty key.
     struct Row {
+        std::int32_t pid = 0;       // where the key was seen, for the names of stacks
         std::vector<std::byte> key; // nodes as in a record (program/record.h), one for each of `by`
         std::uint64_t count = 0;
         Stats stats;                   // Kind::stats
@@ -39,10 +41,11 @@ struct Table {
 };
 
 /// Lines for people, each with its end: columns for counts and statistics, bars for histograms.
-void append_table(std::string &out, const program::LocationInfo &location, const Table &table);
+void append_table(std::string &out, const program::LocationInfo &location, const Table &table, Symbolizer *symbolizer);
 
 /// The members of a JSON object, with a comma before the first: `,"stats":{…}`, `,"hist":[…]`, `,"count":N`, or
 /// `,"by":[{"key":…,…},…]`.
-void append_table_json(std::string &out, const program::LocationInfo &location, const Table &table);
+void append_table_json(std::string &out, const program::LocationInfo &location, const Table &table,
+                       Symbolizer *symbolizer);
 
 } // namespace ktrace::output

@@ -1,0 +1,24 @@
+// Labels: how events, tables and the summary call a location and a value.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "program/record.h"
+
+namespace ktrace::output {
+
+/// `do_work+0x4`, or the address where no symbol is known.
+void append_place(std::string &out, const program::LocationInfo &location);
+
+/// `do_work`, or the address.
+void append_function(std::string &out, const program::LocationInfo &location);
+
+/// `do_work+0x4 [worker]`.
+std::string place_with_module(const program::LocationInfo &location);
+
+/// What stands before a value's `=` in text: an EXPR as given, but plain `args.n` and `var.n` without their first part;
+/// a parameter without a name is `arg` and its number.
+std::string label_of(const program::Field &field, std::size_t number);
+
+} // namespace ktrace::output

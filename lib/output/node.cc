@@ -1,0 +1,161 @@
+// The values of a record (program/record.h), tag by tag, in both notations.
+#include <algorithm>
+#include <array>
+
+#include "arch/host.h"
+#include "base/text.h"
+#include "output/notation.h"
+#include "output/number.h"
+#include "output/render.h"
+
+namespace ktrace::output {
+
+namespace {
+
+using program::Node;
+using program::Tag;
+
+/// The type of a raw or pointee node; a location may know fewer types than a damaged record names.
+const value::Type &type_of(const Node &node, const Context &context) {
+    static const value::Type unknown;
+    return context.types && node.type < context.types->size() ? context.types->at(node.type) : unknown;
+}
+
+/// Calls each(name, value) for every general register of a registers node.
+template <class Each> void for_each_register(const Node &node, Each each) {
+    for (const arch::RegisterInfo &info : arch::Host::registers()) {
+        if (info.file != arch::RegisterInfo::File::general) continue;
+        if (std::size_t{info.offset} + info.width > node.bytes.size()) continue;
+        each(info.name, static_cast<std::uint64_t>(load_unsigned(node.bytes.subspan(info.offset, info.width))));
+    }
+}
+
+void append_registers(TextNotation, std::string &out, const Node &node) {
+    const char *separator = "";
+    for_each_register(node, [&](std::string_view name, std::uint64_t value) {
+        out += separator;
+        out += name;
+        out += '=';
+        append_hex(out, value);
+        separator = " ";
+    });
+}
+
+void append_registers(JsonNotation, std::string &out, const Node &node) {
+    bool first = true;
+    out += '{';
+    for_each_register(node, [&](std::string_view name, std::uint64_t value) {
+        JsonNotation::key(out, name, first);
+        JsonNotation::pointer(out, value);
+        first = false;
+    });
+    out += '}';
+}
+
+void append_stack(TextNotation, std::string &out, const Node &node, const Context &context) {
+    const char *separator = "";
+    for (const NamedFrame &frame : name_frames(node, context)) {
+        out += separator;
+        if (frame.symbol.empty()) {
+            append_hex(out, frame.address);
+        } else {
+            out += text::escape(frame.symbol) + '+';
+            append_hex(out, frame.offset);
+        }
+        separator = " < ";
+    }
+}
+
+void append_frame_json(std::string &out, const NamedFrame &frame) {
+    out += "{\"addr\":";
+    JsonNotation::pointer(out, frame.address);
+    if (!frame.symbol.empty()) {
+        out += ",\"symbol\":";
+        append_json_string(out, frame.symbol);
+        out += ",\"offset\":";
+        append_decimal(out, Unsigned128{frame.offset});
+    }
+    if (!frame.module.empty()) {
+        out += ",\"module\":";
+        append_json_string(out, frame.module);
+    }
+    if (!frame.file.empty()) {
+        out += ",\"file\":";
+        append_json_string(out, frame.file);
+        out += ",\"line\":" + std::to_string(frame.line);
+    }
+    out += frame.inlined ? ",\"inlined\":true}" : ",\"inlined\":false}";
+}
+
+void append_stack(JsonNotation, std::string &out, const Node &node, const Context &context) {
+    const char *separator = "[";
+    for (const NamedFrame &frame : name_frames(node, context)) {
+        out += separator;
+        append_frame_json(out, frame);
+        separator = ",";
+    }
+    out += separator[0] == '[' ? "[]" : "]";
+}
+
+void append_typed(TextNotation, std::string &out, const value::Type &type, std::span<const std::byte> bytes) {
+    append_text(out, type, bytes);
+}
+
+void append_typed(JsonNotation, std::string &out, const value::Type &type, std::span<const std::byte> bytes) {
+    append_json(out, type, bytes);
+}
+
+template <class Notation> void append_node(std::string &out, const Node &node, const Context &context) {
+    switch (node.tag) {
+    case Tag::raw:
+    case Tag::pointee: return append_typed(Notation{}, out, type_of(node, context), node.bytes);
+    case Tag::string: return Notation::string(out, node.text(), node.truncated);
+    case Tag::buffer: return Notation::string(out, node.text(), false);
+    case Tag::sint: return append_decimal(out, Signed128{node.sint()});
+    case Tag::uint: return append_decimal(out, Unsigned128{node.number});
+    case Tag::hex: return Notation::pointer(out, node.number);
+    case Tag::floating: return Notation::floating(out, static_cast<long double>(node.floating), sizeof(double));
+    case Tag::boolean: out += node.number != 0 ? "true" : "false"; return;
+    case Tag::fault: return Notation::fault(out, node.number);
+    case Tag::na: return Notation::not_applicable(out);
+    case Tag::unavailable: return Notation::unavailable(out);
+    case Tag::stack: return append_stack(Notation{}, out, node, context);
+    case Tag::registers: return append_registers(Notation{}, out, node);
+    }
+}
+
+} // namespace
+
+std::vector<NamedFrame> name_frames(const Node &stack, const Context &context) {
+    std::vector<NamedFrame> frames;
+    for (std::size_t i = 0; i < stack.frames(); i++) {
+        std::uint64_t address = stack.frame(i);
+        std::vector<NamedFrame> named;
+        if (context.symbolizer) named = context.symbolizer->name(context.pid, address, i != 0);
+        if (named.empty()) named.push_back({address, {}, 0, {}, {}, 0, false});
+        std::move(named.begin(), named.end(), std::back_inserter(frames));
+    }
+    return frames;
+}
+
+void append_frame_text(std::string &out, const NamedFrame &frame) {
+    if (frame.symbol.empty()) {
+        append_hex(out, frame.address);
+    } else {
+        out += text::escape(frame.symbol) + '+';
+        append_hex(out, frame.offset);
+    }
+    if (!frame.module.empty()) out += " [" + text::escape(frame.module) + ']';
+    if (!frame.file.empty()) out += ' ' + text::escape(frame.file) + ':' + std::to_string(frame.line);
+    if (frame.inlined) out += " (inlined)";
+}
+
+void append_text(std::string &out, const Node &node, const Context &context) {
+    append_node<TextNotation>(out, node, context);
+}
+
+void append_json(std::string &out, const Node &node, const Context &context) {
+    append_node<JsonNotation>(out, node, context);
+}
+
+} // namespace ktrace::output

@@ -1,0 +1,26 @@
+#include "output/summary.h"
+
+#include <fmt/format.h>
+
+#include "output/label.h"
+
+namespace ktrace::output {
+
+std::string summary_text(const program::LocationInfo &location, const program::Counters &counters) {
+    std::string out = fmt::format(
+        "{} {}: {} hits = {} events + {} filtered + {} unselected + {} missed + {} unreturned + {} dropped\n",
+        place_with_module(location), location.kind, counters.hits, counters.events, counters.filtered,
+        counters.unselected, counters.missed, counters.unreturned, counters.dropped);
+    if (location.kind != 'r') return out;
+    std::string function;
+    append_function(function, location);
+    return out + fmt::format("Missed probing {} instances of {}\n", counters.missed, function);
+}
+
+std::string timing_text(std::uint64_t correction_ns, std::uint64_t resolution_ns) {
+    return fmt::format(
+        "Durations: {} ns of ktrace's own subtracted from each, besides the stops inside it; resolution {} ns\n",
+        correction_ns, resolution_ns);
+}
+
+} // namespace ktrace::output

@@ -1,0 +1,219 @@
+#include "output/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "output/label.h"
+#include "output/notation.h"
+#include "output/number.h"
+#include "output/render.h"
+
+namespace ktrace::output {
+
+namespace {
+
+using program::LocationInfo;
+
+constexpr std::size_t bar_width = 52;
+
+// Text.
+
+/// A statistic: whole numbers as such, others with as many digits as tell something.
+std::string figure(double value) {
+    if (value == std::floor(value) && std::fabs(value) < 1e15) return fmt::format("{:.0f}", value);
+    if (std::fabs(value) >= 1000) return fmt::format("{:.0f}", value);
+    return std::fabs(value) >= 1 ? fmt::format("{:.2f}", value) : fmt::format("{:.6g}", value);
+}
+
+std::vector<std::string> figures(const Stats &stats) {
+    return {std::to_string(stats.count), figure(stats.avg), figure(stats.min), figure(stats.max),
+            figure(stats.p50),           figure(stats.p90), figure(stats.p99)};
+}
+
+std::vector<std::string> keys_of(const LocationInfo &location, const Table::Row &row, Symbolizer *symbolizer) {
+    std::vector<std::string> keys;
+    program::RecordReader reader(row.key);
+    while (auto node = reader.next()) append_text(keys.emplace_back(), *node, {location.types, symbolizer, row.pid});
+    return keys;
+}
+
+/// Lines of cells, each column as wide as its widest cell; the first `left` columns are set to the left.
+void append_columns(std::string &out, const std::vector<std::vector<std::string>> &lines, std::size_t left) {
+    std::vector<std::size_t> widths;
+    for (const auto &cells : lines)
+        for (std::size_t i = 0; i < cells.size(); i++) {
+            if (i == widths.size()) widths.push_back(0);
+            widths[i] = std::max(widths[i], cells[i].size());
+        }
+    for (const auto &cells : lines) {
+        std::string line = " ";
+        for (std::size_t i = 0; i < cells.size(); i++) {
+            std::string padding(widths[i] - cells[i].size(), ' ');
+            line += ' ' + (i < left ? cells[i] + padding : padding + cells[i]);
+        }
+        line.erase(line.find_last_not_of(' ') + 1);
+        out += line + '\n';
+    }
+}
+
+std::vector<std::string> titles(const Table &table) {
+    if (table.kind == Table::Kind::count) return {"count"};
+    return {"count", "avg", "min", "max", "p50", "p90", "p99"};
+}
+
+void append_rows(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
+    std::vector<std::vector<std::string>> lines(1);
+    for (const std::string &by : table.by) lines[0].push_back(label_of({program::Field::Role::print, by}, 0));
+    for (std::string &title : titles(table)) lines[0].push_back(std::move(title));
+    for (const Table::Row &row : table.rows) {
+        auto cells = keys_of(location, row, symbolizer);
+        cells.resize(table.by.size());
+        if (table.kind == Table::Kind::count)
+            cells.push_back(std::to_string(row.count));
+        else
+            for (std::string &each : figures(row.stats)) cells.push_back(std::move(each));
+        lines.push_back(std::move(cells));
+    }
+    append_columns(out, lines, table.by.size());
+}
+
+/// 1024 as 1K, 3072 as 3K, 1536 as 1536: bounds are powers of two, which these units write exactly.
+std::string bound(std::int64_t value) {
+    static constexpr std::string_view units = "KMGTPE";
+    std::string unit;
+    for (std::size_t i = 0; i < units.size() && value != 0 && value % 1024 == 0; i++) {
+        value /= 1024;
+        unit = units[i];
+    }
+    return std::to_string(value) + unit;
+}
+
+std::string range(const Bucket &bucket) {
+    if (bucket.low != INT64_MIN && bucket.high == bucket.low + 1) return '[' + bound(bucket.low) + ']';
+    if (bucket.low == INT64_MIN) return "(..., " + bound(bucket.high) + ')';
+    if (bucket.high == INT64_MAX) return '[' + bound(bucket.low) + ", ...)";
+    return '[' + bound(bucket.low) + ", " + bound(bucket.high) + ')';
+}
+
+void append_histogram(std::string &out, const std::vector<Bucket> &histogram) {
+    std::uint64_t most = 1;
+    for (const Bucket &bucket : histogram) most = std::max(most, bucket.count);
+    for (const Bucket &bucket : histogram) {
+        auto length = static_cast<std::size_t>(static_cast<double>(bucket.count) / static_cast<double>(most) *
+                                               static_cast<double>(bar_width));
+        out +=
+            fmt::format("{:<16} {:>10} |{:<{}}|\n", range(bucket), bucket.count, std::string(length, '@'), bar_width);
+    }
+}
+
+void append_histograms(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
+    for (const Table::Row &row : table.rows) {
+        auto keys = keys_of(location, row, symbolizer);
+        std::string title;
+        for (std::size_t i = 0; i < keys.size() && i < table.by.size(); i++)
+            title += (i == 0 ? "" : " ") + label_of({program::Field::Role::print, table.by[i]}, 0) + '=' + keys[i];
+        if (!title.empty()) out += title + '\n';
+        append_histogram(out, row.histogram);
+    }
+}
+
+std::string heading(const LocationInfo &location, const Table &table) {
+    std::string out = place_with_module(location) + ' ' + location.kind + ": ";
+    if (table.kind == Table::Kind::count)
+        out += "count";
+    else
+        out += table.of == "duration" ? "duration in ns" : table.of;
+    const char *lead = " by ";
+    for (const std::string &by : table.by) {
+        out += lead + by;
+        lead = ", ";
+    }
+    return out + '\n';
+}
+
+// JSON.
+
+void append_double(std::string &out, double value) {
+    JsonNotation::floating(out, static_cast<long double>(value), sizeof value);
+}
+
+void append_stats_json(std::string &out, const Stats &stats) {
+    out += "\"stats\":{\"count\":" + std::to_string(stats.count);
+    const std::pair<const char *, double> members[] = {{"avg", stats.avg}, {"min", stats.min}, {"max", stats.max},
+                                                       {"p50", stats.p50}, {"p90", stats.p90}, {"p99", stats.p99}};
+    for (auto [name, value] : members) {
+        JsonNotation::key(out, name, false);
+        append_double(out, value);
+    }
+    out += '}';
+}
+
+void append_histogram_json(std::string &out, const std::vector<Bucket> &histogram) {
+    out += "\"hist\":[";
+    for (const Bucket &bucket : histogram)
+        out += fmt::format("{}{{\"low\":{},\"high\":{},\"count\":{}}}", &bucket == histogram.data() ? "" : ",",
+                           bucket.low, bucket.high, bucket.count);
+    out += ']';
+}
+
+void append_row_json(std::string &out, const Table &table, const Table::Row &row) {
+    switch (table.kind) {
+    case Table::Kind::count: out += "\"count\":" + std::to_string(row.count); return;
+    case Table::Kind::stats: return append_stats_json(out, row.stats);
+    case Table::Kind::hist: return append_histogram_json(out, row.histogram);
+    }
+}
+
+/// One value of --by stands for itself, several are a list.
+void append_key_json(std::string &out, const LocationInfo &location, const Table &table, const Table::Row &row,
+                     Symbolizer *symbolizer) {
+    bool list = table.by.size() > 1;
+    bool first = true;
+    out += list ? "\"key\":[" : "\"key\":";
+    program::RecordReader reader(row.key);
+    while (auto node = reader.next()) {
+        if (!first) out += ',';
+        first = false;
+        append_json(out, *node, {location.types, symbolizer, row.pid});
+    }
+    if (list)
+        out += ']';
+    else if (first)
+        out += "null";
+}
+
+} // namespace
+
+void append_table(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
+    if (table.kind == Table::Kind::count && table.by.empty()) {
+        std::uint64_t count = table.rows.empty() ? 0 : table.rows[0].count;
+        out += fmt::format("{:>12} {} {}\n", count, place_with_module(location), location.kind);
+        return;
+    }
+    out += heading(location, table);
+    if (table.rows.empty())
+        out += "  nothing was measured\n";
+    else if (table.kind == Table::Kind::hist)
+        append_histograms(out, location, table, symbolizer);
+    else
+        append_rows(out, location, table, symbolizer);
+}
+
+void append_table_json(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
+    out += ',';
+    if (table.by.empty()) return append_row_json(out, table, table.rows.empty() ? Table::Row{} : table.rows[0]);
+    out += "\"by\":[";
+    for (const Table::Row &row : table.rows) {
+        out += &row == table.rows.data() ? "{" : ",{";
+        append_key_json(out, location, table, row, symbolizer);
+        out += ',';
+        append_row_json(out, table, row);
+        out += '}';
+    }
+    out += ']';
+}
+
+} // namespace ktrace::output

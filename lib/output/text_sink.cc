@@ -1,0 +1,142 @@
+// The text sink: one line an event, `HH:MM:SS.uuuuuu comm/tid payload`; the frames of a stack follow, indented.
+#include <cstring>
+#include <ctime>
+
+#include "base/text.h"
+#include "output/fields.h"
+#include "output/label.h"
+#include "output/number.h"
+#include "output/render.h"
+#include "output/sink.h"
+
+namespace ktrace::output {
+
+namespace {
+
+using program::Field;
+using program::LocationInfo;
+using program::Moment;
+using program::Node;
+using program::RecordHeader;
+
+/// Local time of day; the zone is asked once a second.
+class Clock {
+  public:
+    void append(std::string &out, std::uint64_t realtime_ns) {
+        auto second = static_cast<std::time_t>(realtime_ns / 1'000'000'000U);
+        if (second != second_ || text_[0] == 0) {
+            second_ = second;
+            std::tm local{};
+            localtime_r(&second, &local);
+            std::strftime(text_, sizeof text_, "%H:%M:%S", &local);
+        }
+        std::string micros = std::to_string(realtime_ns / 1000U % 1'000'000U);
+        out += text_;
+        out += '.';
+        out.append(6 - micros.size(), '0');
+        out += micros;
+    }
+
+  private:
+    std::time_t second_ = 0;
+    char text_[16] = {};
+};
+
+class TextSink final : public Sink {
+  public:
+    TextSink(Writer &writer, Symbolizer *symbolizer) : writer_(writer), symbolizer_(symbolizer) {}
+
+    void record(std::span<const std::byte> record, const LocationInfo &location) override {
+        auto header = program::read_header(record);
+        if (!header) return;
+        gather(record, *header, location);
+        std::string &out = writer_.buffer();
+        clock_.append(out, header->time_ns);
+        out += ' ';
+        out += text::escape({header->comm, strnlen(header->comm, sizeof header->comm)});
+        out += '/';
+        out += std::to_string(header->tid);
+        out += ' ';
+        append_payload(out, *header, location);
+        out += values_;
+        out += '\n';
+        out += stack_;
+        writer_.appended();
+    }
+
+    void summary(const LocationInfo &location, const program::Counters &, const Table *table) override {
+        if (!table) return;
+        append_table(writer_.buffer(), location, *table, symbolizer_);
+        writer_.appended();
+    }
+
+  private:
+    void gather(std::span<const std::byte> record, const RecordHeader &header, const LocationInfo &location) {
+        arguments_.clear();
+        retval_.clear();
+        values_.clear();
+        stack_.clear();
+        Context context{location.types, symbolizer_, header.pid};
+        for_each_field(
+            record, location.fields[static_cast<std::size_t>(header.moment)],
+            [&](const Field &field, std::size_t number, const Node &node) { take(field, number, node, context); });
+    }
+
+    void take(const Field &field, std::size_t number, const Node &node, const Context &context) {
+        switch (field.role) {
+        case Field::Role::argument:
+            arguments_ += number == 0 ? "" : ", ";
+            arguments_ += label_of(field, number) + '=';
+            return append_text(arguments_, node, context);
+        case Field::Role::retval: return append_text(retval_, node, context);
+        case Field::Role::print:
+            values_ += ' ' + label_of(field, number) + '=';
+            return append_text(values_, node, context);
+        case Field::Role::regs: values_ += ' '; return append_text(values_, node, context);
+        case Field::Role::stack: return append_frames(node, context);
+        }
+    }
+
+    void append_frames(const Node &node, const Context &context) {
+        for (const NamedFrame &frame : name_frames(node, context)) {
+            stack_ += "        ";
+            append_frame_text(stack_, frame);
+            stack_ += '\n';
+        }
+    }
+
+    void append_payload(std::string &out, const RecordHeader &header, const LocationInfo &location) {
+        switch (header.moment) {
+        case Moment::pre:
+        case Moment::watch: return append_place(out, location);
+        case Moment::post:
+            append_place(out, location);
+            out += " post";
+            return;
+        case Moment::entry:
+        case Moment::call:
+            append_function(out, location);
+            out += '(' + arguments_ + ')';
+            return;
+        case Moment::ret:
+            append_function(out, location);
+            out += " returned ";
+            if (!retval_.empty()) out += retval_ + ' ';
+            out += "and took " + std::to_string(header.duration_ns) + " ns";
+            return;
+        }
+    }
+
+    Writer &writer_;
+    Symbolizer *symbolizer_;
+    Clock clock_;
+    std::string arguments_, retval_, values_, stack_; // of the record at hand; kept for their memory
+};
+
+} // namespace
+
+std::unique_ptr<Sink> make_text_sink(Writer &writer, Symbolizer *symbolizer) {
+    return std::make_unique<TextSink>(writer, symbolizer);
+}
+
+} // namespace ktrace::output
