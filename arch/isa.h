@@ -141,13 +141,17 @@ concept InstructionSet = requires(
     { I::finish_step(plan, placed, address, address, number, regs, memory) } -> std::same_as<Stepped>; // site, slot, old scratch
     { I::abort_step(placed, address, address, number, regs) };             // site, slot, old scratch: nothing has been done, back to the site
     { I::slot_position(placed, address, address) } -> std::same_as<SlotPosition>; // slot, pc
+    { I::leave_slot_in_syscall(plan, address, regs) };                     // site; at the entry stop of Method::syscall: the pc goes behind the site
     // calls and returns
     { I::argument(cregs, memory, n) } -> std::same_as<std::optional<std::uint64_t>>; // nth integer argument, at a function's first instruction
     { I::return_value(cregs) } -> std::same_as<std::uint64_t>;
     { I::return_address(cregs, memory) } -> std::same_as<std::optional<VirtAddr>>; // at a function's first instruction
     { I::frame(cregs, address) } -> std::same_as<Frame>;                   // at a function's first instruction; its return address
+    { I::return_pop } -> std::convertible_to<std::int64_t>;                // what a return takes off the stack: sp just after it is Frame::sp + this
     { I::frame_alive(frame, address, when) } -> std::same_as<bool>;        // sp of now, on the same stack
     { I::redirect_return(regs, memory, address) } -> std::same_as<bool>;   // for the in-process engine
+    { I::signal_trampoline() } -> std::same_as<std::span<const std::byte>>; // the C library's code that signal handlers return to
+    { I::thread_pointer(cregs) } -> std::same_as<std::optional<VirtAddr>>;  // nothing where it is not among the Registers
     { I::call_before(code, address) } -> std::same_as<std::optional<CallBefore>>; // the bytes up to a return address, and that address
     { I::plt_target_slot(code, address) } -> std::same_as<std::optional<VirtAddr>>; // a PLT stub's bytes at address → the GOT slot it jumps through
     // the calling convention, for typed values at a function's first instruction and at its return

@@ -34,6 +34,7 @@ struct Arm64 {
     static constexpr std::uint64_t reach = 0x7fff000; // of `b`, 128 MB, less a page
     static constexpr std::size_t longest = a64_size;
     static constexpr int stack_pointer_dwarf = arm64_dwarf::sp;
+    static constexpr std::int64_t return_pop = 0;
 
     static std::span<const RegisterInfo> registers();
     static VirtAddr pc(const Registers &regs) { return VirtAddr{regs.pc}; }
@@ -71,6 +72,9 @@ struct Arm64 {
         regs.x[30] = to.value;
         return true;
     }
+    static void leave_slot_in_syscall(const Plan &plan, VirtAddr site, Registers &regs);
+    static std::span<const std::byte> signal_trampoline();
+    static std::optional<VirtAddr> thread_pointer(const Registers &) { return std::nullopt; } // TPIDR_EL0 is elsewhere
     static std::optional<CallBefore> call_before(std::span<const std::byte> code, VirtAddr end);
     static std::optional<VirtAddr> plt_target_slot(std::span<const std::byte> code, VirtAddr at);
 

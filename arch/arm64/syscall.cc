@@ -15,10 +15,21 @@ constexpr auto supervisor_call = a64_bytes(0xd4000001); // svc #0
 
 std::span<const std::byte> Arm64::syscall_bytes() { return supervisor_call; }
 
+std::span<const std::byte> Arm64::signal_trampoline() {
+    // mov x8, #139 (rt_sigreturn); svc #0: the vdso's __kernel_rt_sigreturn.
+    static constexpr std::byte code[] = {std::byte{0x68}, std::byte{0x11}, std::byte{0x80}, std::byte{0xd2},
+                                         std::byte{0x01}, std::byte{0x00}, std::byte{0x00}, std::byte{0xd4}};
+    return code;
+}
+
 void Arm64::set_syscall(Registers &regs, std::uint64_t number, std::span<const std::uint64_t> arguments) {
     KT_CHECK(arguments.size() <= 6);
     regs.x[8] = number;
     for (std::size_t i = 0; i < arguments.size(); ++i) regs.x[i] = arguments[i];
+}
+
+void Arm64::leave_slot_in_syscall(const Plan &plan, VirtAddr site, Registers &regs) {
+    set_pc(regs, site + plan.length);
 }
 
 } // namespace ktrace::arch

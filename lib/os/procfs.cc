@@ -1,0 +1,205 @@
+#include "os/procfs.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+
+namespace ktrace::os {
+
+namespace {
+
+/// Takes the next word (up to blanks) off the front.
+std::string_view take_word(std::string_view &line) {
+    std::size_t start = line.find_first_not_of(" \t");
+    if (start == std::string_view::npos) {
+        line = {};
+        return {};
+    }
+    std::size_t end = line.find_first_of(" \t", start);
+    std::string_view word = line.substr(start, end == std::string_view::npos ? end : end - start);
+    line = end == std::string_view::npos ? std::string_view{} : line.substr(end);
+    return word;
+}
+
+std::uint64_t hex(std::string_view word) {
+    if (word.starts_with("0x")) word.remove_prefix(2);
+    std::uint64_t value = 0;
+    std::from_chars(word.data(), word.data() + word.size(), value, 16);
+    return value;
+}
+
+template <class T> T decimal(std::string_view word) {
+    T value = 0;
+    std::from_chars(word.data(), word.data() + word.size(), value);
+    return value;
+}
+
+/// maps writes a newline in a path as \012.
+std::string unescape_path(std::string_view path) {
+    std::string plain;
+    for (std::size_t i = 0; i < path.size(); i++) {
+        if (path.substr(i, 4) == "\\012") {
+            plain += '\n';
+            i += 3;
+        } else {
+            plain += path[i];
+        }
+    }
+    return plain;
+}
+
+std::optional<Mapping> parse_mapping(std::string_view line) {
+    Mapping m;
+    std::string_view range = take_word(line);
+    std::size_t dash = range.find('-');
+    std::string_view flags = take_word(line);
+    if (dash == std::string_view::npos || flags.size() < 4) return std::nullopt;
+    m.start = VirtAddr{hex(range.substr(0, dash))};
+    m.end = VirtAddr{hex(range.substr(dash + 1))};
+    m.readable = flags[0] == 'r';
+    m.writable = flags[1] == 'w';
+    m.executable = flags[2] == 'x';
+    m.shared = flags[3] == 's';
+    m.offset = hex(take_word(line));
+    m.device = take_word(line);
+    m.inode = decimal<std::uint64_t>(take_word(line));
+    std::string_view path = text::trim(line);
+    constexpr std::string_view deleted = " (deleted)";
+    if (path.ends_with(deleted)) {
+        m.deleted = true;
+        path.remove_suffix(deleted.size());
+    }
+    m.path = unescape_path(path);
+    return m;
+}
+
+} // namespace
+
+std::vector<Mapping> parse_maps(std::string_view text) {
+    std::vector<Mapping> mappings;
+    for (std::string_view line : text::split(text, '\n'))
+        if (auto mapping = parse_mapping(line)) mappings.push_back(std::move(*mapping));
+    return mappings;
+}
+
+ProcessStatus parse_status(std::string_view text) {
+    ProcessStatus status;
+    for (std::string_view line : text::split(text, '\n')) {
+        std::size_t colon = line.find(':');
+        if (colon == std::string_view::npos) continue;
+        std::string_view key = line.substr(0, colon);
+        std::string_view rest = line.substr(colon + 1);
+        if (key == "Name") status.name = text::trim(rest);
+        else if (key == "State") status.state = text::trim(rest).empty() ? '?' : text::trim(rest)[0];
+        else if (key == "Tgid") status.tgid = decimal<pid_t>(take_word(rest));
+        else if (key == "PPid") status.ppid = decimal<pid_t>(take_word(rest));
+        else if (key == "TracerPid") status.tracer = decimal<pid_t>(take_word(rest));
+        else if (key == "Uid") {
+            status.uid = decimal<std::uint32_t>(take_word(rest));
+            status.euid = decimal<std::uint32_t>(take_word(rest));
+        } else if (key == "SigBlk") status.blocked = hex(take_word(rest));
+        else if (key == "SigIgn") status.ignored = hex(take_word(rest));
+        else if (key == "SigCgt") status.caught = hex(take_word(rest));
+        else if (key == "Seccomp") status.seccomp = decimal<int>(take_word(rest));
+    }
+    return status;
+}
+
+std::optional<TaskPlace> parse_task_place(std::string_view line) {
+    TaskPlace place;
+    line = text::trim(line);
+    if (line.empty()) return std::nullopt;
+    if (line == "running") {
+        place.running = true;
+        return place;
+    }
+    place.syscall = decimal<long>(take_word(line));
+    if (place.syscall >= 0)
+        for (std::uint64_t &argument : place.arguments) argument = hex(take_word(line));
+    place.sp = VirtAddr{hex(take_word(line))};
+    place.pc = VirtAddr{hex(take_word(line))};
+    return place;
+}
+
+std::optional<std::string> read_file(const std::string &path) {
+    Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) return std::nullopt;
+    std::string text;
+    std::array<char, 16384> buffer;
+    while (true) {
+        ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return std::nullopt;
+        if (got == 0) return text;
+        text.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+}
+
+namespace {
+std::string proc(pid_t pid, std::string_view file) {
+    return "/proc/" + std::to_string(pid) + "/" + std::string(file);
+}
+std::string proc_task(Pid pid, Tid tid, std::string_view file) {
+    return proc(pid.value, "task/" + std::to_string(tid.value) + "/" + std::string(file));
+}
+} // namespace
+
+std::optional<std::vector<Mapping>> read_maps(Pid pid) {
+    auto text = read_file(proc(pid.value, "maps"));
+    if (!text) return std::nullopt;
+    return parse_maps(*text);
+}
+
+std::optional<ProcessStatus> read_status(pid_t pid_or_tid) {
+    auto text = read_file(proc(pid_or_tid, "status"));
+    if (!text || text->empty()) return std::nullopt;
+    return parse_status(*text);
+}
+
+std::optional<TaskPlace> read_task_place(Pid pid, Tid tid) {
+    auto text = read_file(proc_task(pid, tid, "syscall"));
+    if (!text) return std::nullopt;
+    return parse_task_place(*text);
+}
+
+std::vector<Tid> read_tasks(Pid pid) {
+    std::vector<Tid> tasks;
+    DIR *dir = ::opendir(proc(pid.value, "task").c_str());
+    if (!dir) return tasks;
+    while (dirent *entry = ::readdir(dir))
+        if (auto tid = decimal<pid_t>(entry->d_name); tid > 0) tasks.push_back(Tid{tid});
+    ::closedir(dir);
+    return tasks;
+}
+
+std::string read_comm(Pid pid, Tid tid) {
+    auto text = read_file(proc_task(pid, tid, "comm"));
+    if (!text) return {};
+    if (text->ends_with('\n')) text->pop_back();
+    return *text;
+}
+
+std::optional<std::uint64_t> read_auxv(Pid pid, std::uint64_t type) {
+    auto bytes = read_file(proc(pid.value, "auxv"));
+    if (!bytes) return std::nullopt;
+    struct Entry {
+        std::uint64_t type, value;
+    };
+    for (std::size_t at = 0; at + sizeof(Entry) <= bytes->size(); at += sizeof(Entry)) {
+        Entry entry;
+        std::memcpy(&entry, bytes->data() + at, sizeof entry);
+        if (entry.type == type) return entry.value;
+    }
+    return std::nullopt;
+}
+
+} // namespace ktrace::os

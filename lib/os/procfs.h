@@ -1,0 +1,62 @@
+// What /proc tells of a process. The parsers are pure (text in, data out); the readers open the files.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/addr.h"
+#include "base/ids.h"
+
+namespace ktrace::os {
+
+/// A line of /proc/PID/maps.
+struct Mapping {
+    VirtAddr start, end;
+    bool readable = false, writable = false, executable = false, shared = false;
+    std::uint64_t offset = 0;
+    std::uint64_t inode = 0;
+    std::string device; // major:minor, hex
+    std::string path;   // [heap], [vdso] …, empty for anonymous memory; without " (deleted)"
+    bool deleted = false;
+
+    bool contains(VirtAddr at) const { return start <= at && at < end; }
+};
+
+/// What of /proc/PID/status ktrace needs. Missing lines leave the defaults.
+struct ProcessStatus {
+    std::string name;
+    char state = '?'; // R S D T t Z X
+    pid_t tgid = 0, ppid = 0, tracer = 0;
+    std::uint32_t uid = 0, euid = 0; // real and effective
+    std::uint64_t blocked = 0, ignored = 0, caught = 0; // SigBlk, SigIgn, SigCgt
+    int seccomp = 0;
+};
+
+/// Where a task is, by /proc/PID/task/TID/syscall.
+struct TaskPlace {
+    bool running = false; // on a processor or waiting for one: nothing more is known
+    long syscall = -1;    // the number it sleeps in, -1: blocked, but not in a system call
+    std::uint64_t arguments[6] = {};
+    VirtAddr sp, pc;
+};
+
+std::vector<Mapping> parse_maps(std::string_view text);
+ProcessStatus parse_status(std::string_view text);
+std::optional<TaskPlace> parse_task_place(std::string_view line);
+
+/// nothing: the process or task is gone, or its file may not be read (errno).
+std::optional<std::string> read_file(const std::string &path);
+std::optional<std::vector<Mapping>> read_maps(Pid pid);
+std::optional<ProcessStatus> read_status(pid_t pid_or_tid);
+std::optional<TaskPlace> read_task_place(Pid pid, Tid tid);
+/// The ids of all its tasks; empty: gone.
+std::vector<Tid> read_tasks(Pid pid);
+/// The name of a task, as it is now; empty: gone.
+std::string read_comm(Pid pid, Tid tid);
+/// An entry of the auxiliary vector (AT_*).
+std::optional<std::uint64_t> read_auxv(Pid pid, std::uint64_t type);
+
+} // namespace ktrace::os

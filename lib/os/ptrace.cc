@@ -1,0 +1,55 @@
+#include "os/ptrace.h"
+
+#include <cerrno>
+
+#include <sys/ptrace.h>
+
+namespace ktrace::os {
+
+int seize(Tid task) {
+    constexpr long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC |
+                             PTRACE_O_TRACESYSGOOD;
+    return ::ptrace(PTRACE_SEIZE, task.value, nullptr, options) == 0 ? 0 : errno;
+}
+
+bool interrupt(Tid task) { return ::ptrace(PTRACE_INTERRUPT, task.value, nullptr, nullptr) == 0; }
+
+bool resume(Tid task, Resume how, int signal) {
+    auto data = static_cast<long>(signal);
+    switch (how) {
+    case Resume::run: return ::ptrace(PTRACE_CONT, task.value, nullptr, data) == 0;
+    case Resume::step: return ::ptrace(PTRACE_SINGLESTEP, task.value, nullptr, data) == 0;
+    case Resume::syscall: return ::ptrace(PTRACE_SYSCALL, task.value, nullptr, data) == 0;
+    case Resume::listen: return ::ptrace(PTRACE_LISTEN, task.value, nullptr, nullptr) == 0;
+    case Resume::detach: return ::ptrace(PTRACE_DETACH, task.value, nullptr, data) == 0;
+    }
+    return false;
+}
+
+std::optional<siginfo_t> signal_info(Tid task) {
+    siginfo_t info;
+    if (::ptrace(PTRACE_GETSIGINFO, task.value, nullptr, &info) != 0) return std::nullopt;
+    return info;
+}
+
+bool set_signal_info(Tid task, const siginfo_t &info) {
+    return ::ptrace(PTRACE_SETSIGINFO, task.value, nullptr, &info) == 0;
+}
+
+std::optional<std::uint64_t> signal_mask(Tid task) {
+    std::uint64_t mask = 0;
+    if (::ptrace(PTRACE_GETSIGMASK, task.value, sizeof mask, &mask) != 0) return std::nullopt;
+    return mask;
+}
+
+bool set_signal_mask(Tid task, std::uint64_t mask) {
+    return ::ptrace(PTRACE_SETSIGMASK, task.value, sizeof mask, &mask) == 0;
+}
+
+std::optional<unsigned long> event_message(Tid task) {
+    unsigned long message = 0;
+    if (::ptrace(PTRACE_GETEVENTMSG, task.value, nullptr, &message) != 0) return std::nullopt;
+    return message;
+}
+
+} // namespace ktrace::os

@@ -1,0 +1,46 @@
+// The ptrace requests that are not about registers (arch/*/native.cc has those), as typed functions. Each answers whether
+// the task was there: a tracee that dies under us is an ordinary event (`gone`), told to the caller as a value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <csignal>
+
+#include "base/ids.h"
+
+namespace ktrace::os {
+
+/// How a stopped task goes on.
+enum class Resume : std::uint8_t {
+    run,     // PTRACE_CONT
+    step,    // PTRACE_SINGLESTEP
+    syscall, // PTRACE_SYSCALL: up to the next entry or exit of a system call
+    listen,  // PTRACE_LISTEN: stay in the group stop, but hear of its end
+    detach,  // PTRACE_DETACH
+};
+
+/// PTRACE_SEIZE with the options that ktrace always sets (clone, fork, vfork, exec events; marked system-call stops).
+/// 0 or errno.
+int seize(Tid task);
+
+/// PTRACE_INTERRUPT. False: the task is gone.
+bool interrupt(Tid task);
+
+/// Lets a stopped task go on with `signal` (0: none). False: gone.
+bool resume(Tid task, Resume how, int signal);
+
+/// The siginfo of a signal-delivery stop; nothing in a group stop (EINVAL) or when gone.
+std::optional<siginfo_t> signal_info(Tid task);
+bool set_signal_info(Tid task, const siginfo_t &info);
+
+/// The blocked signals of a stopped task, bit N-1 for signal N.
+std::optional<std::uint64_t> signal_mask(Tid task);
+bool set_signal_mask(Tid task, std::uint64_t mask);
+
+/// PTRACE_GETEVENTMSG: the new task of a clone, fork or vfork event; the former tid at exec.
+std::optional<unsigned long> event_message(Tid task);
+
+constexpr std::uint64_t signal_bit(int signal) { return std::uint64_t{1} << (signal - 1); }
+
+} // namespace ktrace::os

@@ -1,0 +1,58 @@
+#include "os/remote.h"
+
+#include <csignal>
+#include <span>
+#include <vector>
+
+namespace ktrace::os {
+
+using arch::Host;
+using arch::HostNative;
+
+namespace {
+
+/// Steps the task once; another signal that is delivered first (SIGSTOP cannot be blocked) is kept for later.
+Result<void> step_once(Waiter &waiter, Tid tid, std::vector<siginfo_t> &held) {
+    while (true) {
+        if (!resume(tid, Resume::step, 0)) return fail(Error::Kind::gone, "the task has ended");
+        waiter.resumed(tid);
+        auto stop = waiter.next_of(tid);
+        if (!stop || stop->kind == Stop::Kind::exited || stop->kind == Stop::Kind::killed)
+            return fail(Error::Kind::gone, "the task has ended");
+        if (stop->kind != Stop::Kind::signal) continue; // a group stop or a trap of SEIZE: go on
+        auto info = signal_info(tid);
+        if (!info) return fail(Error::Kind::gone, "the task has ended");
+        if (stop->signal == SIGTRAP && info->si_code > 0) return {};
+        held.push_back(*info);
+    }
+}
+
+} // namespace
+
+Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr instruction, std::uint64_t number,
+                                    std::initializer_list<std::uint64_t> arguments) {
+    Tid tid = stopped.tid();
+    const Host::Registers before = stopped.registers();
+    auto mask = signal_mask(tid);
+    if (stopped.gone() || !mask) return fail(Error::Kind::gone, "the task has ended");
+
+    std::uint64_t synchronous = signal_bit(SIGTRAP) | signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) |
+                                signal_bit(SIGFPE) | signal_bit(SIGSYS);
+    set_signal_mask(tid, ~synchronous);
+    Host::Registers call = before;
+    Host::set_syscall(call, number, std::span(arguments.begin(), arguments.size()));
+    Host::set_pc(call, instruction);
+    HostNative::write_registers(tid, call);
+    std::vector<siginfo_t> held;
+    auto stepped = step_once(waiter, tid, held);
+    Host::Registers after{};
+    bool alive = stepped && HostNative::read_registers(tid, after);
+    if (alive) alive = HostNative::write_registers(tid, before) && set_signal_mask(tid, *mask);
+    // SIGSTOP is the only signal that can come in between; it is sent again, to the whole process as it was.
+    for (const siginfo_t &info : held) ::kill(tid.value, info.si_signo);
+    if (!stepped) return tl::make_unexpected(stepped.error());
+    if (!alive) return fail(Error::Kind::gone, "the task has ended");
+    return Host::syscall_result(after);
+}
+
+} // namespace ktrace::os

@@ -1,0 +1,88 @@
+// The one door for waiting. A Waiter finds out which task has stopped or ended, and answers in the order in which it saw
+// them, so that no task is starved by others that hit more often.
+//
+// Invariants: (1) a signal-delivery stop is only peeked at (WNOWAIT), never consumed: the kernel forgets a task's pending
+// trap when its stop is consumed, and a tracer killed between that and the new pc would leave the task in the middle of an
+// instruction; (2) exits are consumed at once (an exec of another thread waits for them), event stops too (they hold
+// nothing that could be lost); (3) a stop that was handed out is not looked at again before the task was resumed: the
+// caller says `resumed`.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace ktrace::os {
+
+/// A status word, decoded.
+struct Stop {
+    enum class Kind : std::uint8_t {
+        signal,        // signal-delivery stop: `signal`; our traps and steps are SIGTRAPs
+        syscall,       // entry or exit of a system call
+        group,         // group stop (job control): `signal`
+        started,       // a new task's first stop, or the answer to an interrupt
+        clone, fork, vfork, exec, // events of the parent (exec: of the new leader)
+        exited,        // `status`: exit code
+        killed,        // `status`: signal
+    };
+    Tid tid;
+    Kind kind = Kind::signal;
+    int signal = 0;
+    int status = 0;
+    std::uint64_t seen_ns = 0; // CLOCK_MONOTONIC, when the stop was first seen
+};
+
+/// Decodes what waitid says of a tracee. Pure.
+Stop decode_stop(Tid tid, int si_code, int si_status);
+
+class Waiter {
+  public:
+    enum class Block : std::uint8_t { no, yes };
+
+    /// The next stop or end of any tracee. With Block::yes waits for one; returns nothing when a signal of our own came
+    /// in, or no tracee is left (`none_left`).
+    std::optional<Stop> next(Block block);
+    bool none_left() const { return none_left_; }
+
+    /// Waits for this one task alone (which was resumed or interrupted): for the short dialogues of injection. Nothing
+    /// only where the task is gone without a trace.
+    std::optional<Stop> next_of(Tid tid);
+
+    /// The task has been resumed: its next stop is news.
+    void resumed(Tid tid) { held_.erase(tid.value); }
+    /// A task that is traced from now on; `forget` when it has ended, or was let go.
+    void watch(Tid tid) { known_.push_back(tid); }
+    void forget(Tid tid);
+
+    /// With `often`, tasks that stopped recently are looked at between any two stops, so that seen_ns is close to the
+    /// truth even when others are served first (return probes measure durations by it).
+    void look_often(bool often) { often_ = often; }
+
+    /// True when a stop is known that was not handed out yet.
+    bool pending() const { return !queue_.empty(); }
+
+  private:
+    std::optional<Stop> poll(int id_type, pid_t id, bool block);
+    void note(const Stop &stop);
+    void sweep();
+    void ask_one_more();
+
+    std::deque<Stop> queue_;                     // seen, not handed out
+    std::unordered_map<pid_t, bool> held_;       // seen and not resumed
+    struct Recent {
+        Tid tid;
+        unsigned quiet; // sweeps since its last stop
+    };
+    std::vector<Recent> recent_;
+    std::vector<Tid> known_;  // all
+    std::size_t cursor_ = 0;  // in known_: whom to ask next while the busy ones never pause
+    bool often_ = false;
+    bool none_left_ = false;
+    unsigned served_ = 0;
+};
+
+} // namespace ktrace::os

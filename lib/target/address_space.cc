@@ -1,0 +1,87 @@
+#include "target/address_space.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ktrace::target {
+
+Result<std::unique_ptr<AddressSpace>> AddressSpace::open(Pid pid) {
+    auto memory = os::ProcessMemory::open(pid);
+    if (!memory) return tl::make_unexpected(memory.error());
+    return std::unique_ptr<AddressSpace>(new AddressSpace(std::move(*memory)));
+}
+
+Result<std::unique_ptr<AddressSpace>> AddressSpace::copy_for(Pid child) const {
+    auto copy = open(child);
+    if (!copy) return copy;
+    (*copy)->plants_ = plants_;
+    (*copy)->ever_ = ever_;
+    (*copy)->longest_ = longest_;
+    return copy;
+}
+
+/// Calls f(plant, first byte in the plant, first byte in the range, count) for all that overlaps [at, at + size).
+template <class F> void AddressSpace::for_plants_in(VirtAddr at, std::size_t size, F &&f) {
+    if (plants_.empty()) return;
+    VirtAddr end = at + static_cast<std::int64_t>(size);
+    VirtAddr from{at.value > longest_ ? at.value - longest_ : 0};
+    for (auto it = plants_.lower_bound(from); it != plants_.end() && it->first < end; ++it) {
+        Plant &plant = it->second;
+        std::uint64_t low = std::max(it->first.value, at.value);
+        std::uint64_t high = std::min(it->first.value + plant.ours.size(), end.value);
+        if (low < high) f(plant, low - it->first.value, low - at.value, high - low);
+    }
+}
+
+std::size_t AddressSpace::read(VirtAddr at, std::span<std::byte> into) {
+    std::size_t got = memory_.read(at, into);
+    for_plants_in(at, got, [&](Plant &plant, std::size_t from, std::size_t to, std::size_t count) {
+        // Where somebody has written over our bytes, what is there now is the truth.
+        if (std::memcmp(into.data() + to, plant.ours.data() + from, count) == 0)
+            std::memcpy(into.data() + to, plant.original.data() + from, count);
+    });
+    return got;
+}
+
+bool AddressSpace::write(VirtAddr at, std::span<const std::byte> bytes) {
+    std::vector<std::byte> merged(bytes.begin(), bytes.end());
+    for_plants_in(at, bytes.size(), [&](Plant &plant, std::size_t from, std::size_t to, std::size_t count) {
+        std::memcpy(plant.original.data() + from, bytes.data() + to, count);
+        std::memcpy(merged.data() + to, plant.ours.data() + from, count);
+    });
+    return memory_.write(at, merged);
+}
+
+Status AddressSpace::plant(VirtAddr at, std::span<const std::byte> bytes) {
+    bool taken = false;
+    for_plants_in(at, bytes.size(), [&](Plant &, std::size_t, std::size_t, std::size_t) { taken = true; });
+    if (taken) return fail(Error::Kind::refused, "another patch of ours is there");
+    Plant plant;
+    plant.ours.assign(bytes.begin(), bytes.end());
+    plant.original.resize(bytes.size());
+    if (memory_.read(at, plant.original) != bytes.size()) return fail(Error::Kind::fault, "the memory is not mapped");
+    if (!memory_.write(at, bytes)) return fail(Error::Kind::refused, "the memory cannot be written");
+    longest_ = std::max(longest_, bytes.size());
+    ever_.insert(at.value);
+    plants_.emplace(at, std::move(plant));
+    return {};
+}
+
+bool AddressSpace::unplant(VirtAddr at) {
+    auto found = plants_.find(at);
+    if (found == plants_.end()) return true;
+    Plant plant = std::move(found->second);
+    plants_.erase(found);
+    std::vector<std::byte> now(plant.ours.size());
+    if (memory_.read(at, now) != now.size() || now != plant.ours) return false;
+    return memory_.write(at, plant.original);
+}
+
+std::vector<VirtAddr> AddressSpace::plants() const {
+    std::vector<VirtAddr> all;
+    all.reserve(plants_.size());
+    for (const auto &[at, plant] : plants_) all.push_back(at);
+    return all;
+}
+
+} // namespace ktrace::target

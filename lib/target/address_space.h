@@ -1,0 +1,59 @@
+// AddressSpace: the memory of one address space as its program knows it, and the sole keeper of the bytes that ktrace
+// replaced in it. Several processes share one (vfork); a fork's child gets a copy.
+//
+// Invariants: (1) every byte of ours in the program's text is in a plant here; (2) read never shows a planted byte, write
+// goes around them; (3) a byte is put back only where it is still ours; (4) an address that was ever planted is remembered
+// until exec: a trap that was hit before it was taken out is known as ours.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+#include "base/memory.h"
+#include "base/result.h"
+#include "os/memory.h"
+
+namespace ktrace::target {
+
+class AddressSpace final : public Memory {
+  public:
+    static Result<std::unique_ptr<AddressSpace>> open(Pid pid);
+    /// That of a fork's child: its memory holds the same plants.
+    Result<std::unique_ptr<AddressSpace>> copy_for(Pid child) const;
+
+    std::size_t read(VirtAddr at, std::span<std::byte> into) override;
+    bool write(VirtAddr at, std::span<const std::byte> bytes) override;
+
+    /// Replaces bytes of the program. Errors: fault (unmapped), refused (there is a plant already, or writing failed).
+    Status plant(VirtAddr at, std::span<const std::byte> bytes);
+    /// Puts the original bytes back where ours are still there. False: the memory could not be written (unmapped, or
+    /// the process is gone) or somebody has written over ours; the plant is forgotten in any case.
+    bool unplant(VirtAddr at);
+    /// Forgets a plant whose memory is gone (munmap, dlclose).
+    void forget(VirtAddr at) { plants_.erase(at); }
+
+    bool planted(VirtAddr at) const { return plants_.contains(at); }
+    bool ever_planted(VirtAddr at) const { return ever_.contains(at.value); }
+    std::vector<VirtAddr> plants() const;
+
+    /// Memory of our own in the target (slots): written as it is, no plant.
+    bool write_own(VirtAddr at, std::span<const std::byte> bytes) { return memory_.write(at, bytes); }
+
+  private:
+    struct Plant {
+        std::vector<std::byte> original, ours;
+    };
+    explicit AddressSpace(os::ProcessMemory memory) : memory_(std::move(memory)) {}
+    template <class F> void for_plants_in(VirtAddr at, std::size_t size, F &&f);
+
+    os::ProcessMemory memory_;
+    std::map<VirtAddr, Plant> plants_;
+    std::unordered_set<std::uint64_t> ever_;
+    std::size_t longest_ = 0; // bytes of the longest plant
+};
+
+} // namespace ktrace::target

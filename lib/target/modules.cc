@@ -1,0 +1,125 @@
+#include "target/modules.h"
+
+#include <algorithm>
+#include <array>
+
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+namespace ktrace::target {
+
+namespace {
+
+constexpr std::uint64_t page = 4096;
+
+std::string key_of(const os::Mapping &m) { return m.device + ":" + std::to_string(m.inode) + ":" + m.path; }
+
+/// True where `path` is the very file that is mapped (not one that an upgrade has put in its place).
+bool is_mapped_file(const std::string &path, const os::Mapping &mapping) {
+    struct stat st;
+    return ::stat(path.c_str(), &st) == 0 && st.st_ino == mapping.inode;
+}
+
+/// The bias that explains this mapping, by the segment that starts in its first page.
+std::optional<std::uint64_t> bias_of(const symbols::Module &module, const os::Mapping &mapping) {
+    for (const symbols::Segment &segment : module.segments()) {
+        if (segment.executable != mapping.executable) continue;
+        std::uint64_t first = segment.file_offset & ~(page - 1);
+        std::uint64_t last = segment.file_offset + segment.file_size;
+        if (mapping.offset < first || mapping.offset >= last) continue;
+        return mapping.start.value - ((segment.vaddr & ~(page - 1)) + (mapping.offset - first));
+    }
+    return std::nullopt;
+}
+
+std::string program_path(Pid pid) {
+    std::array<char, PATH_MAX> buffer;
+    ssize_t length = ::readlink(("/proc/" + std::to_string(pid.value) + "/exe").c_str(), buffer.data(), buffer.size());
+    if (length <= 0) return {};
+    std::string path(buffer.data(), static_cast<std::size_t>(length));
+    constexpr std::string_view deleted = " (deleted)";
+    if (path.ends_with(deleted)) path.resize(path.size() - deleted.size());
+    return path;
+}
+
+} // namespace
+
+std::shared_ptr<symbols::Module> ModuleCache::open(Pid pid, const os::Mapping &mapping, std::string &why) {
+    auto &cached = modules_[key_of(mapping)];
+    if (cached) return cached;
+    std::string proc = "/proc/" + std::to_string(pid.value);
+    std::string root = proc + "/root";
+    std::vector<std::string> paths;
+    if (!mapping.deleted) {
+        for (const std::string &path : {mapping.path, root + mapping.path})
+            if (is_mapped_file(path, mapping)) paths.push_back(path);
+    }
+    std::array<char, 64> range;
+    std::snprintf(range.data(), range.size(), "/map_files/%lx-%lx", mapping.start.value, mapping.end.value);
+    paths.push_back(proc + range.data());
+    if (mapping.path == program_path(pid)) paths.push_back(proc + "/exe");
+    struct stat own, theirs;
+    bool same_root = ::stat("/", &own) == 0 && ::stat((root + "/").c_str(), &theirs) == 0 &&
+                     own.st_ino == theirs.st_ino && own.st_dev == theirs.st_dev;
+    for (const std::string &path : paths) {
+        auto opened = symbols::Module::open(path, mapping.path, same_root ? std::string{} : root);
+        if (opened) {
+            cached = std::move(*opened);
+            return cached;
+        }
+        why = opened.error().message;
+    }
+    return nullptr;
+}
+
+std::vector<LoadedModule> ModuleCache::modules_of(Pid pid, const std::vector<os::Mapping> &maps, Memory &memory,
+                                                  std::vector<std::string> &unreadable) {
+    std::vector<LoadedModule> loaded;
+    std::string program = program_path(pid);
+    auto extends = [](const LoadedModule &m, const os::Mapping &mapping, std::uint64_t bias) {
+        return m.bias == bias && m.start <= mapping.start;
+    };
+    for (const os::Mapping &mapping : maps) {
+        if (!mapping.executable) continue;
+        std::shared_ptr<symbols::Module> module;
+        if (mapping.path == "[vdso]") {
+            std::vector<std::byte> image(mapping.end.value - mapping.start.value);
+            image.resize(memory.read(mapping.start, image));
+            auto opened = symbols::Module::from_bytes(std::move(image), "[vdso]");
+            if (!opened) continue;
+            std::uint64_t first = (*opened)->segments().empty() ? 0 : (*opened)->segments()[0].vaddr & ~(page - 1);
+            loaded.push_back({std::move(*opened), mapping.start.value - first, mapping.start, mapping.end, false});
+            continue;
+        }
+        if (!mapping.path.starts_with('/')) continue;
+        std::string why;
+        module = open(pid, mapping, why);
+        if (!module) {
+            unreadable.push_back(mapping.path + ": " + why);
+            continue;
+        }
+        auto bias = bias_of(*module, mapping);
+        if (!bias) continue;
+        bool known = std::any_of(loaded.begin(), loaded.end(),
+                                 [&](const LoadedModule &m) { return m.module == module && extends(m, mapping, *bias); });
+        if (known) continue;
+        LoadedModule entry{module, *bias, mapping.start, mapping.end, mapping.path == program};
+        for (const symbols::Segment &segment : module->segments()) {
+            entry.start = std::min(entry.start, VirtAddr{segment.vaddr + *bias});
+            entry.end = std::max(entry.end, VirtAddr{segment.vaddr + segment.memory_size + *bias});
+        }
+        loaded.push_back(std::move(entry));
+    }
+    std::stable_partition(loaded.begin(), loaded.end(), [](const LoadedModule &m) { return m.is_program; });
+    return loaded;
+}
+
+const LoadedModule *module_at(const std::vector<LoadedModule> &modules, VirtAddr at) {
+    for (const LoadedModule &module : modules)
+        if (module.start <= at && at < module.end) return &module;
+    return nullptr;
+}
+
+} // namespace ktrace::target

@@ -1,0 +1,42 @@
+// The modules (program, libraries, vdso) that are mapped in a process, each opened once for all processes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/memory.h"
+#include "os/procfs.h"
+#include "symbols/module.h"
+
+namespace ktrace::target {
+
+/// A module where one process has it.
+struct LoadedModule {
+    std::shared_ptr<symbols::Module> module;
+    std::uint64_t bias = 0; // address in the process = vaddr in the file + bias
+    VirtAddr start, end;    // all of its mappings lie in [start, end)
+    bool is_program = false;
+};
+
+/// Modules by what they are on disk, so that ten processes of one program open it once.
+class ModuleCache {
+  public:
+    /// The modules with executable mappings, in order of address; the program first. `memory` reads the vdso. Files that
+    /// cannot be opened are told in `unreadable` (shown path: why) and left out.
+    std::vector<LoadedModule> modules_of(Pid pid, const std::vector<os::Mapping> &maps, Memory &memory,
+                                         std::vector<std::string> &unreadable);
+
+  private:
+    std::shared_ptr<symbols::Module> open(Pid pid, const os::Mapping &mapping, std::string &why);
+    std::unordered_map<std::string, std::shared_ptr<symbols::Module>> modules_;
+};
+
+/// The module that holds an address.
+const LoadedModule *module_at(const std::vector<LoadedModule> &modules, VirtAddr at);
+
+} // namespace ktrace::target

@@ -1,0 +1,195 @@
+#include "trap/calls.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "target/modules.h"
+
+namespace ktrace::trap {
+
+using arch::Host;
+
+namespace {
+
+constexpr std::uint32_t most_return_sites = 8192; // kept armed without a call in flight; the oldest goes then
+
+/// The function that the call instruction before the return address leads to: through PLT stubs, 0 where it is indirect.
+VirtAddr direct_target(Ground &ground, VirtAddr return_address) {
+    std::byte code[16];
+    VirtAddr from = return_address - static_cast<std::int64_t>(sizeof code);
+    std::size_t got = ground.space->read(from, code);
+    if (got != sizeof code) return {};
+    auto call = Host::call_before(code, return_address);
+    if (!call || !call->target) return {};
+    VirtAddr target = *call->target;
+    std::byte stub[16];
+    got = ground.space->read(target, stub);
+    if (auto slot = Host::plt_target_slot(std::span(stub, got), target))
+        if (auto bound = ground.space->read_value<std::uint64_t>(*slot)) return VirtAddr{*bound};
+    return target;
+}
+
+/// Unwinders know a signal frame by the bytes of the trampoline that its handler returns to.
+bool is_signal_trampoline(Ground &ground, VirtAddr at) {
+    auto trampoline = Host::signal_trampoline();
+    std::vector<std::byte> code(trampoline.size());
+    return ground.space->read(at, code) == code.size() && std::equal(code.begin(), code.end(), trampoline.begin());
+}
+
+/// Only code that comes from a file may be written: a JIT copies, patches and checks its own.
+bool is_file_text(Traced &traced, VirtAddr at) {
+    auto look = [&] {
+        return std::any_of(traced.process.maps.begin(), traced.process.maps.end(), [&](const os::Mapping &m) {
+            return m.contains(at) && m.executable && !(m.shared && m.writable) &&
+                   (m.path.starts_with('/') || m.path == "[vdso]");
+        });
+    };
+    if (look()) return true;
+    auto maps = os::read_maps(traced.process.pid);
+    if (!maps) return false;
+    traced.process.maps = std::move(*maps);
+    return look();
+}
+
+bool may_trap_return(Traced &traced, VirtAddr at) {
+    Ground &ground = *traced.ground;
+    auto [found, is_new] = ground.return_address_ok.try_emplace(at, false);
+    if (is_new) found->second = is_file_text(traced, at) && !is_signal_trampoline(ground, at);
+    return found->second;
+}
+
+void drop_return_site(Ground &ground, Site &site) {
+    disarm(ground, site);
+    ground.return_sites--;
+}
+
+/// Where too many return sites wait for calls that do not come, the one that waited longest goes. Its Site and slot stay
+/// (a task may be in there, and the next call may return to it); only the trap is taken out.
+void drop_oldest_return_site(Ground &ground) {
+    Site *oldest = nullptr;
+    for (auto &[at, site] : ground.sites)
+        if (site->armed && site->probes.empty() && site->returns == 0 &&
+            (!oldest || site->last_return < oldest->last_return))
+            oldest = site.get();
+    if (oldest) drop_return_site(ground, *oldest);
+}
+
+/// The armed site at a return address; nullptr where none can be had.
+Site *return_site(World &world, Traced &traced, VirtAddr at, os::Stopped &stopped) {
+    Ground &ground = *traced.ground;
+    if (Site *known = ground.site_at(at); known && known->armed) return known;
+    if (!may_trap_return(traced, at)) return nullptr;
+    if (ground.return_sites >= most_return_sites) drop_oldest_return_site(ground);
+    auto made = make_site(ground, at);
+    if (!made) return nullptr;
+    Site &site = **made;
+    if (!give_slot(ground, site)) {
+        constexpr std::size_t batch = 1024;
+        auto mapped = map_arena(ground, traced.process, world.waiter, stopped, at, at, batch);
+        if (!mapped) {
+            log::write("trap", log::Level::warn, "no slots for return addresses: " + mapped.error().message);
+            return nullptr;
+        }
+        if (!give_slot(ground, site)) return nullptr;
+    }
+    if (!arm(ground, site)) return nullptr;
+    if (site.probes.empty()) ground.return_sites++;
+    return &site;
+}
+
+/// What becomes of older calls whose frame is where the new one's is. True: go on with the new call.
+void settle_collisions(World &world, Traced &traced, Task &task, Site &site, const arch::Frame &frame) {
+    Ground &ground = *traced.ground;
+    std::optional<VirtAddr> target;
+    while (Instance *older = ground.returns.at(frame.sp)) {
+        if (!target) {
+            bool certain = older->hit == world.stops || older->frame.return_address != frame.return_address;
+            target = certain ? VirtAddr{} : direct_target(ground, frame.return_address);
+        }
+        if (judge_collision(*older, site, world.stops, frame.return_address, *target, task.unwinds) !=
+            Collision::abandoned)
+            return;
+        Task *owner = nullptr;
+        if (auto found = world.tasks.find(older->owner.value); found != world.tasks.end()) owner = &found->second;
+        end_unreturned(traced, *older, owner);
+    }
+}
+
+/// Calls of this task whose frames lie below the stack pointer and have been overwritten are over.
+void drop_dead_calls(Traced &traced, Task &task, VirtAddr sp) {
+    while (task.calls && task.calls->frame.sp < sp) {
+        auto now = traced.ground->space->read_value<std::uint64_t>(task.calls->frame.sp);
+        if (now && *now == task.calls->frame.return_address.value) return; // a fiber that waits, perhaps
+        end_unreturned(traced, *task.calls, &task);
+    }
+}
+
+/// With no free instance: calls that an exception or a longjmp ended may still hold one.
+void reclaim(World &world, Traced &traced, const Armed &armed) {
+    for (Instance *call : traced.ground->returns.all()) {
+        if (call->armed != &armed) continue;
+        auto now = traced.ground->space->read_value<std::uint64_t>(call->frame.sp);
+        if (now && *now == call->frame.return_address.value) continue;
+        auto owner = world.tasks.find(call->owner.value);
+        end_unreturned(traced, *call, owner == world.tasks.end() ? nullptr : &owner->second);
+    }
+}
+
+void end_call(Traced &traced, Instance &call, Task *owner) {
+    call.armed->active--;
+    call.return_site->returns--;
+    traced.ground->returns.end(call, owner);
+}
+
+} // namespace
+
+void begin_call(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped,
+                std::vector<std::byte> captured) {
+    Ground &ground = *traced.ground;
+    auto return_address = Host::return_address(stopped.registers(), *ground.space);
+    if (!return_address) {
+        armed.counters->missed++;
+        return;
+    }
+    arch::Frame frame = Host::frame(stopped.registers(), *return_address);
+    drop_dead_calls(traced, task, frame.sp);
+    settle_collisions(world, traced, task, site, frame);
+    if (armed.active >= armed.maxactive) reclaim(world, traced, armed);
+    Site *returns_to = armed.active < armed.maxactive ? return_site(world, traced, *return_address, stopped) : nullptr;
+    if (!returns_to) {
+        armed.counters->missed++;
+        return;
+    }
+    Instance &call = ground.returns.begin(task, frame);
+    call.armed = &armed;
+    call.site = &site;
+    call.return_site = returns_to;
+    call.hit = world.stops;
+    call.captured = std::move(captured);
+    armed.active++;
+    returns_to->returns++;
+    returns_to->last_return = world.stops;
+}
+
+void end_returned(Traced &traced, Instance &call, Task *owner) { end_call(traced, call, owner); }
+
+void end_unreturned(Traced &traced, Instance &call, Task *owner) {
+    call.armed->counters->unreturned++;
+    end_call(traced, call, owner);
+}
+
+bool vanished(Traced &traced, const Task &task, const Instance &call) {
+    if (call.owner == task.tid && call.unwinds == task.unwinds) return false;
+    auto now = traced.ground->space->read_value<std::uint64_t>(call.frame.sp);
+    return !now || *now != call.frame.return_address.value;
+}
+
+void end_all(World &world, Traced &traced) {
+    for (Instance *call : traced.ground->returns.all()) {
+        auto owner = world.tasks.find(call->owner.value);
+        end_unreturned(traced, *call, owner == world.tasks.end() ? nullptr : &owner->second);
+    }
+}
+
+} // namespace ktrace::trap

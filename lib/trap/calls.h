@@ -1,0 +1,25 @@
+// calls: how a call of a return probe begins and how it ends: its instance, the trap at its return address, the counts.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "os/stopped.h"
+#include "trap/world.h"
+
+namespace ktrace::trap {
+
+/// A call of the site's function begins. Takes an instance and traps its return address, or counts it as missed.
+void begin_call(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped,
+                std::vector<std::byte> captured);
+
+void end_returned(Traced &traced, Instance &call, Task *owner);
+void end_unreturned(Traced &traced, Instance &call, Task *owner);
+
+/// True where an exception or longjmp has passed since the call began and its frame is no longer there.
+bool vanished(Traced &traced, const Task &task, const Instance &call);
+
+/// All calls of the address space end unreturned (exec, the end).
+void end_all(World &world, Traced &traced);
+
+} // namespace ktrace::trap

@@ -1,0 +1,64 @@
+#include "trap/classify.h"
+
+#include <csignal>
+
+namespace ktrace::trap {
+
+using arch::SlotPosition;
+using Kind = os::Stop::Kind;
+
+bool is_synchronous(int signal) {
+    return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE || signal == SIGTRAP ||
+           signal == SIGSYS;
+}
+
+namespace {
+
+Verdict classify_trap(const Facts &f) {
+    if (f.over == Over::stepping) return Verdict::step_done;
+    if (f.site) return Verdict::hit;
+    if (f.was_ours) return Verdict::late_trap;
+    if (f.slot == SlotPosition::after) return Verdict::deliver_behind;
+    return f.slot == SlotPosition::elsewhere ? Verdict::deliver : Verdict::deliver_fault;
+}
+
+Verdict classify_signal(const Facts &f) {
+    bool fault = f.from_kernel && is_synchronous(f.signal);
+    if (f.over == Over::stepping) return fault ? Verdict::step_fault : Verdict::hold;
+    switch (f.slot) {
+    case SlotPosition::elsewhere: return Verdict::deliver;
+    case SlotPosition::after: return Verdict::deliver_behind;
+    case SlotPosition::at_start:
+        if (fault) return Verdict::deliver_fault;
+        // On the way to a system call, or in a rep: what was done shows in the registers, and nothing is lost.
+        if (f.over == Over::to_syscall || f.repeats) return Verdict::deliver_retry;
+        return Verdict::hold;
+    case SlotPosition::inside: return fault ? Verdict::deliver_fault : Verdict::hold;
+    }
+    return Verdict::deliver;
+}
+
+} // namespace
+
+Verdict classify(const Facts &f) {
+    switch (f.kind) {
+    case Kind::signal:
+        if (f.signal == SIGTRAP && f.from_kernel) return classify_trap(f);
+        return classify_signal(f);
+    case Kind::syscall:
+        if (f.over == Over::to_syscall) return Verdict::syscall_entered;
+        if (f.over == Over::in_syscall) return Verdict::syscall_left;
+        return Verdict::go_on;
+    case Kind::group: return Verdict::group_stop;
+    case Kind::started: return Verdict::go_on;
+    case Kind::clone: return Verdict::new_task;
+    case Kind::fork:
+    case Kind::vfork: return Verdict::new_process;
+    case Kind::exec: return Verdict::exec;
+    case Kind::exited:
+    case Kind::killed: return Verdict::ended;
+    }
+    return Verdict::go_on;
+}
+
+} // namespace ktrace::trap

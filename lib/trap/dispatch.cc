@@ -1,0 +1,253 @@
+#include "trap/dispatch.h"
+
+#include <csignal>
+#include <utility>
+
+#include "base/clock.h"
+#include "trap/calls.h"
+#include "trap/classify.h"
+#include "trap/hit.h"
+#include "trap/over.h"
+
+namespace ktrace::trap {
+
+using arch::Host;
+using arch::SlotPosition;
+using os::signal_bit;
+using os::Stop;
+using os::Stopped;
+
+namespace {
+
+/// What goes with a verdict: the site that was hit.
+struct Seen {
+    Facts facts;
+    Site *site = nullptr;
+    VirtAddr trap_at;
+};
+
+/// A trap instruction of the program's own at `at`?
+bool own_trap_at(Traced &traced, VirtAddr at) {
+    auto trap = Host::trap_bytes();
+    std::byte code[8];
+    std::size_t got = traced.ground->space->read(at, std::span(code).first(trap.size()));
+    return got == trap.size() && std::equal(trap.begin(), trap.end(), code);
+}
+
+/// Who raised it. int3 and steps raise SIGTRAP with a positive code; kill and tgkill have one that is not.
+bool raised_by_kernel(Tid tid) {
+    auto info = os::signal_info(tid);
+    return info && info->si_code > 0;
+}
+
+/// Collects the facts of a stop, with as few requests as the usual case (a trap at a site) needs.
+Seen gather(Traced &traced, Task &task, const Stop &stop, Stopped &stopped) {
+    Seen seen;
+    Facts &f = seen.facts;
+    f.kind = stop.kind;
+    f.signal = stop.signal;
+    f.over = task.over;
+    if (stop.kind != Stop::Kind::signal) return seen;
+    Ground &ground = *traced.ground;
+    if (stop.signal == SIGTRAP) {
+        seen.trap_at = Host::trap_address(stopped.pc());
+        Site *site = ground.site_at(seen.trap_at);
+        f.site = site && site->armed && task.over != Over::stepping;
+        seen.site = site;
+        // Behind a longer instruction's first byte the pc is nowhere but at a trap; behind a whole instruction somebody
+        // may have sent SIGTRAP.
+        bool unmistakable = f.site && site->plan.length > 1;
+        f.from_kernel = unmistakable || raised_by_kernel(stop.tid);
+        if (f.site && f.from_kernel) return seen;
+        f.was_ours = ground.space->ever_planted(seen.trap_at) && !own_trap_at(traced, seen.trap_at);
+    } else {
+        f.from_kernel = is_synchronous(stop.signal) && raised_by_kernel(stop.tid);
+    }
+    VirtAddr pc = stopped.pc();
+    if (!ground.slots.contains(pc)) return seen;
+    if (Site *in = ground.site_of_pc_in_slot(pc)) {
+        f.slot = Host::slot_position(in->placed, in->slot, pc);
+        f.repeats = in->plan.repeats;
+    }
+    return seen;
+}
+
+/// A trap in a task that has SIGTRAP blocked makes the kernel unblock it. glibc blocks all signals around clone and thread
+/// exit, daemons in their workers: where everything else that can be blocked is, SIGTRAP was.
+void restore_mask(Task &task) {
+    auto mask = os::signal_mask(task.tid);
+    if (!mask || *mask == 0 || (*mask & signal_bit(SIGTRAP)) != 0) return;
+    constexpr std::uint64_t usual = signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGUSR1) |
+                                    signal_bit(SIGUSR2) | signal_bit(SIGALRM) | signal_bit(SIGTERM) |
+                                    signal_bit(SIGCHLD) | signal_bit(SIGTSTP) | signal_bit(SIGWINCH);
+    if ((*mask & usual) == usual) os::set_signal_mask(task.tid, *mask | signal_bit(SIGTRAP));
+}
+
+/// The same hit as before: its instruction had not run.
+bool is_retry(Task &task, const Site &site, Stopped &stopped) {
+    if (!task.retry_at) return false;
+    VirtAddr sp = stopped.sp();
+    bool same = task.retry_at == site.at && task.retry_sp == sp;
+    if (same || sp > task.retry_sp) task.retry_at = task.retry_sp = VirtAddr{};
+    return same;
+}
+
+bool reports_to_loader(const Site &site) {
+    for (const Armed *armed : site.probes)
+        if (armed->kind == Armed::Kind::loader) return true;
+    return false;
+}
+
+Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopped) {
+    restore_mask(task);
+    Event event;
+    if (is_retry(task, site, stopped) || traced.silent) {
+        get_over(world, traced, task, site, std::move(stopped), false);
+        return event;
+    }
+    if (site.returns > 0) run_returns(world, traced, task, site, stopped);
+    bool post = run_pre(world, traced, task, site, stopped);
+    if (reports_to_loader(site)) {
+        event.kind = Event::Kind::loader;
+        event.pid = task.pid;
+        event.tid = task.tid;
+        event.stopped.emplace(std::move(stopped));
+        return event;
+    }
+    get_over(world, traced, task, site, std::move(stopped), post);
+    return event;
+}
+
+Event on_new_process(World &world, Task &task, const Stop &stop, Stopped stopped) {
+    Event event;
+    event.kind = Event::Kind::new_process;
+    event.pid = task.pid;
+    event.tid = task.tid;
+    event.vfork = stop.kind == Stop::Kind::vfork;
+    if (auto child = os::event_message(stop.tid)) event.other = Tid{static_cast<pid_t>(*child)};
+    continue_task(world, task, std::move(stopped));
+    return event;
+}
+
+Event on_new_task(World &world, Traced &traced, Task &task, Stopped stopped) {
+    Event event;
+    auto message = os::event_message(task.tid);
+    Tid child{message ? static_cast<pid_t>(*message) : 0};
+    auto status = child.value ? os::read_status(child.value) : std::nullopt;
+    bool thread = !status || status->tgid == task.pid.value;
+    if (thread && child.value) {
+        Task &made = world.tasks[child.value];
+        made.tid = child;
+        made.pid = traced.process.pid;
+        world.waiter.watch(child);
+    } else if (child.value) { // clone without CLONE_THREAD: a process, often in the same memory
+        event.kind = Event::Kind::new_process;
+        event.pid = task.pid;
+        event.tid = task.tid;
+        event.other = child;
+    }
+    continue_task(world, task, std::move(stopped));
+    return event;
+}
+
+Event on_end(World &world, const Stop &stop) {
+    Event event;
+    event.kind = Event::Kind::ended;
+    event.tid = stop.tid;
+    event.stop = stop;
+    auto found = world.tasks.find(stop.tid.value);
+    if (found != world.tasks.end()) {
+        event.pid = found->second.pid;
+        if (Traced *traced = world.process_of(found->second)) end_calls(*traced, found->second);
+        world.tasks.erase(found);
+    }
+    world.waiter.forget(stop.tid);
+    return event;
+}
+
+} // namespace
+
+void end_calls(Traced &traced, Task &task) {
+    while (task.calls) end_unreturned(traced, *task.calls, &task);
+}
+
+void continue_task(World &world, Task &task, Stopped stopped, int signal) {
+    os::Resume how = os::Resume::run;
+    if (task.over == Over::stepping) how = os::Resume::step;
+    else if (task.over != Over::none) how = os::Resume::syscall;
+    if (task.calls) {
+        std::uint64_t now = monotonic_ns();
+        std::uint64_t seen = stopped.stop().seen_ns;
+        task.stopped_ns += now > seen ? now - seen : 0;
+        start_clocks(world, task, now);
+    }
+    task.stops++;
+    std::move(stopped).resume(how, signal);
+}
+
+void finish_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopped) {
+    get_over(world, traced, task, site, std::move(stopped), false);
+}
+
+Event dispatch(World &world, const Stop &stop) {
+    world.stops++;
+    if (stop.kind == Stop::Kind::exited || stop.kind == Stop::Kind::killed) return on_end(world, stop);
+    Stopped stopped(world.waiter, stop);
+    auto found = world.tasks.find(stop.tid.value);
+    Traced *traced = found == world.tasks.end() ? nullptr : world.process_of(found->second);
+    if (!traced) {
+        Event event;
+        event.kind = Event::Kind::unknown;
+        event.tid = stop.tid;
+        event.stop = stop;
+        event.stopped.emplace(std::move(stopped));
+        return event;
+    }
+    Task &task = found->second;
+    task.last_stop = world.stops;
+    Seen seen = gather(*traced, task, stop, stopped);
+    switch (classify(seen.facts)) {
+    case Verdict::hit: return on_hit(world, *traced, task, *seen.site, std::move(stopped));
+    case Verdict::late_trap:
+        restore_mask(task);
+        stopped.set_pc(seen.trap_at);
+        continue_task(world, task, std::move(stopped));
+        break;
+    case Verdict::deliver: {
+        continue_task(world, task, std::move(stopped), stop.signal);
+        break;
+    }
+    case Verdict::deliver_behind: deliver_outside(world, *traced, task, std::move(stopped), false); break;
+    case Verdict::deliver_fault:
+    case Verdict::deliver_retry: deliver_outside(world, *traced, task, std::move(stopped), true); break;
+    case Verdict::hold: hold_signal(world, *traced, task, std::move(stopped)); break;
+    case Verdict::step_done: finish_step(world, *traced, task, std::move(stopped)); break;
+    case Verdict::step_fault: fault_in_step(world, *traced, task, std::move(stopped)); break;
+    case Verdict::syscall_entered: enter_syscall(world, *traced, task, std::move(stopped)); break;
+    case Verdict::syscall_left: leave_syscall(world, *traced, task, std::move(stopped)); break;
+    case Verdict::group_stop:
+        task.stopped_by_group = true;
+        std::move(stopped).resume(os::Resume::listen);
+        break;
+    case Verdict::go_on:
+        task.stopped_by_group = false;
+        task.announced = true;
+        continue_task(world, task, std::move(stopped));
+        break;
+    case Verdict::new_task: return on_new_task(world, *traced, task, std::move(stopped));
+    case Verdict::new_process: return on_new_process(world, task, stop, std::move(stopped));
+    case Verdict::exec: {
+        Event event;
+        event.kind = Event::Kind::exec;
+        event.pid = task.pid;
+        event.tid = task.tid;
+        if (auto former = os::event_message(stop.tid)) event.other = Tid{static_cast<pid_t>(*former)};
+        event.stopped.emplace(std::move(stopped));
+        return event;
+    }
+    case Verdict::ended: break;
+    }
+    return {};
+}
+
+} // namespace ktrace::trap

@@ -1,0 +1,43 @@
+// dispatch: one stop comes in, everything that follows from it is done, the task runs on. What is not about one task and
+// its sites (new processes, exec, the end, a loader's news) goes up as an Event.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "os/stopped.h"
+#include "trap/world.h"
+
+namespace ktrace::trap {
+
+struct Event {
+    enum class Kind : std::uint8_t {
+        none,
+        new_process, // fork, vfork: `other` is the child's tid; the parent has gone on
+        exec,        // `stopped` is the new leader, at its first instruction; `other` its former tid
+        loader,      // the list of modules has changed; `stopped` is at the loader's breakpoint
+        ended,       // a task has ended; `status`, `signal` of it
+        unknown,     // a stop of a task that is not known yet: a child that was faster than its parent's event
+    };
+    Kind kind = Kind::none;
+    Pid pid;
+    Tid tid;
+    Tid other;
+    bool vfork = false;
+    os::Stop stop;
+    std::optional<os::Stopped> stopped; // exec, loader: the receiver resumes it (continue_task)
+};
+
+/// Handles one stop.
+Event dispatch(World &world, const os::Stop &stop);
+
+/// Lets a task go on in whatever it was doing, with the books on its stopped time kept.
+void continue_task(World &world, Task &task, os::Stopped stopped, int signal = 0);
+
+/// The site's instruction is got over and the task goes on: what dispatch does at the end of a hit.
+void finish_hit(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped);
+
+/// A task has ended or was let go: its calls in flight are unreturned.
+void end_calls(Traced &traced, Task &task);
+
+} // namespace ktrace::trap

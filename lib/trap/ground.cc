@@ -1,0 +1,106 @@
+#include "trap/ground.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "os/remote.h"
+
+namespace ktrace::trap {
+
+using arch::Host;
+using arch::Method;
+
+Site *Ground::site_of_pc_in_slot(VirtAddr pc) {
+    auto slot = slots.slot_at(pc);
+    if (!slot) return nullptr;
+    auto found = by_slot.find(*slot);
+    return found == by_slot.end() ? nullptr : found->second;
+}
+
+Result<Site *> make_site(Ground &ground, VirtAddr at) {
+    if (Site *known = ground.site_at(at)) return known;
+    std::byte code[Host::longest];
+    std::size_t got = ground.space->read(at, code);
+    if (got == 0) return fail(Error::Kind::fault, "the address is not mapped");
+    auto site = std::make_unique<Site>();
+    site->at = at;
+    site->plan = Host::plan(std::span(code, got), at);
+    if (site->plan.method == Method::refuse) return fail(Error::Kind::refused, site->plan.why);
+    Site *made = site.get();
+    ground.sites.emplace(at, std::move(site));
+    return made;
+}
+
+bool give_slot(Ground &ground, Site &site) {
+    if (site.slot || site.plan.method == Method::emulate) return true;
+    auto slot = ground.slots.take(site.at);
+    if (!slot) return false;
+    site.slot = *slot;
+    site.placed = Host::place(site.plan, site.at, *slot);
+    ground.by_slot[*slot] = &site;
+    return true;
+}
+
+Status arm(Ground &ground, Site &site) {
+    if (site.armed) return {};
+    if (site.slot) {
+        if (site.placed.method == Method::refuse) return fail(Error::Kind::refused, site.placed.why);
+        if (!ground.space->write_own(site.slot, std::span(site.placed.bytes, site.placed.size)))
+            return fail(Error::Kind::refused, "its slot cannot be written");
+    }
+    auto planted = ground.space->plant(site.at, Host::trap_bytes());
+    if (!planted) return planted;
+    site.armed = true;
+    return {};
+}
+
+void disarm(Ground &ground, Site &site) {
+    if (!site.armed) return;
+    ground.space->unplant(site.at);
+    site.armed = false;
+}
+
+Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped, VirtAddr low,
+                 VirtAddr high, std::size_t slots) {
+    constexpr std::size_t least = 65536;
+    std::size_t size = (std::max(slots * arch::slot_size, least) + 4095) & ~std::size_t{4095};
+    if (!process.syscall_instruction)
+        return fail(Error::Kind::refused, "the process has no system call instruction that ktrace could use");
+    for (int attempt = 0; attempt < 4; attempt++) {
+        auto maps = os::read_maps(process.pid);
+        if (!maps) return fail(Error::Kind::gone, "the process has ended");
+        process.maps = std::move(*maps);
+        auto at = place_arena(process.maps, low, high, size);
+        if (!at) return fail(Error::Kind::refused, "there is no free address space near the code");
+        auto mapped = os::remote_syscall(
+            waiter, stopped, *process.syscall_instruction, SYS_mmap,
+            {at->value, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, ~std::uint64_t{0},
+             0});
+        if (!mapped) return tl::make_unexpected(mapped.error());
+        if (*mapped == -EEXIST) continue; // somebody was faster: look again
+        if (*mapped < 0 && *mapped > -4096)
+            return fail(Error::Kind::refused, std::string("the process may not map memory: ") +
+                                                  std::strerror(static_cast<int>(-*mapped)));
+        ground.slots.add({VirtAddr{static_cast<std::uint64_t>(*mapped)}, size, 0});
+        return {};
+    }
+    return fail(Error::Kind::refused, "the address space near the code changes too fast");
+}
+
+Status unmap_arenas(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped) {
+    for (const Arena &arena : ground.slots.arenas()) {
+        auto answer = os::remote_syscall(waiter, stopped, *process.syscall_instruction, SYS_munmap,
+                                         {arena.start.value, arena.size});
+        if (!answer) return tl::make_unexpected(answer.error());
+    }
+    ground.slots.clear();
+    ground.by_slot.clear();
+    return {};
+}
+
+} // namespace ktrace::trap

@@ -1,0 +1,55 @@
+// Ground: everything of ours in one address space: its memory, slots, sites and calls in flight. Shared by the processes
+// that share the memory (vfork); a fork's child gets a copy, which is taken out of it again or armed for itself.
+//
+// Invariants: a site is in `sites` as long as a task may still stop at it or be in its slot; a planted trap always has its
+// site there.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "os/stopped.h"
+#include "target/process.h"
+#include "trap/returns.h"
+#include "trap/site.h"
+#include "trap/slots.h"
+
+namespace ktrace::trap {
+
+struct Ground {
+    std::shared_ptr<target::AddressSpace> space;
+    Slots slots;
+    std::unordered_map<VirtAddr, std::unique_ptr<Site>> sites;
+    std::unordered_map<VirtAddr, Site *> by_slot; // start of the slot → its site
+    Returns returns;
+    std::unordered_map<VirtAddr, bool> return_address_ok; // decided once an address: may a return trap be put there
+    std::uint32_t return_sites = 0;                       // that no probe of the user's is on
+
+    Site *site_at(VirtAddr at) {
+        auto found = sites.find(at);
+        return found == sites.end() ? nullptr : found->second.get();
+    }
+    Site *site_of_pc_in_slot(VirtAddr pc);
+};
+
+/// Plans the instruction at `at` and makes a site of it, without a slot and not armed. Errors: fault, refused (why).
+Result<Site *> make_site(Ground &ground, VirtAddr at);
+
+/// Gives the site its slot, where it needs one. False: no slot within reach is free; map an arena first.
+bool give_slot(Ground &ground, Site &site);
+
+/// Plants the trap. The site has its slot.
+Status arm(Ground &ground, Site &site);
+/// Takes the trap out. The site stays known: tasks that are at it or in its slot are still understood.
+void disarm(Ground &ground, Site &site);
+
+/// Maps an arena for `slots` more slots near [low, high) by a system call of the stopped task. Errors: refused (no room,
+/// mmap is forbidden), gone.
+Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped, VirtAddr low,
+                 VirtAddr high, std::size_t slots);
+/// Unmaps all arenas. No task is in one.
+Status unmap_arenas(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped);
+
+} // namespace ktrace::trap

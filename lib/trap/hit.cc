@@ -1,0 +1,169 @@
+#include "trap/hit.h"
+
+#include <cstring>
+#include <string>
+
+#include "base/clock.h"
+#include "os/procfs.h"
+#include "trap/calls.h"
+
+namespace ktrace::trap {
+
+using arch::Host;
+using program::HitView;
+using program::Moment;
+using program::Outcome;
+
+namespace {
+
+/// What a program may ask of the stopped task.
+class StoppedThread final : public program::ThreadPort {
+  public:
+    StoppedThread(os::Stopped &stopped, Pid pid) : stopped_(stopped), pid_(pid) {}
+    const Host::FpRegisters *floating() override { return stopped_.floating(); }
+    std::string_view comm() override {
+        if (comm_.empty()) comm_ = os::read_comm(pid_, stopped_.tid());
+        return comm_;
+    }
+    std::optional<VirtAddr> tls(std::int64_t, std::uint64_t offset) override {
+        // Offsets are from the thread pointer: known for the program's own block alone (psABI, TLS).
+        auto pointer = Host::thread_pointer(stopped_.registers());
+        if (!pointer) return std::nullopt;
+        return *pointer + static_cast<std::int64_t>(offset);
+    }
+    std::size_t stack(std::span<std::uint64_t> into) override {
+        if (into.empty()) return 0;
+        into[0] = stopped_.pc().value;
+        return 1;
+    }
+
+  private:
+    os::Stopped &stopped_;
+    Pid pid_;
+    std::string comm_;
+};
+
+/// One evaluation: the view of the hit, and the record where there is one.
+Outcome run_program(World &world, Traced &traced, Task &task, const Armed &armed, Moment moment, VirtAddr pc,
+                    os::Stopped &stopped, std::span<std::byte> capture, std::size_t &captured,
+                    std::span<const std::byte> earlier, std::uint64_t duration_ns) {
+    program::Needs needs = armed.program->needs(moment);
+    Host::Registers registers{};
+    if (needs.registers || needs.floating) registers = stopped.registers();
+    Host::set_pc(registers, pc);
+    StoppedThread thread(stopped, traced.process.pid);
+    HitView view{registers, *traced.ground->space, thread, traced.process.pid, task.tid};
+    view.captured = earlier;
+    view.duration_ns = duration_ns;
+    if (needs.time) {
+        view.monotonic_ns = monotonic_ns();
+        view.time_ns = realtime_ns();
+    }
+    auto record = world.records.reserve();
+    Outcome outcome = program::eval(*armed.program, moment, view, *armed.state, capture, captured, record);
+    if (outcome == Outcome::event) {
+        program::RecordHeader header;
+        std::memcpy(&header, record.data(), sizeof header);
+        header.location = armed.location;
+        header.sequence = ++task.sequence;
+        std::memcpy(record.data(), &header, sizeof header);
+        world.records.commit(header.size);
+        if (++world.events >= world.max_events) world.closing = true;
+    }
+    return outcome;
+}
+
+void count(program::Counters &counters, Outcome outcome) {
+    switch (outcome) {
+    case Outcome::event:
+    case Outcome::aggregated: counters.events++; break;
+    case Outcome::filtered: counters.filtered++; break;
+    case Outcome::unselected: counters.unselected++; break;
+    case Outcome::accepted: break;
+    }
+}
+
+} // namespace
+
+bool run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped) {
+    bool post = false;
+    std::size_t unused = 0;
+    for (Armed *armed : site.probes) {
+        if (world.closing) break;
+        switch (armed->kind) {
+        case Armed::Kind::unwinds: task.unwinds++; break;
+        case Armed::Kind::loader: break;
+        case Armed::Kind::probe:
+        case Armed::Kind::entry: {
+            armed->counters->hits++;
+            Moment moment = armed->kind == Armed::Kind::probe ? Moment::pre : Moment::entry;
+            count(*armed->counters,
+                  run_program(world, traced, task, *armed, moment, site.at, stopped, {}, unused, {}, 0));
+            post = post || armed->program->needs(Moment::post).runs;
+            break;
+        }
+        case Armed::Kind::ret: {
+            armed->counters->hits++;
+            std::vector<std::byte> capture(armed->program->capture_size());
+            std::size_t captured = 0;
+            Outcome outcome = Outcome::accepted;
+            if (armed->program->needs(Moment::call).runs)
+                outcome = run_program(world, traced, task, *armed, Moment::call, site.at, stopped, capture, captured,
+                                      {}, 0);
+            count(*armed->counters, outcome);
+            if (outcome != Outcome::accepted) break;
+            capture.resize(captured);
+            begin_call(world, traced, task, *armed, site, stopped, std::move(capture));
+            break;
+        }
+        }
+    }
+    return post;
+}
+
+void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped) {
+    std::size_t unused = 0;
+    for (Armed *armed : site.probes) {
+        if (world.closing) return;
+        if (armed->kind != Armed::Kind::probe || !armed->program->needs(Moment::post).runs) continue;
+        run_program(world, traced, task, *armed, Moment::post, stopped.pc(), stopped, {}, unused, {}, 0);
+    }
+}
+
+void run_returns(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped) {
+    VirtAddr frame_sp = stopped.sp() - Host::return_pop;
+    Returns &returns = traced.ground->returns;
+    std::uint64_t seen = stopped.stop().seen_ns;
+    while (Instance *call = returns.at(frame_sp)) {
+        if (call->frame.return_address != site.at) break;
+        if (vanished(traced, task, *call)) {
+            end_unreturned(traced, *call, &task);
+            continue;
+        }
+        std::uint64_t elapsed = seen > call->start_ns ? seen - call->start_ns : 0;
+        if (call->owner == task.tid) {
+            std::uint64_t apart = (task.stopped_ns - call->stopped_ns) +
+                                  (task.stops - call->stops) * world.correction.per_stop_ns;
+            elapsed = elapsed > apart ? elapsed - apart : 0;
+        }
+        std::size_t unused = 0;
+        Armed &armed = *call->armed;
+        if (!world.closing) {
+            count(*armed.counters, run_program(world, traced, task, armed, Moment::ret, site.at, stopped, {}, unused,
+                                               call->captured, elapsed));
+            end_returned(traced, *call, &task);
+        } else {
+            end_unreturned(traced, *call, &task);
+        }
+    }
+}
+
+void start_clocks(World &world, Task &task, std::uint64_t now_ns) {
+    for (Instance *call = task.calls; call && call->hit == world.stops; call = call->older_call) {
+        call->start_ns = now_ns;
+        call->stopped_ns = task.stopped_ns;
+        call->stops = task.stops;
+    }
+}
+
+} // namespace ktrace::trap

@@ -1,0 +1,22 @@
+// hit: runs the probes of a site for one stopped task: filters and programs, records, calls that begin and that return.
+#pragma once
+
+#include "os/stopped.h"
+#include "program/program.h"
+#include "trap/world.h"
+
+namespace ktrace::trap {
+
+/// The probes of the site, before its instruction runs. True: one of them wants a post moment.
+bool run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);
+
+/// Those that have a post moment, after the instruction.
+void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);
+
+/// The calls that have ended with this arrival at a return address, youngest first.
+void run_returns(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);
+
+/// The task goes on now: the clocks of calls that began in this stop start.
+void start_clocks(World &world, Task &task, std::uint64_t now_ns);
+
+} // namespace ktrace::trap

@@ -1,0 +1,206 @@
+#include "trap/over.h"
+
+#include <csignal>
+#include <utility>
+
+#include "trap/dispatch.h"
+#include "trap/hit.h"
+
+namespace ktrace::trap {
+
+using arch::Host;
+using arch::Method;
+using os::signal_bit;
+
+namespace {
+
+constexpr std::uint64_t synchronous_signals = signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) |
+                                              signal_bit(SIGFPE) | signal_bit(SIGTRAP) | signal_bit(SIGSYS);
+
+/// No signal that is not the copy's own fault comes in until unblock_signals.
+void block_signals(Task &task) {
+    if (task.saved_mask) return;
+    task.saved_mask = os::signal_mask(task.tid);
+    if (task.saved_mask) os::set_signal_mask(task.tid, *task.saved_mask | ~synchronous_signals);
+}
+
+void unblock_signals(Task &task) {
+    if (task.saved_mask) os::set_signal_mask(task.tid, *task.saved_mask);
+    task.saved_mask.reset();
+}
+
+void begin_step(World &world, Task &task, Site &site, os::Stopped stopped) {
+    Host::Registers &registers = stopped.change_registers();
+    task.old_scratch = Host::begin_step(site.placed, site.slot, registers);
+    task.over = Over::stepping;
+    task.site = &site;
+    continue_task(world, task, std::move(stopped));
+}
+
+/// The step is over, one way or the other: the task runs on, with the signal that waited for it.
+void end_step(World &world, Task &task, os::Stopped stopped) {
+    task.over = Over::none;
+    task.site = nullptr;
+    task.post = false;
+    unblock_signals(task);
+    int signal = 0;
+    if (task.held) {
+        os::set_signal_info(task.tid, *task.held);
+        signal = task.held->si_signo;
+        task.held.reset();
+    }
+    continue_task(world, task, std::move(stopped), signal);
+}
+
+/// A fault is reported with the address of the instruction (SIGILL, SIGFPE, and a trap): never that of the copy.
+void tell_at(Task &task, const Site &site, VirtAddr slot_pc) {
+    auto info = os::signal_info(task.tid);
+    if (!info || (info->si_signo != SIGILL && info->si_signo != SIGFPE && info->si_signo != SIGTRAP)) return;
+    if (reinterpret_cast<std::uint64_t>(info->si_addr) != slot_pc.value) return;
+    info->si_addr = reinterpret_cast<void *>(site.at.value);
+    os::set_signal_info(task.tid, *info);
+}
+
+void remember_retry(Task &task, const Site &site, os::Stopped &stopped) {
+    task.retry_at = site.at;
+    task.retry_sp = stopped.sp();
+}
+
+/// The emulated instruction could not read or write memory: the task gets the signal that it would have got.
+void fault_at_site(World &world, Task &task, Site &site, os::Stopped stopped, VirtAddr fault) {
+    siginfo_t info{};
+    info.si_signo = SIGSEGV;
+    info.si_code = SEGV_MAPERR;
+    info.si_addr = reinterpret_cast<void *>(fault.value);
+    stopped.set_pc(site.at);
+    remember_retry(task, site, stopped);
+    os::set_signal_info(task.tid, info);
+    continue_task(world, task, std::move(stopped), SIGSEGV);
+}
+
+} // namespace
+
+void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, bool post) {
+    switch (site.method()) {
+    case Method::emulate: {
+        auto done = Host::emulate(site.plan, site.at, stopped.change_registers(), *traced.ground->space);
+        if (done.outcome == arch::Emulated::Outcome::fault) {
+            fault_at_site(world, task, site, std::move(stopped), done.fault_address);
+            return;
+        }
+        if (post) run_post(world, traced, task, site, stopped);
+        continue_task(world, task, std::move(stopped));
+        return;
+    }
+    case Method::boost:
+        if (post) {
+            task.post = true;
+            begin_step(world, task, site, std::move(stopped));
+        } else {
+            stopped.set_pc(site.slot + site.placed.copy_at);
+            continue_task(world, task, std::move(stopped));
+        }
+        return;
+    case Method::step:
+        task.post = post;
+        begin_step(world, task, site, std::move(stopped));
+        return;
+    case Method::syscall:
+        // Signals wait until the call is entered: none finds the pc in the slot.
+        block_signals(task);
+        stopped.set_pc(site.slot + site.placed.copy_at);
+        task.over = Over::to_syscall;
+        task.site = &site;
+        task.post = post;
+        continue_task(world, task, std::move(stopped));
+        return;
+    case Method::refuse: break; // never armed
+    }
+    stopped.set_pc(site.at);
+    continue_task(world, task, std::move(stopped));
+}
+
+void finish_step(World &world, Traced &traced, Task &task, os::Stopped stopped) {
+    Site &site = *task.site;
+    auto stepped = Host::finish_step(site.plan, site.placed, site.at, site.slot, task.old_scratch,
+                                     stopped.change_registers(), *traced.ground->space);
+    if (stepped == arch::Stepped::again) {
+        continue_task(world, task, std::move(stopped));
+        return;
+    }
+    if (task.post) run_post(world, traced, task, site, stopped);
+    end_step(world, task, std::move(stopped));
+}
+
+void fault_in_step(World &world, Traced &, Task &task, os::Stopped stopped) {
+    Site &site = *task.site;
+    VirtAddr slot_pc = stopped.pc();
+    Host::abort_step(site.placed, site.at, site.slot, task.old_scratch, stopped.change_registers());
+    tell_at(task, site, slot_pc);
+    if (stopped.pc() == site.at) remember_retry(task, site, stopped);
+    int signal = stopped.stop().signal;
+    task.over = Over::none;
+    task.site = nullptr;
+    task.post = false;
+    unblock_signals(task);
+    // What was held comes after the fault, as it would have: it is sent again.
+    if (task.held) {
+        ::sigqueue(task.tid.value, task.held->si_signo, task.held->si_value);
+        task.held.reset();
+    }
+    continue_task(world, task, std::move(stopped), signal);
+}
+
+void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped) {
+    auto info = os::signal_info(task.tid);
+    if (info) task.held = *info;
+    block_signals(task);
+    if (task.over == Over::stepping) {
+        continue_task(world, task, std::move(stopped));
+        return;
+    }
+    // The copy was boosted: from where it is, step by step out of the slot.
+    Site &site = *traced.ground->site_of_pc_in_slot(stopped.pc());
+    task.over = Over::stepping;
+    task.site = &site;
+    task.post = false;
+    task.old_scratch = 0;
+    continue_task(world, task, std::move(stopped));
+}
+
+void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopped, bool retry) {
+    Site &site = *traced.ground->site_of_pc_in_slot(stopped.pc());
+    VirtAddr slot_pc = stopped.pc();
+    bool after = Host::slot_position(site.placed, site.slot, slot_pc) == arch::SlotPosition::after;
+    stopped.set_pc(after ? site.at + site.plan.length : site.at);
+    if (!after) tell_at(task, site, slot_pc);
+    if (retry) remember_retry(task, site, stopped);
+    if (task.over == Over::to_syscall) {
+        task.over = Over::none;
+        task.site = nullptr;
+        task.post = false;
+    }
+    unblock_signals(task);
+    int signal = stopped.stop().signal;
+    continue_task(world, task, std::move(stopped), signal);
+}
+
+void enter_syscall(World &world, Traced &, Task &task, os::Stopped stopped) {
+    Site &site = *task.site;
+    Host::leave_slot_in_syscall(site.plan, site.at, stopped.change_registers());
+    unblock_signals(task);
+    task.over = task.post ? Over::in_syscall : Over::none;
+    if (!task.post) task.site = nullptr;
+    continue_task(world, task, std::move(stopped));
+}
+
+void leave_syscall(World &world, Traced &traced, Task &task, os::Stopped stopped) {
+    Site &site = *task.site;
+    task.over = Over::none;
+    task.site = nullptr;
+    task.post = false;
+    run_post(world, traced, task, site, stopped);
+    continue_task(world, task, std::move(stopped));
+}
+
+} // namespace ktrace::trap

@@ -1,0 +1,30 @@
+// over: how a stopped task gets over the instruction under a trap, by the method that its site has.
+#pragma once
+
+#include "os/stopped.h"
+#include "trap/world.h"
+
+namespace ktrace::trap {
+
+/// From the trap on: emulates, or sends the task through the slot. `post`: a post handler waits for the instruction's end.
+/// The task runs on, unless emulation faulted (then it gets its SIGSEGV). Spends the token.
+void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, bool post);
+
+/// The single step of the copy is done: fixes up, runs the post handlers, delivers what was held; or steps once more.
+void finish_step(World &world, Traced &traced, Task &task, os::Stopped stopped);
+
+/// The stepped copy has faulted: the fault is told at the site.
+void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped);
+
+/// A signal arrived with nothing of the copy done, or in the middle of it: it waits until the copy is done.
+void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped);
+
+/// The pc is in a slot, and the signal is to be told at the program's own address. `retry`: the site's instruction will run
+/// again without being a new hit.
+void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopped, bool retry);
+
+/// At the entry (exit) of the system call that the slot's copy makes.
+void enter_syscall(World &world, Traced &traced, Task &task, os::Stopped stopped);
+void leave_syscall(World &world, Traced &traced, Task &task, os::Stopped stopped);
+
+} // namespace ktrace::trap

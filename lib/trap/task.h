@@ -1,0 +1,51 @@
+// Task: what ktrace knows of one traced thread. It knows its process by id only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <csignal>
+
+#include "base/addr.h"
+#include "base/ids.h"
+
+namespace ktrace::trap {
+
+struct Site;
+struct Instance;
+
+/// What a task is in the middle of, between two stops.
+enum class Over : std::uint8_t {
+    none,
+    stepping,      // the copy in the slot is being single-stepped
+    to_syscall,    // on its way from the slot to the entry of the system call
+    in_syscall,    // in it, and its exit stop is wanted (post handler)
+};
+
+struct Task {
+    Tid tid;
+    Pid pid;
+    Over over = Over::none;
+    Site *site = nullptr;          // over != none: the site; the site outlives it
+    std::uint64_t old_scratch = 0; // stepping with a scratch register
+    bool post = false;             // a post handler waits for the end of the step
+    std::optional<siginfo_t> held; // a signal that came in the middle of a step: delivered when it is done
+    std::optional<std::uint64_t> saved_mask; // signals are blocked for the moment: the task's own mask
+
+    // The site's hit has been counted, but its instruction has not run: when the task comes back to it in the same frame,
+    // it is the same hit (a signal handler or a fixed fault was in between).
+    VirtAddr retry_at, retry_sp;
+
+    std::uint64_t sequence = 0;    // records
+    std::uint64_t stops = 0;       // so far
+    std::uint64_t stopped_ns = 0;  // spent stopped so far, while calls are in flight
+    std::uint64_t last_stop = 0;   // by the world's count of stops
+    std::uint32_t unwinds = 0;     // exceptions and longjmps so far
+    Instance *calls = nullptr;     // in flight, youngest first
+    bool stopped_by_group = false; // in a group stop (PTRACE_LISTEN)
+    bool announced = false;        // its first stop was seen
+    bool in_session = true;        // false: it was let go, or belongs to a process that is only kept clean
+};
+
+} // namespace ktrace::trap

@@ -1,0 +1,63 @@
+// World: all that the tracing thread holds: the door for waiting, processes, tasks, and the records that were made but not
+// yet shown. Passive; dispatch changes it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "os/wait.h"
+#include "program/record.h"
+#include "target/process.h"
+#include "trap/ground.h"
+#include "trap/task.h"
+
+namespace ktrace::trap {
+
+struct Traced {
+    target::Process process;
+    std::shared_ptr<Ground> ground;
+    bool silent = false;   // kept clean only (a vfork child that is not followed): its hits are not counted
+    bool borrowed = false; // runs in its parent's memory until it calls exec (vfork)
+};
+
+/// Records, one behind the other, as eval wrote them.
+class RecordQueue {
+  public:
+    /// Room for one more record; `commit` keeps it.
+    std::span<std::byte> reserve();
+    void commit(std::size_t size) { used_ += size; }
+    std::span<const std::byte> bytes() const { return std::span(buffer_).first(used_); }
+    std::size_t size() const { return used_; }
+    void clear() { used_ = 0; }
+
+  private:
+    std::vector<std::byte> buffer_;
+    std::size_t used_ = 0;
+};
+
+/// What is subtracted from durations: what a stop and a resume cost beyond the time that is seen, measured at start.
+struct Correction {
+    std::uint64_t per_stop_ns = 0;
+};
+
+struct World {
+    os::Waiter waiter;
+    std::unordered_map<pid_t, std::unique_ptr<Traced>> processes;
+    std::unordered_map<pid_t, Task> tasks;
+    RecordQueue records;
+    Correction correction;
+    std::uint64_t stops = 0;  // dispatched so far: the clock of retired slots and hits
+    std::uint64_t events = 0; // records so far
+    std::uint64_t max_events = ~std::uint64_t{0};
+    bool closing = false;     // hits are no longer counted: the traps are being taken out
+
+    Traced *process_of(const Task &task) {
+        auto found = processes.find(task.pid.value);
+        return found == processes.end() ? nullptr : found->second.get();
+    }
+};
+
+} // namespace ktrace::trap
