@@ -1,0 +1,114 @@
+// Aggregate: the tables of --count, --stats and --hist: a row for each key, filled in the hit path and read by sinks.
+//
+// Invariants: memory is bounded: at most max_rows keys, hits of further keys are counted in one row `other`; a row is
+// of a fixed size but for its buckets, which come with the first value of their magnitude. add() allocates only then.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "program/record.h"
+
+namespace ktrace::program {
+
+/// A number that --stats or --hist looks at.
+struct Number {
+    enum class Kind : std::uint8_t { sint, uint, floating } kind = Kind::sint;
+    std::uint64_t bits = 0; // the integer, or a double's bits
+
+    double as_double() const;
+};
+
+/// One part of a row's key: one EXPR of --by.
+struct KeyPart {
+    Tag tag = Tag::na; // sint, uint, hex, floating, boolean, string, fault, stack, na, unavailable
+    std::uint64_t number = 0;
+    double floating = 0;
+    std::string text;                 // string: also an enumerator's name
+    std::vector<std::uint64_t> stack; // innermost first
+    bool operator==(const KeyPart &) const = default;
+};
+
+struct Stats {
+    std::uint64_t count = 0;
+    double avg = 0;
+    Number min, max, p50, p90, p99; // percentiles are within 1 % of the true ones
+};
+
+/// The number of values in [low, high], both ends included: powers of two, as bpftrace's hist().
+struct Bucket {
+    std::int64_t low = 0, high = 0;
+    std::uint64_t count = 0;
+};
+
+struct Row {
+    std::vector<KeyPart> key; // empty: without --by
+    bool other = false;       // the keys beyond max_rows together
+    std::int32_t pid = 0;     // of the first hit: whose address space names the stacks
+    std::uint64_t count = 0;  // hits
+    std::uint64_t unread = 0; // of these, hits whose value was a fault or optimized out: in neither stats nor hist
+    Stats stats;
+    std::vector<Bucket> hist; // from the lowest to the highest that is not empty, without gaps
+};
+
+/// A table as the sinks see it, at one time.
+struct Table {
+    enum class Kind : std::uint8_t { none, count, stats, hist } kind = Kind::none;
+    std::vector<std::string> by; // the texts of the EXPRs of --by
+    std::string of;              // the text of the EXPR that is looked at, `duration` where none was given
+    std::vector<Row> rows;       // by count (stats: by sum), smallest first; `other` last
+};
+
+/// Counts values in buckets whose width is 1/64 of their magnitude, so that any percentile is within 1 %.
+class Distribution {
+  public:
+    void add(Number number);
+    /// The smallest value below or at which `fraction` of the values lie, as the middle of its bucket.
+    double percentile(double fraction) const;
+    std::uint64_t count() const { return count_; }
+
+  private:
+    using Octave = std::array<std::uint64_t, 64>;
+    std::vector<std::pair<std::int32_t, std::unique_ptr<Octave>>> octaves_; // by sign and exponent, in order of value
+    std::uint64_t count_ = 0;
+};
+
+/// The live form of a table.
+class Aggregation {
+  public:
+    static constexpr std::size_t max_rows = 10000;
+
+    Aggregation(Table::Kind kind, std::vector<std::string> by, std::string of);
+    ~Aggregation();
+    Aggregation(const Aggregation &) = delete;
+
+    /// Adds a hit. `key`: its nodes (record.h), without types: no raw, no pointee, strings with pointer 0, so that
+    /// equal values are equal bytes. `number`: nullptr where it could not be read.
+    void add(std::span<const std::byte> key, std::int32_t pid, const Number *number);
+
+    Table::Kind kind() const { return kind_; }
+    Table snapshot() const;
+
+  private:
+    struct Cell;
+    struct Hash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view bytes) const { return std::hash<std::string_view>{}(bytes); }
+    };
+    Cell &cell(std::span<const std::byte> key, std::int32_t pid);
+
+    Table::Kind kind_;
+    std::vector<std::string> by_;
+    std::string of_;
+    std::unordered_map<std::string, std::unique_ptr<Cell>, Hash, std::equal_to<>> cells_;
+    std::unique_ptr<Cell> other_;
+};
+
+} // namespace ktrace::program

@@ -1,0 +1,57 @@
+// ReadCache: the target's memory as one hit sees it. A read of the target costs the same for 8 bytes as for 512, so the
+// bytes around what is asked for are read along, and what lies nearby costs nothing more.
+//
+// Invariants: a window never begins in another page than the bytes asked for, so an unmapped neighbour cannot spoil it;
+// windows are never kept from one hit to the next.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "base/memory.h"
+
+namespace ktrace::program {
+
+class ReadCache {
+  public:
+    explicit ReadCache(Memory &memory) : memory_(memory) {}
+
+    /// As Memory::read: the number of bytes that were readable, from the front.
+    std::size_t read(std::uint64_t at, std::span<std::byte> into) {
+        if (into.size() > window_size / 2) return memory_.read(VirtAddr{at}, into);
+        const Window &window = window_of(at, into.size());
+        std::uint64_t offset = at - window.start;
+        std::size_t size = offset < window.size ? std::min<std::size_t>(into.size(), window.size - offset) : 0;
+        if (size != 0) std::memcpy(into.data(), window.bytes.data() + offset, size);
+        return size;
+    }
+
+  private:
+    static constexpr std::size_t window_size = 512, align = 128;
+    struct Window {
+        std::uint64_t start = 0;
+        std::size_t asked = 0; // bytes of the target that were asked for; 0: unused
+        std::size_t size = 0;  // and of these, readable
+        std::array<std::byte, window_size> bytes;
+    };
+
+    const Window &window_of(std::uint64_t at, std::size_t size) {
+        for (const Window &window : windows_)
+            if (at - window.start < window.asked && at - window.start + size <= window.asked) return window;
+        Window &window = windows_[next_++ % windows_.size()];
+        window.start = at & ~std::uint64_t{align - 1};
+        window.asked = std::min<std::uint64_t>(window_size, 0 - window.start - 1); // not beyond the end of addresses
+        window.size = memory_.read(VirtAddr{window.start}, std::span(window.bytes).first(window.asked));
+        return window;
+    }
+
+    Memory &memory_;
+    std::array<Window, 4> windows_;
+    std::size_t next_ = 0;
+};
+
+} // namespace ktrace::program
