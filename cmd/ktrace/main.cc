@@ -1,2 +1,48 @@
-// ktrace: the command line.
-int main() { return 2; }
+// ktrace: the command line. Reads it, and runs one command; the exit status is the contract's.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "commands.h"
+#include "complain.h"
+#include "help.h"
+#include "options.h"
+
+namespace {
+
+using ktrace::cli::Command;
+using ktrace::cli::Invocation;
+
+constexpr int bad_usage = 2;
+
+/// Standard output may be a closed pipe or a full disk: what was asked for and could not be shown is a failure.
+int print(const std::string &text) {
+    bool written = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+    if (!written) ktrace::cli::notify("cannot write to standard output");
+    return written ? 0 : 1;
+}
+
+int execute(const Invocation &invocation) {
+    switch (invocation.command) {
+    case Command::attach: return ktrace::cli::attach(invocation);
+    case Command::run: return ktrace::cli::run(invocation);
+    case Command::list: return ktrace::cli::list(invocation);
+    case Command::none: break;
+    }
+    return bad_usage;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    ktrace::log::configure_from_environment();
+    auto invocation = ktrace::cli::parse(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+    if (!invocation) {
+        ktrace::cli::complain(invocation.error());
+        return bad_usage;
+    }
+    if (invocation->help) return print(ktrace::cli::help(invocation->command));
+    if (invocation->version) return print(std::string("ktrace ") + KTRACE_VERSION + "\n");
+    return execute(*invocation);
+}

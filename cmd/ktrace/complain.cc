@@ -1,0 +1,66 @@
+#include "complain.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/text.h"
+
+namespace ktrace::cli {
+
+namespace {
+
+constexpr std::string_view prefix = "ktrace: ";
+
+/// Columns that `text` takes on a terminal: a code point each (names and expressions hold no wide ones to speak of).
+std::size_t columns(std::string_view text) {
+    return static_cast<std::size_t>(std::count_if(
+        text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80; }));
+}
+
+/// `text` with what could steer a terminal escaped, and nothing else: messages quote names from files and processes.
+std::string printable(std::string_view text) {
+    std::string out;
+    while (!text.empty()) {
+        std::size_t length = std::max<std::size_t>(text::utf8_length(text), 1);
+        std::string_view piece = text.substr(0, length);
+        bool plain = piece == "\"" || piece == "\\";
+        out += plain ? std::string(piece) : text::escape(piece);
+        text.remove_prefix(length);
+    }
+    return out;
+}
+
+std::string pointer_line(const Error &error) {
+    std::string_view source = error.source;
+    auto begin = std::min(static_cast<std::size_t>(error.column), source.size());
+    auto width = std::min(static_cast<std::size_t>(std::max(error.width, 1)), source.size() - begin);
+    std::size_t before = prefix.size() + columns(printable(source.substr(0, begin)));
+    std::size_t under = std::max<std::size_t>(columns(printable(source.substr(begin, width))), 1);
+    std::string line = std::string(before, ' ') + '^' + std::string(under - 1, '~');
+    if (!error.hint.empty()) line += ' ' + printable(error.hint);
+    return line + '\n';
+}
+
+} // namespace
+
+std::string describe(const Error &error) {
+    std::string out(prefix);
+    bool points = error.column >= 0 && !error.source.empty();
+    if (points) {
+        std::string source = printable(error.source);
+        out += source + ": ";
+        std::string_view message = error.message;
+        if (message.starts_with(error.source + ": ")) message.remove_prefix(error.source.size() + 2);
+        out += printable(message);
+        return out + '\n' + pointer_line(error);
+    }
+    out += printable(error.message);
+    if (!error.hint.empty()) out += "; " + printable(error.hint);
+    return out + '\n';
+}
+
+void complain(const Error &error) { std::fputs(describe(error).c_str(), stderr); }
+
+void notify(const std::string &text) { std::fputs((std::string(prefix) + printable(text) + '\n').c_str(), stderr); }
+
+} // namespace ktrace::cli

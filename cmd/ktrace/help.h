@@ -1,0 +1,13 @@
+// Help: what --help prints, made from the table of options.
+#pragma once
+
+#include <string>
+
+#include "invocation.h"
+
+namespace ktrace::cli {
+
+/// The help of one command, or (Command::none) of all of ktrace.
+std::string help(Command command);
+
+} // namespace ktrace::cli

@@ -1,0 +1,32 @@
+// Invocation: one command line of ktrace, read and checked, as plain data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "session/config.h"
+
+namespace ktrace::cli {
+
+/// What can be asked for. The values are bits: an option belongs to a set of commands.
+enum class Command : unsigned { none = 0, attach = 1, run = 2, list = 4 };
+
+/// `ktrace list`: what can be probed in a process or a file.
+struct ListRequest {
+    pid_t pid = 0;       // 0: `file`
+    std::string file;    // an ELF file
+    std::string pattern; // empty: everything
+    bool lines = false;
+    bool inlines = false;
+};
+
+struct Invocation {
+    Command command = Command::none;
+    bool help = false; // of `command`, or of ktrace as a whole
+    bool version = false;
+    session::Config config;            // attach, run
+    ListRequest list;                  // list
+    std::vector<std::string> operands; // what is no option, as given
+};
+
+} // namespace ktrace::cli

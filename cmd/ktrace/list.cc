@@ -1,0 +1,51 @@
+// list: shows what can be probed in a process or a file, a line each: address, signature, module, source.
+#include <string>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "commands.h"
+#include "complain.h"
+#include "output/writer.h"
+#include "session/catalog.h"
+
+namespace ktrace::cli {
+
+namespace {
+
+constexpr int failed = 1;
+constexpr int bad_usage = 2;
+
+int complain_and_end(const Error &error) {
+    complain(error);
+    return error.kind == Error::Kind::usage ? bad_usage : failed;
+}
+
+/// Names come from the file that is looked into: nothing in them may steer the terminal.
+std::string line_of(const session::CatalogEntry &entry) {
+    const char *indent = entry.kind == session::CatalogEntry::Kind::function ? "" : "  ";
+    std::string line =
+        fmt::format("{:016x} {}{} [{}]", entry.address, indent, text::escape(entry.text), text::escape(entry.module));
+    if (!entry.source.empty()) line += ' ' + text::escape(entry.source);
+    return line + '\n';
+}
+
+} // namespace
+
+int list(const Invocation &invocation) {
+    const ListRequest &request = invocation.list;
+    auto modules =
+        request.pid != 0 ? session::modules_of_process(Pid{request.pid}) : session::module_of_file(request.file);
+    if (!modules) return complain_and_end(modules.error());
+
+    output::Writer writer(STDOUT_FILENO, "standard output");
+    auto show = [&](const session::CatalogEntry &entry) { writer.write(line_of(entry)); };
+    auto listed = session::list_catalog(*modules, {request.pattern, request.lines, request.inlines}, show);
+    writer.flush();
+    if (!listed) return complain_and_end(listed.error());
+    if (auto written = writer.take_error(); !written) return complain_and_end(written.error());
+    return 0;
+}
+
+} // namespace ktrace::cli

@@ -1,0 +1,442 @@
+#include "options.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+#include "base/text.h"
+#include "values.h"
+
+namespace ktrace::cli {
+
+namespace {
+
+using probe::Actions;
+using session::Config;
+
+constexpr unsigned bit(Command command) { return static_cast<unsigned>(command); }
+constexpr unsigned tracing = bit(Command::attach) | bit(Command::run);
+constexpr unsigned attach_only = bit(Command::attach);
+constexpr unsigned list_only = bit(Command::list);
+constexpr unsigned everywhere = tracing | list_only;
+
+/// What CLI11 reports for an option that was given without a value; no EXPR can be this.
+constexpr const char *no_value = "\x01none";
+
+tl::unexpected<Error> usage(std::string message, std::string hint = {}) {
+    return fail(Error::Kind::usage, std::move(message), std::move(hint));
+}
+
+// How options change an Invocation.
+
+template <probe::Kind kind> Status add_probe(Invocation &into, const std::string &value) {
+    auto spec = probe::parse_spec(value);
+    if (!spec) return fail(spec.error());
+    auto number = static_cast<std::uint32_t>(into.config.probes.size() + 1);
+    into.config.probes.push_back({number, kind, std::move(*spec)});
+    return {};
+}
+
+Status add_pids(Invocation &into, const std::string &value) {
+    auto pids = read_pids(value);
+    if (!pids) return fail(pids.error());
+    for (pid_t pid : *pids) {
+        auto &known = into.config.pids;
+        if (std::find(known.begin(), known.end(), pid) == known.end()) known.push_back(pid);
+    }
+    return {};
+}
+
+template <std::vector<std::string> Actions::*list> Status add_expressions(Invocation &into, const std::string &value) {
+    auto expressions = split_expressions(value);
+    if (!expressions) return fail(expressions.error());
+    auto &known = into.config.actions.*list;
+    known.insert(known.end(), expressions->begin(), expressions->end());
+    return {};
+}
+
+Status set_condition(Invocation &into, const std::string &value) {
+    std::string &condition = into.config.actions.condition;
+    if (!condition.empty()) return usage("--if is given twice", "join the two conditions with &&");
+    if (text::trim(value).empty()) return usage("--if needs an expression, not an empty text");
+    condition = value;
+    return {};
+}
+
+Status set_post(Invocation &into, const std::string &value) {
+    into.config.actions.post = true;
+    return value == no_value ? Status{} : add_expressions<&Actions::post_print>(into, value);
+}
+
+Status choose_aggregate(Actions &actions, Actions::Aggregate kind) {
+    if (actions.aggregate != Actions::Aggregate::none)
+        return usage("--count, --stats and --hist exclude each other, and each is given once",
+                     "run ktrace twice to have more than one of them");
+    actions.aggregate = kind;
+    return {};
+}
+
+Status set_count(Invocation &into, const std::string &) {
+    return choose_aggregate(into.config.actions, Actions::Aggregate::count);
+}
+
+template <Actions::Aggregate kind> Status set_measure(Invocation &into, const std::string &value) {
+    if (value != no_value) into.config.actions.aggregate_of = value;
+    return choose_aggregate(into.config.actions, kind);
+}
+
+Status set_every(Invocation &into, const std::string &value) {
+    auto read = read_positive("--every", value, std::numeric_limits<std::uint64_t>::max());
+    if (!read) return fail(read.error());
+    into.config.actions.every = *read;
+    return {};
+}
+
+Status set_chance(Invocation &into, const std::string &value) {
+    auto chance = read_chance(value);
+    if (!chance) return fail(chance.error());
+    into.config.actions.chance = *chance;
+    return {};
+}
+
+Status set_seed(Invocation &into, const std::string &value) {
+    auto seed = text::parse_u64(value);
+    if (!seed) return usage("--seed needs a whole number, not `" + text::escape(value) + "'");
+    into.config.actions.seed = *seed;
+    return {};
+}
+
+Status set_first(Invocation &into, const std::string &value) {
+    auto first = read_positive("--first", value, std::numeric_limits<std::uint64_t>::max());
+    if (!first) return fail(first.error());
+    into.config.actions.first = *first;
+    return {};
+}
+
+Status set_maxactive(Invocation &into, const std::string &value) {
+    auto maxactive = read_positive("--maxactive", value, 1U << 20);
+    if (!maxactive) return fail(maxactive.error());
+    into.config.actions.maxactive = static_cast<std::uint32_t>(*maxactive);
+    return {};
+}
+
+Status set_duration(Invocation &into, const std::string &value) {
+    auto duration = read_duration(value);
+    if (!duration) return fail(duration.error());
+    into.config.duration_ns = *duration;
+    return {};
+}
+
+Status set_max_events(Invocation &into, const std::string &value) {
+    auto most = read_positive("--max-events", value, std::numeric_limits<std::uint64_t>::max());
+    if (!most) return fail(most.error());
+    into.config.max_events = *most;
+    return {};
+}
+
+Status set_output(Invocation &into, const std::string &value) {
+    if (value.empty()) return usage("-o needs the name of a file");
+    into.config.output = value;
+    return {};
+}
+
+Status set_format(Invocation &into, const std::string &value) {
+    if (value != "text" && value != "json") return usage("--format is text or json, not `" + text::escape(value) + "'");
+    into.config.format = value == "json" ? Config::Format::json : Config::Format::text;
+    return {};
+}
+
+template <bool Config::*flag> Status set_flag(Invocation &into, const std::string &) {
+    into.config.*flag = true;
+    return {};
+}
+
+template <bool ListRequest::*flag> Status set_list_flag(Invocation &into, const std::string &) {
+    into.list.*flag = true;
+    return {};
+}
+
+Status set_regs(Invocation &into, const std::string &) {
+    into.config.actions.regs = true;
+    return {};
+}
+
+Status more_verbose(Invocation &into, const std::string &) {
+    into.config.verbose++;
+    return {};
+}
+
+Status ask_help(Invocation &into, const std::string &) {
+    into.help = true;
+    return {};
+}
+
+Status ask_version(Invocation &into, const std::string &) {
+    into.version = true;
+    return {};
+}
+
+// clang-format off
+constexpr std::array table{
+    Option{'p', "pid", Takes::value, "PID[,PID...]", Group::target, attach_only | list_only,
+           "the process to look into (attach: several can be given)", add_pids},
+    Option{'f', "follow", Takes::nothing, "", Group::target, tracing,
+           "trace the children, too: fork, vfork, clone, posix_spawn, exec", set_flag<&Config::follow>},
+    Option{0, "allow-missing", Takes::nothing, "", Group::target, tracing,
+           "go on without the probes that cannot be placed", set_flag<&Config::allow_missing>},
+    Option{0, "duration", Takes::value, "TIME", Group::target, tracing,
+           "end the trace after 10s, 250ms, 0.5s, 2m", set_duration},
+    Option{0, "max-events", Takes::value, "N", Group::target, tracing,
+           "end the trace after N events", set_max_events},
+
+    Option{'k', "probe", Takes::value, "SPEC", Group::probes, tracing,
+           "probe an instruction", add_probe<probe::Kind::probe>},
+    Option{'j', "entry", Takes::value, "SPEC", Group::probes, tracing,
+           "probe a function's entry: its arguments", add_probe<probe::Kind::entry>},
+    Option{'r', "ret", Takes::value, "SPEC", Group::probes, tracing,
+           "probe a function's return: its value and duration", add_probe<probe::Kind::ret>},
+
+    Option{0, "if", Takes::value, "EXPR", Group::handlers, tracing,
+           "only where EXPR holds", set_condition},
+    Option{0, "print", Takes::value, "EXPR[,EXPR...]", Group::handlers, tracing,
+           "print these values with each event", add_expressions<&Actions::print>},
+    Option{0, "post", Takes::optional_value, "EXPR,...", Group::handlers, tracing,
+           "an event after the instruction, too, with values from then", set_post},
+    Option{0, "regs", Takes::nothing, "", Group::handlers, tracing,
+           "print the registers", set_regs},
+    Option{0, "maxactive", Takes::value, "N", Group::handlers, tracing,
+           "return probes: calls in flight per location (default 4096)", set_maxactive},
+
+    Option{0, "count", Takes::nothing, "", Group::aggregates, tracing,
+           "count, instead of a line an event", set_count},
+    Option{0, "stats", Takes::optional_value, "EXPR", Group::aggregates, tracing,
+           "count, average, minimum, maximum, percentiles", set_measure<Actions::Aggregate::stats>},
+    Option{0, "hist", Takes::optional_value, "EXPR", Group::aggregates, tracing,
+           "a histogram by powers of two", set_measure<Actions::Aggregate::hist>},
+    Option{0, "by", Takes::value, "EXPR[,EXPR...]", Group::aggregates, tracing,
+           "a row per value; alone it means --count", add_expressions<&Actions::by>},
+
+    Option{0, "every", Takes::value, "N", Group::selection, tracing,
+           "only hits N, 2N, 3N, ...", set_every},
+    Option{0, "chance", Takes::value, "P", Group::selection, tracing,
+           "then each with the probability P (0 to 1)", set_chance},
+    Option{0, "seed", Takes::value, "S", Group::selection, tracing,
+           "make --chance choose the same hits again", set_seed},
+    Option{0, "first", Takes::value, "N", Group::selection, tracing,
+           "then the first N of those", set_first},
+
+    Option{'o', "output", Takes::value, "FILE", Group::output, tracing,
+           "write events and tables to FILE", set_output},
+    Option{0, "format", Takes::value, "text|json", Group::output, tracing,
+           "lines for people, or a JSON object a line", set_format},
+    Option{0, "lines", Takes::nothing, "", Group::output, list_only,
+           "list the source lines that can be probed, too", set_list_flag<&ListRequest::lines>},
+    Option{0, "inlines", Takes::nothing, "", Group::output, list_only,
+           "list the inlined instances, too", set_list_flag<&ListRequest::inlines>},
+    Option{'q', "quiet", Takes::nothing, "", Group::output, tracing,
+           "no notices and no summary, only errors", set_flag<&Config::quiet>},
+    Option{'v', "verbose", Takes::nothing, "", Group::output, tracing,
+           "tell more of what is done (again: still more)", more_verbose},
+    Option{'h', "help", Takes::nothing, "", Group::output, everywhere, "show this help", ask_help},
+    Option{'V', "version", Takes::nothing, "", Group::output, everywhere, "show the version", ask_version},
+};
+// clang-format on
+
+constexpr std::array<std::pair<std::string_view, Command>, 3> commands{
+    {{"attach", Command::attach}, {"run", Command::run}, {"list", Command::list}}};
+
+std::string names_for_cli11(const Option &option) {
+    std::string names = option.letter ? std::string("-") + option.letter + "," : std::string();
+    names += std::string("--") + option.name;
+    if (option.takes == Takes::optional_value) names += std::string("{") + no_value + "}";
+    return names;
+}
+
+std::string dashed(const Option &option) { return std::string("--") + option.name; }
+
+// Reading.
+
+using Given = std::map<const CLI::Option *, const Option *>;
+
+Given declare(CLI::App &app, Command command) {
+    Given given;
+    for (const Option &option : table) {
+        if (!belongs_to(option, command)) continue;
+        CLI::Option *declared = option.takes == Takes::value
+                                    ? app.add_option(names_for_cli11(option))->expected(1)->type_name(option.value_name)
+                                    : app.add_flag(names_for_cli11(option));
+        declared->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
+        given[declared] = &option;
+    }
+    app.allow_extras();
+    return given;
+}
+
+/// Applies the options in the order in which they stood.
+Status apply(const CLI::App &app, const Given &given, Invocation &into) {
+    std::map<const CLI::Option *, std::size_t> seen;
+    for (const CLI::Option *each : app.parse_order()) {
+        const Option &option = *given.at(each);
+        const std::string &value = each->results().at(seen[each]++);
+        if (option.takes == Takes::nothing && value != "true") return usage(dashed(option) + " takes no value");
+        if (auto applied = option.apply(into, value); !applied) return applied;
+    }
+    return {};
+}
+
+tl::unexpected<Error> unknown_option(const std::string &argument, Command command) {
+    std::string name = argument.substr(0, argument.find('='));
+    std::vector<std::string> known;
+    for (const Option &option : table)
+        if (belongs_to(option, command)) known.push_back(dashed(option));
+    auto near = text::nearest(name, {known.begin(), known.end()}, 1);
+    std::string hint = near.empty() ? "ktrace --help shows the options" : "did you mean " + near[0] + "?";
+    return usage("there is no option " + text::escape(name), hint);
+}
+
+tl::unexpected<Error> missing_value(const std::vector<std::string> &arguments) {
+    const std::string &last = arguments.back();
+    for (const Option &option : table) {
+        bool is_letter = option.letter && last == std::string("-") + option.letter;
+        if (option.takes == Takes::value && (is_letter || last == dashed(option)))
+            return usage(last + " needs a value: " + last + " " + option.value_name);
+    }
+    return usage("a value is missing at the end", "ktrace --help shows what each option takes");
+}
+
+Status read_options(const std::vector<std::string> &arguments, Invocation &into) {
+    CLI::App app;
+    app.set_help_flag();
+    Given given = declare(app, into.command);
+    try {
+        app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    } catch (const CLI::ArgumentMismatch &) {
+        return missing_value(arguments);
+    } catch (const CLI::ParseError &error) {
+        return usage(text::escape(error.what()), "ktrace --help shows the options");
+    }
+    into.operands = app.remaining();
+    for (const std::string &operand : into.operands)
+        if (operand.size() > 1 && operand[0] == '-') return unknown_option(operand, into.command);
+    return apply(app, given, into);
+}
+
+// What must hold between the options of one command line.
+
+Status check_tracing(Invocation &into) {
+    Actions &actions = into.config.actions;
+    if (into.config.probes.empty())
+        return usage("there is nothing to probe", "say what with -k, -j or -r, for example --ret main");
+    if (!actions.by.empty() && actions.aggregate == Actions::Aggregate::none)
+        actions.aggregate = Actions::Aggregate::count;
+    bool measures = actions.aggregate == Actions::Aggregate::stats || actions.aggregate == Actions::Aggregate::hist;
+    bool returns = std::any_of(into.config.probes.begin(), into.config.probes.end(),
+                               [](const probe::Probe &each) { return each.kind == probe::Kind::ret; });
+    if (measures && actions.aggregate_of.empty() && !returns)
+        return usage("--stats and --hist need an expression where there is no return probe",
+                     "for example --hist=arg0; or use -r to measure the duration");
+    if (actions.seed && actions.chance >= 1.0) return usage("--seed does nothing without --chance");
+    return {};
+}
+
+Status check_attach(Invocation &into) {
+    if (!into.operands.empty())
+        return usage("attach does not take `" + text::escape(into.operands[0]) + "'",
+                     "to start a program: ktrace run PROBE... -- PROGRAM [ARG...]");
+    if (into.config.pids.empty()) return usage("attach needs a process: -p PID");
+    return check_tracing(into);
+}
+
+Status check_run(Invocation &into, bool separated) {
+    if (!into.operands.empty())
+        return usage("run does not take `" + text::escape(into.operands[0]) + "' before --",
+                     "put the program behind it: ktrace run PROBE... -- PROGRAM [ARG...]");
+    if (!separated || into.config.program.empty())
+        return usage("run needs a program: ktrace run PROBE... -- PROGRAM [ARG...]");
+    return check_tracing(into);
+}
+
+Status check_list(Invocation &into) {
+    std::size_t most = into.config.pids.empty() ? 2 : 1;
+    if (into.config.pids.size() > 1) return usage("list looks into one process at a time");
+    if (into.config.pids.empty() && into.operands.empty())
+        return usage("list needs a process or a file: ktrace list (-p PID | FILE) [PATTERN]");
+    if (into.operands.size() > most)
+        return usage("list takes one pattern, and `" + text::escape(into.operands[most]) + "' is one too many",
+                     "quote a pattern, so that the shell does not expand it");
+    if (most == 2)
+        into.list.file = into.operands[0];
+    else
+        into.list.pid = into.config.pids[0];
+    if (into.operands.size() == most) into.list.pattern = into.operands.back();
+    return {};
+}
+
+Status check(Invocation &into, bool separated) {
+    switch (into.command) {
+    case Command::attach: return check_attach(into);
+    case Command::run: return check_run(into, separated);
+    case Command::list: return check_list(into);
+    case Command::none: break;
+    }
+    return {};
+}
+
+Result<Command> find_command(const std::string &name) {
+    std::vector<std::string_view> names;
+    for (auto [known, command] : commands) {
+        if (name == known) return command;
+        names.push_back(known);
+    }
+    if (name.starts_with("-"))
+        return usage("name a command before the options: attach, run or list",
+                     "for example ktrace attach -p PID --ret FUNCTION");
+    auto near = text::nearest(name, names, 1);
+    return usage("there is no command `" + text::escape(name) + "'",
+                 near.empty() ? "there are attach, run and list" : "did you mean " + near[0] + "?");
+}
+
+} // namespace
+
+std::span<const Option> options() { return table; }
+
+bool belongs_to(const Option &option, Command command) {
+    return command == Command::none || (option.commands & bit(command)) != 0;
+}
+
+Result<Invocation> parse(const std::vector<std::string> &arguments) {
+    Invocation into;
+    if (arguments.empty()) return usage("name a command: attach, run or list", "ktrace --help shows how");
+    const std::string &first = arguments[0];
+    if (first == "--help" || first == "-h" || first == "help") into.help = true;
+    if (first == "--version" || first == "-V") into.version = true;
+    if (into.help || into.version) {
+        if (first == "help" && arguments.size() > 1) {
+            auto command = find_command(arguments[1]);
+            if (!command) return fail(command.error());
+            into.command = *command;
+        }
+        return into;
+    }
+    auto command = find_command(first);
+    if (!command) return fail(command.error());
+    into.command = *command;
+
+    // CLI11 reads options behind `--`, too: what belongs to the program is cut off before it sees it.
+    auto separator = std::find(arguments.begin() + 1, arguments.end(), "--");
+    bool separated = separator != arguments.end();
+    std::vector<std::string> own(arguments.begin() + 1, separator);
+    std::vector<std::string> behind(separated ? separator + 1 : separator, arguments.end());
+    if (into.command == Command::run) into.config.program = std::move(behind);
+
+    if (auto read = read_options(own, into); !read) return fail(read.error());
+    if (into.help || into.version) return into;
+    if (into.command != Command::run) into.operands.insert(into.operands.end(), behind.begin(), behind.end());
+    if (auto checked = check(into, separated); !checked) return fail(checked.error());
+    return into;
+}
+
+} // namespace ktrace::cli

@@ -1,0 +1,97 @@
+#include "values.h"
+
+#include <charconv>
+#include <limits>
+
+#include "base/text.h"
+
+namespace ktrace::cli {
+
+namespace {
+
+tl::unexpected<Error> usage(std::string message, std::string hint = {}) {
+    return fail(Error::Kind::usage, std::move(message), std::move(hint));
+}
+
+std::string quoted(std::string_view text) { return "`" + text::escape(text) + "'"; }
+
+/// The index behind the string literal that starts at text[at].
+std::size_t behind_string(std::string_view text, std::size_t at) {
+    char quote = text[at++];
+    while (at < text.size() && text[at] != quote) at += text[at] == '\\' ? 2 : 1;
+    return at + 1;
+}
+
+/// The index of the first comma from `at` on that stands outside of brackets and strings, or the end.
+std::size_t top_level_comma(std::string_view text, std::size_t at) {
+    int depth = 0;
+    while (at < text.size()) {
+        char c = text[at];
+        if (c == ',' && depth == 0) return at;
+        if (c == '"' || c == '\'') {
+            at = behind_string(text, at);
+            continue;
+        }
+        if (c == '(' || c == '[' || c == '{') depth++;
+        if ((c == ')' || c == ']' || c == '}') && depth > 0) depth--;
+        at++;
+    }
+    return text.size();
+}
+
+} // namespace
+
+Result<std::uint64_t> read_positive(std::string_view option, std::string_view text, std::uint64_t most) {
+    auto number = text::parse_u64(text);
+    if (!number) return usage(std::string(option) + " needs a whole number, not " + quoted(text));
+    if (*number == 0) return usage(std::string(option) + " must be at least 1");
+    if (*number > most)
+        return usage(std::string(option) + " can be " + std::to_string(most) + " at most, not " + quoted(text));
+    return *number;
+}
+
+Result<double> read_chance(std::string_view text) {
+    double chance = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), chance);
+    if (error != std::errc{} || end != text.data() + text.size() || !(chance > 0 && chance <= 1))
+        return usage("--chance needs a probability above 0 and up to 1, not " + quoted(text),
+                     "for example --chance 0.01");
+    return chance;
+}
+
+Result<std::uint64_t> read_duration(std::string_view text) {
+    auto duration = text::parse_duration(text);
+    if (!duration)
+        return usage("--duration needs a time with its unit, not " + quoted(text), "for example 10s, 250ms, 2m");
+    if (*duration == 0) return usage("--duration must be longer than nothing");
+    return *duration;
+}
+
+Result<std::vector<pid_t>> read_pids(std::string_view text) {
+    std::vector<pid_t> pids;
+    for (std::string_view part : text::split(text, ',')) {
+        auto number = text::parse_u64(text::trim(part));
+        if (!number || *number == 0 || *number > static_cast<std::uint64_t>(std::numeric_limits<pid_t>::max()))
+            return usage("-p needs the number of a process, not " + quoted(part), "pidof NAME tells it");
+        pids.push_back(static_cast<pid_t>(*number));
+    }
+    return pids;
+}
+
+Result<std::vector<std::string>> split_expressions(std::string_view text) {
+    std::vector<std::string> parts;
+    for (std::size_t at = 0;;) {
+        std::size_t comma = top_level_comma(text, at);
+        std::string_view part = text::trim(text.substr(at, comma - at));
+        if (part.empty()) {
+            Error error{
+                Error::Kind::usage, "an expression is missing here", {}, std::string(text), static_cast<int>(at), 1};
+            return fail(std::move(error));
+        }
+        parts.emplace_back(part);
+        if (comma >= text.size()) return parts;
+        at = comma + 1;
+    }
+}
+
+} // namespace ktrace::cli

@@ -1,0 +1,31 @@
+// Values: what stands behind an option becomes numbers, lists and expressions. All errors are usage errors that quote
+// the text and say what was expected.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/result.h"
+
+namespace ktrace::cli {
+
+/// `text`, decimal, at least 1 and at most `most`. `option` is what the error calls it: `--every`.
+Result<std::uint64_t> read_positive(std::string_view option, std::string_view text, std::uint64_t most);
+
+/// A fraction in (0, 1].
+Result<double> read_chance(std::string_view text);
+
+/// A duration above zero, in nanoseconds.
+Result<std::uint64_t> read_duration(std::string_view text);
+
+/// PID[,PID…].
+Result<std::vector<pid_t>> read_pids(std::string_view text);
+
+/// EXPR[,EXPR…], split at the commas that stand in no brackets and in no string; blanks around each are taken off.
+Result<std::vector<std::string>> split_expressions(std::string_view text);
+
+} // namespace ktrace::cli
