@@ -92,12 +92,6 @@ bool X86_64::redirect_return(Registers &regs, Memory &memory, VirtAddr to) {
     return memory.write_value(sp(regs), to.value);
 }
 
-std::span<const std::byte> X86_64::signal_trampoline() {
-    // mov $15, %rax (rt_sigreturn); syscall: unwinders know the frame of a signal handler by these bytes.
-    static constexpr std::uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
-    return std::as_bytes(std::span(code));
-}
-
 // Read backwards, bytes can be two calls at once: the disp32 of an indirect call can look like e8. The direct one is
 // taken then: it is by far the more frequent, and a target that is not one hits no function's start but by chance.
 std::optional<CallBefore> X86_64::call_before(std::span<const std::byte> code, VirtAddr end) {
