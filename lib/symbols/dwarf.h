@@ -1,8 +1,8 @@
-// Dwarf: what the debug information of one module says: functions, parameters, types, lines, inlined instances, variables.
-// DWARF 4 and 5, with split DWARF where the .dwo files are found. The only user of libdw beside unwind.cc.
+// Dwarf: what the debug information of one module says: functions, parameters, types, lines, inlined instances,
+// variables. DWARF 4 and 5, with split DWARF where the .dwo files are found. The only user of libdw beside unwind.cc.
 //
-// Invariants: addresses are the file's own (vaddr); Types and Functions live as long as the Dwarf; names are indexed once,
-// lazily; nothing here trusts the file (bounds on depth, counts and sizes).
+// Invariants: addresses are the file's own (vaddr); Types and Functions live as long as the Dwarf; names are indexed
+// once, lazily; nothing here trusts the file (bounds on depth, counts and sizes).
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,8 @@ namespace ktrace::symbols {
 struct Parameter {
     std::string name; // empty where it has none
     const value::Type *type = nullptr;
+    bool artificial = false; // made by the compiler: `this`
+    bool dropped = false; // the source has it, this optimized copy (.isra, .constprop) does not: it is passed nowhere
 };
 
 /// A function with code of its own (out of line).
@@ -31,9 +33,11 @@ struct Function {
     std::string qualified;   // with namespaces and classes: Foo::bar
     std::uint64_t entry = 0; // DW_AT_entry_pc, else the lowest address of the first range
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges; // [low, high)
-    const value::Type *result = nullptr; // nullptr: void
-    std::vector<Parameter> parameters;   // `this` included
+    const value::Type *result = nullptr;                         // nullptr: void
+    std::vector<Parameter> parameters;                           // `this` included
     bool variadic = false;
+    // Callers do not keep the calling convention: only what entry_places tells is known of its parameters.
+    bool own_convention = false;
     std::string file;
     int line = 0;
     std::uint64_t die = 0; // offset of its DIE
@@ -69,17 +73,25 @@ struct SourceFrame {
 class Dwarf {
   public:
     /// Opens the debug information in the ELF file `path` (or that `fd` refers to, when it is >= 0; it is duplicated).
-    static Result<std::unique_ptr<Dwarf>> open(const std::string &path, int fd = -1);
+    /// Where that is a separate debug file, `image_path` (or image_fd) is the file that is loaded: call frame
+    /// information has its bytes only there, and without it variables relative to the CFA are not found. Errors:
+    /// not_found (no such file, no debug information), denied, refused (damaged).
+    static Result<std::unique_ptr<Dwarf>> open(const std::string &path, int fd = -1, const std::string &image_path = {},
+                                               int image_fd = -1);
     ~Dwarf();
     Dwarf(const Dwarf &) = delete;
 
     const value::TypeTable &types() const;
+    /// `type` (of types()) with what lies behind its pointers filled in for some more hops, and a declaration made
+    /// whole where any unit defines it. Functions and variables come with three hops; a structure beyond is
+    /// `incomplete` and has no members until this is asked for it. Types keep their addresses. Gives back `type`.
+    const value::Type *complete(const value::Type *type);
 
     /// The function whose entry or code is at vaddr. Only the one compilation unit is read (by .debug_aranges, else by
     /// the units' ranges).
     const Function *function_at(std::uint64_t vaddr);
-    /// Where its parameters lie at its first instruction: a location-list entry that covers the entry, else nothing (the
-    /// caller uses the calling convention). In order of `parameters`.
+    /// Where its parameters lie at its first instruction: a location-list entry that covers the entry, else nothing
+    /// (the caller uses the calling convention). In order of `parameters`.
     std::vector<std::optional<value::Place>> entry_places(const Function &function, std::uint64_t bias);
 
     /// All functions with this name: plain, linkage or qualified.
@@ -101,8 +113,8 @@ class Dwarf {
     /// The chain of (inlined) functions at an address.
     std::vector<SourceFrame> frames_at(std::uint64_t vaddr);
 
-    /// A variable by name as seen from vaddr: a local or parameter in scope, a static of the function or the unit, a global.
-    /// Errors: not_found with the names in scope as a hint; refused where it is optimized out at vaddr.
+    /// A variable by name as seen from vaddr: a local or parameter in scope, a static of the function or the unit, a
+    /// global. Errors: not_found with the names in scope as a hint; refused where it is optimized out at vaddr.
     Result<Variable> variable(std::string_view name, std::uint64_t vaddr, std::uint64_t bias);
     /// A global or static variable by name, from nowhere in particular.
     Result<Variable> global(std::string_view name, std::uint64_t bias);

@@ -1,0 +1,99 @@
+// Inlined functions (dwarf.h): where their code begins, and the chain of them at an address.
+#include "symbols/dwarf_internal.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace ktrace::symbols {
+
+namespace {
+
+bool is_block(unsigned tag) {
+    switch (tag) {
+    case DW_TAG_lexical_block:
+    case DW_TAG_inlined_subroutine:
+    case DW_TAG_try_block:
+    case DW_TAG_catch_block:
+    case DW_TAG_with_stmt: return true;
+    default: return false;
+    }
+}
+
+/// What an inlined instance was inlined into, as linkers name it.
+std::string name_around(Units &units, Dwarf_Die instance) {
+    auto function = units.function_around(instance);
+    if (!function) return {};
+    std::string_view linkage = linkage_name(*function);
+    return std::string(!linkage.empty() ? linkage : inherited_name(*function));
+}
+
+int small_number(std::optional<std::uint64_t> number) {
+    return static_cast<int>(std::min<std::uint64_t>(number.value_or(0), 1U << 30));
+}
+
+} // namespace
+
+std::vector<Dwarf_Die> scopes_at(Dwarf_Die function, std::uint64_t vaddr) {
+    constexpr std::size_t deepest = 256;
+    std::vector<Dwarf_Die> scopes{function};
+    while (scopes.size() < deepest) {
+        auto below = children(scopes.back());
+        auto inner = std::find_if(below.begin(), below.end(),
+                                  [&](Dwarf_Die child) { return is_block(tag(child)) && covers(child, vaddr); });
+        if (inner == below.end()) break;
+        scopes.push_back(*inner);
+    }
+    return scopes;
+}
+
+std::vector<InlinedInstance> Dwarf::inlined(std::string_view name) {
+    std::vector<InlinedInstance> found;
+    std::string_view plain = last_component(name);
+    for (Unit *unit : impl_->names.units(Names::Kind::function, plain)) {
+        const void *origin = nullptr;
+        bool wanted = false;
+        for (const Inlined &inlined : impl_->units.inlined(*unit)) {
+            Dwarf_Die abstract = die_at(inlined.origin, inlined.origin_unit);
+            if (inlined.origin != std::exchange(origin, inlined.origin))
+                wanted =
+                    linkage_name(abstract) == name || (inherited_name(abstract) == plain &&
+                                                       matches_qualified(impl_->units.qualified_name(abstract), name));
+            if (!wanted) continue;
+            Dwarf_Die instance = die_at(inlined.instance, impl_->units.top(*unit).cu);
+            auto entry = entry_address(instance);
+            if (!entry || !impl_->units.executable(*entry)) continue;
+            found.push_back({std::string(inherited_name(abstract)), impl_->units.qualified_name(abstract),
+                             std::string(linkage_name(abstract)), *entry, name_around(impl_->units, instance)});
+        }
+    }
+    auto key = [](const InlinedInstance &instance) { return std::tie(instance.entry, instance.qualified); };
+    std::stable_sort(found.begin(), found.end(),
+                     [&](const InlinedInstance &a, const InlinedInstance &b) { return key(a) < key(b); });
+    found.erase(std::unique(found.begin(), found.end(),
+                            [&](const InlinedInstance &a, const InlinedInstance &b) { return key(a) == key(b); }),
+                found.end());
+    return found;
+}
+
+std::vector<SourceFrame> Dwarf::frames_at(std::uint64_t vaddr) {
+    std::vector<SourceFrame> frames;
+    auto function = impl_->function_die(vaddr);
+    auto line = line_at(vaddr);
+    std::string file = line ? line->file : "";
+    int number_in_file = line ? line->line : 0;
+    if (!function) {
+        if (line) frames.push_back({"", file, number_in_file, false});
+        return frames;
+    }
+    auto scopes = scopes_at(*function, vaddr);
+    for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
+        bool is_inlined = tag(*scope) == DW_TAG_inlined_subroutine;
+        if (!is_inlined && scope + 1 != scopes.rend()) continue;
+        frames.push_back({impl_->units.qualified_name(*scope), file, number_in_file, is_inlined});
+        file = impl_->units.file_of(*scope, number(*scope, DW_AT_call_file).value_or(~std::uint64_t{0}));
+        number_in_file = small_number(number(*scope, DW_AT_call_line));
+    }
+    return frames;
+}
+
+} // namespace ktrace::symbols

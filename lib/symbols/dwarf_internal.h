@@ -1,0 +1,63 @@
+// Dwarf::Impl: the parts that answer for one file's debug information, and what they share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include <libelf.h>
+
+#include "base/fd.h"
+#include "symbols/dwarf.h"
+#include "symbols/dwarf_frames.h"
+#include "symbols/dwarf_names.h"
+#include "symbols/dwarf_places.h"
+#include "symbols/dwarf_types.h"
+#include "symbols/dwarf_units.h"
+
+namespace ktrace::symbols {
+
+struct ElfEnd {
+    void operator()(Elf *elf) const { elf_end(elf); }
+};
+struct DwarfEnd {
+    void operator()(::Dwarf *dwarf) const { dwarf_end(dwarf); }
+};
+
+/// One open ELF file.
+struct OpenElf {
+    Fd fd;
+    std::unique_ptr<Elf, ElfEnd> elf;
+};
+
+struct Dwarf::Impl {
+    Impl(OpenElf debug, OpenElf image, std::unique_ptr<::Dwarf, DwarfEnd> handle);
+
+    // In this order: what is below uses what is above.
+    OpenElf debug;
+    OpenElf image; // its elf is empty where `debug` is the loaded file itself
+    std::unique_ptr<::Dwarf, DwarfEnd> handle;
+    Units units;
+    Frames frames;
+    Types types;
+    Names names;
+
+    /// A Function and the DIE that it was made of.
+    struct Known {
+        Function function;
+        Dwarf_Die die{};
+        std::vector<Dwarf_Die> parameters; // in order of Function::parameters
+    };
+    std::unordered_map<const void *, std::unique_ptr<Known>> functions; // by Dwarf_Die::addr
+    std::unordered_map<const Function *, const Known *> known;          // for entry_places
+
+    const Known &function(Dwarf_Die die);
+    std::optional<Dwarf_Die> function_die(std::uint64_t vaddr) { return units.function(vaddr); }
+    Viewpoint viewpoint(std::uint64_t vaddr, std::uint64_t bias);
+};
+
+/// The scopes that an address lies in, below a function: lexical blocks and inlined instances, outermost first, the
+/// function itself in front.
+std::vector<Dwarf_Die> scopes_at(Dwarf_Die function, std::uint64_t vaddr);
+
+} // namespace ktrace::symbols

@@ -1,0 +1,97 @@
+// Places of variables: which description holds at an address (dwarf_places.h). The descriptions themselves:
+// dwarf_expressions.cc.
+#include "symbols/dwarf_places.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ktrace::symbols {
+
+using value::Piece;
+using value::Place;
+
+namespace {
+
+constexpr std::size_t most_bytes = 1 << 16; // of a constant
+
+bool is_expression(Dwarf_Attribute &attr) {
+    switch (dwarf_whatform(&attr)) {
+    case DW_FORM_exprloc:
+    case DW_FORM_block:
+    case DW_FORM_block1:
+    case DW_FORM_block2:
+    case DW_FORM_block4: return true;
+    default: return false;
+    }
+}
+
+Place constant(std::vector<std::uint8_t> bytes) {
+    Place place;
+    place.pieces.resize(1);
+    place.pieces[0].kind = Piece::Kind::bytes;
+    place.pieces[0].bytes = std::move(bytes);
+    return place;
+}
+
+/// DW_AT_const_value, as the bytes that the variable would have in memory (little endian).
+std::optional<Place> constant_of(Dwarf_Die variable, std::uint64_t size) {
+    auto attr = inherited(variable, DW_AT_const_value);
+    if (!attr) return std::nullopt;
+    Dwarf_Block block;
+    if (dwarf_formblock(&*attr, &block) == 0) {
+        std::size_t length = std::min<std::size_t>(block.length, most_bytes);
+        return constant(std::vector<std::uint8_t>(block.data, block.data + length));
+    }
+    if (const char *text = dwarf_formstring(&*attr)) {
+        std::size_t length = std::min<std::size_t>(std::strlen(text) + 1, most_bytes);
+        return constant(std::vector<std::uint8_t>(text, text + length));
+    }
+    Dwarf_Sword number;
+    if (dwarf_formsdata(&*attr, &number) != 0) return std::nullopt;
+    std::vector<std::uint8_t> bytes(size == 0 || size > 16 ? 8 : size, number < 0 ? 0xff : 0);
+    std::memcpy(bytes.data(), &number, std::min<std::size_t>(bytes.size(), sizeof number));
+    return constant(std::move(bytes));
+}
+
+std::optional<Place> located(Dwarf_Attribute &attr, const Viewpoint &view, Frames &frames) {
+    Dwarf_Op *ops = nullptr;
+    std::size_t count = 0;
+    int found = dwarf_getlocation_addr(&attr, view.vaddr, &ops, &count, 1);
+    if (found < 0) return Place::unavailable("its debug information is broken");
+    if (found == 0) return std::nullopt;
+    return translate(&attr, ops, count, view, frames);
+}
+
+} // namespace
+
+Place place_of(Dwarf_Die variable, std::uint64_t size, const Viewpoint &view, Frames &frames) {
+    if (auto attr = inherited(variable, DW_AT_location)) {
+        auto place = located(*attr, view, frames);
+        return place ? std::move(*place) : Place::unavailable("it is optimized out here");
+    }
+    if (auto place = constant_of(variable, size)) return std::move(*place);
+    return Place::unavailable("it is optimized out");
+}
+
+std::optional<Place> entry_place_of(Dwarf_Die parameter, std::uint64_t size, const Viewpoint &entry, Frames &frames,
+                                    bool registers_hold) {
+    auto attr = attribute(parameter, DW_AT_location);
+    if (!attr) return attribute(parameter, DW_AT_const_value) ? constant_of(parameter, size) : std::nullopt;
+    auto place = is_expression(*attr) && !registers_hold ? std::nullopt : located(*attr, entry, frames);
+    if (!place || !place->why.empty() || place->pieces.empty()) return std::nullopt;
+    bool incomplete = std::any_of(place->pieces.begin(), place->pieces.end(),
+                                  [](const Piece &piece) { return piece.kind == Piece::Kind::unavailable; });
+    if (incomplete) return std::nullopt;
+    if (is_expression(*attr) && place->pieces[0].kind != Piece::Kind::register_) return std::nullopt;
+    return place;
+}
+
+bool lives_in_memory(Dwarf_Die variable) {
+    auto attr = inherited(variable, DW_AT_location);
+    Dwarf_Op *ops = nullptr;
+    std::size_t count = 0;
+    if (!attr || !is_expression(*attr) || dwarf_getlocation(&*attr, &ops, &count) != 0 || count == 0) return false;
+    return ops[0].atom == DW_OP_fbreg || (ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31);
+}
+
+} // namespace ktrace::symbols

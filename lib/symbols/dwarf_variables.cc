@@ -1,0 +1,211 @@
+// Variables (dwarf.h): by name, as seen from an address, or from nowhere.
+//
+// Order: the scopes around the address, innermost first, up to the function (or inlined function) that they are in;
+// then statics and globals of its unit; then the functions that it was inlined into; then globals of other units.
+#include "symbols/dwarf_internal.h"
+
+#include <algorithm>
+#include <set>
+
+#include "arch/host.h"
+#include "base/text.h"
+
+namespace ktrace::symbols {
+
+namespace {
+
+bool is_variable(Dwarf_Die die) {
+    unsigned kind = tag(die);
+    return kind == DW_TAG_variable || kind == DW_TAG_formal_parameter;
+}
+
+bool has_place(Dwarf_Die die) {
+    return inherited(die, DW_AT_location).has_value() || inherited(die, DW_AT_const_value).has_value();
+}
+
+/// A variable declared in one scope; where the optimizer left it only in the abstract instance, there.
+struct InScope {
+    Dwarf_Die die{};
+    bool concrete = true;
+};
+
+std::optional<InScope> declared_in(Dwarf_Die scope, std::string_view name) {
+    std::optional<InScope> found;
+    for (Dwarf_Die child : children(scope))
+        if (is_variable(child) && inherited_name(child) == name) found = InScope{child, true};
+    if (found) return found;
+    Dwarf_Die abstract = abstract_instance(scope);
+    if (abstract.addr == scope.addr) return std::nullopt;
+    for (Dwarf_Die child : children(abstract))
+        if (is_variable(child) && own_name(child) == name) found = InScope{child, false};
+    return found;
+}
+
+/// The scopes around an address from the innermost outwards, in groups: those of one (inlined) function each.
+std::vector<std::vector<Dwarf_Die>> groups_at(Dwarf_Die function, std::uint64_t vaddr) {
+    std::vector<std::vector<Dwarf_Die>> groups(1);
+    auto scopes = scopes_at(function, vaddr);
+    for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
+        groups.back().push_back(*scope);
+        if (tag(*scope) == DW_TAG_inlined_subroutine) groups.emplace_back();
+    }
+    return groups;
+}
+
+std::optional<InScope> declared_in_group(const std::vector<Dwarf_Die> &group, std::string_view name) {
+    for (Dwarf_Die scope : group)
+        if (auto found = declared_in(scope, name)) return found;
+    return std::nullopt;
+}
+
+/// The end of a function's prologue as far as its line table tells: the address of the second line row of its code.
+std::uint64_t prologue_end(Units &units, Dwarf_Die function, std::uint64_t entry) {
+    for (Unit *unit : units.covering(entry)) {
+        const auto &rows = units.line_rows(*unit);
+        auto row = std::upper_bound(rows.begin(), rows.end(), entry,
+                                    [](std::uint64_t at, const LineRow &r) { return at < r.address; });
+        if (row != rows.end() && covers(function, row->address)) return row->address;
+    }
+    return entry + 1;
+}
+
+bool is_direct_parameter(Dwarf_Die die, Dwarf_Die function) {
+    if (tag(die) != DW_TAG_formal_parameter) return false;
+    auto own = children(function);
+    return std::any_of(own.begin(), own.end(), [&](Dwarf_Die child) { return child.addr == die.addr; });
+}
+
+/// Where the calling convention puts the parameter that this DIE is; nullopt where that is not known.
+std::optional<value::Place> by_convention(const Function &function, const std::vector<Dwarf_Die> &dies, Dwarf_Die die) {
+    std::vector<const value::Type *> types;
+    for (const Parameter &parameter : function.parameters) {
+        if (parameter.type == nullptr) return std::nullopt;
+        types.push_back(parameter.type);
+    }
+    auto places = arch::Host::parameter_places(types, function.result);
+    for (std::size_t i = 0; i < dies.size() && i < places.size(); ++i)
+        if (dies[i].addr == die.addr) return std::move(places[i]);
+    return std::nullopt;
+}
+
+/// True where a place counts from the stack pointer, which the prologue moves.
+bool is_on_stack(const value::Place &place) {
+    return std::any_of(place.pieces.begin(), place.pieces.end(), [](const value::Piece &piece) {
+        return std::any_of(piece.ops.begin(), piece.ops.end(), [](const value::Op &op) {
+            return op.code == value::Op::Code::push_register && op.reg == arch::Host::stack_pointer_dwarf;
+        });
+    });
+}
+
+/// The place of a local or parameter. A parameter that lives in memory gets there in the prologue: until then it is
+/// where the caller put it.
+value::Place local_place(Dwarf::Impl &impl, Dwarf_Die die, std::uint64_t size, const Viewpoint &view) {
+    if (view.function && lives_in_memory(die) && is_direct_parameter(die, *view.function)) {
+        const auto &known = impl.function(*view.function);
+        std::uint64_t entry = known.function.entry;
+        bool in_prologue =
+            view.vaddr == entry || (view.vaddr > entry && view.vaddr < prologue_end(impl.units, *view.function, entry));
+        if (in_prologue && !known.function.own_convention)
+            if (auto place = by_convention(known.function, known.parameters, die); place && !is_on_stack(*place))
+                return std::move(*place);
+    }
+    return place_of(die, size, view, impl.frames);
+}
+
+Result<Variable> refused(std::string_view name, const std::string &why) {
+    return fail(Error::Kind::refused, "`" + std::string(name) + "`: " + why);
+}
+
+Result<Variable> made(std::string_view name, const value::Type *type, value::Place place) {
+    if (!place.why.empty()) return refused(name, place.why);
+    return Variable{type, std::move(place)};
+}
+
+Result<Variable> local(Dwarf::Impl &impl, const InScope &found, std::string_view name, const Viewpoint &view) {
+    const value::Type *type = impl.types.type_of(found.die);
+    if (!found.concrete && !has_place(found.die)) return refused(name, "it is optimized out here");
+    return made(name, type, local_place(impl, found.die, type != nullptr ? type->size : 0, view));
+}
+
+/// A global or static of one unit; of several of that name the first outside of functions.
+std::optional<Dwarf_Die> static_in(Dwarf::Impl &impl, Unit &unit, std::string_view name) {
+    std::string_view plain = last_component(name);
+    std::optional<Dwarf_Die> in_function;
+    for (const std::uint8_t *at : impl.units.outline(unit).variables) {
+        Dwarf_Die die = die_at(at, impl.units.top(unit).cu);
+        bool linked = linkage_name(die) == name;
+        if (!linked && inherited_name(die) != plain) continue;
+        bool matches = linked || matches_qualified(impl.units.qualified_name(die), name);
+        auto function = impl.units.function_around(die);
+        if (!matches && function) // `function::variable` is how people name statics of functions
+            matches = matches_qualified(impl.units.qualified_name(*function) + "::" + std::string(plain), name);
+        if (!matches) continue;
+        if (!function) return die;
+        if (!in_function) in_function = die;
+    }
+    return in_function;
+}
+
+std::optional<Dwarf_Die> static_anywhere(Dwarf::Impl &impl, std::string_view name) {
+    std::optional<Dwarf_Die> in_function;
+    for (Unit *unit : impl.names.units(Names::Kind::variable, last_component(name)))
+        if (auto die = static_in(impl, *unit, name)) {
+            if (!impl.units.function_around(*die)) return die;
+            if (!in_function) in_function = die;
+        }
+    return in_function;
+}
+
+Result<Variable> from_static(Dwarf::Impl &impl, Dwarf_Die die, std::string_view name, std::uint64_t bias) {
+    const value::Type *type = impl.types.type_of(die);
+    Viewpoint nowhere{0, bias, std::nullopt, false};
+    return made(name, type, place_of(die, type != nullptr ? type->size : 0, nowhere, impl.frames));
+}
+
+std::string hint_of(const std::vector<std::string> &names, std::string_view wanted) {
+    std::vector<std::string_view> views(names.begin(), names.end());
+    auto near = text::nearest(wanted, views, 3);
+    const auto &shown = near.empty() ? names : near;
+    std::string hint;
+    for (std::size_t i = 0; i < shown.size() && i < 12; ++i) hint += (i != 0 ? ", " : "") + shown[i];
+    return hint.empty() ? hint
+                        : (near.empty() ? "in scope there: " : "did you mean ") + hint + (near.empty() ? "" : "?");
+}
+
+} // namespace
+
+Result<Variable> Dwarf::variable(std::string_view name, std::uint64_t vaddr, std::uint64_t bias) {
+    Viewpoint view = impl_->viewpoint(vaddr, bias);
+    std::vector<std::vector<Dwarf_Die>> groups;
+    if (view.function) groups = groups_at(*view.function, vaddr);
+    if (!groups.empty())
+        if (auto found = declared_in_group(groups.front(), name)) return local(*impl_, *found, name, view);
+    for (Unit *unit : impl_->units.covering(vaddr))
+        if (auto die = static_in(*impl_, *unit, name)) return from_static(*impl_, *die, name, bias);
+    for (std::size_t i = 1; i < groups.size(); ++i)
+        if (auto found = declared_in_group(groups[i], name)) return local(*impl_, *found, name, view);
+    if (auto die = static_anywhere(*impl_, name)) return from_static(*impl_, *die, name, bias);
+    return fail(Error::Kind::not_found, "there is no variable `" + std::string(name) + "` in scope there",
+                hint_of(names_in_scope(vaddr), name));
+}
+
+Result<Variable> Dwarf::global(std::string_view name, std::uint64_t bias) {
+    if (auto die = static_anywhere(*impl_, name)) return from_static(*impl_, *die, name, bias);
+    return fail(Error::Kind::not_found, "there is no global or static variable `" + std::string(name) + "`");
+}
+
+std::vector<std::string> Dwarf::names_in_scope(std::uint64_t vaddr) {
+    std::vector<std::string> names;
+    auto function = impl_->function_die(vaddr);
+    if (!function) return names;
+    std::set<std::string> seen;
+    for (const auto &group : groups_at(*function, vaddr))
+        for (Dwarf_Die scope : group)
+            for (Dwarf_Die child : children(scope)) {
+                std::string name(is_variable(child) ? inherited_name(child) : "");
+                if (!name.empty() && seen.insert(name).second) names.push_back(std::move(name));
+            }
+    return names;
+}
+
+} // namespace ktrace::symbols
