@@ -26,8 +26,16 @@ bool is_composite(const Type &type) {
     return type.kind == Kind::structure || type.kind == Kind::union_ || type.kind == Kind::complex;
 }
 
-/// An array cannot be a parameter or a result itself: what the debug information gives as one is a short vector.
-bool is_vector(const Type &type) { return type.kind == Kind::array && (type.size == 8 || type.size == 16); }
+/// An empty struct of C, which is not passed.
+Place no_contents() {
+    Place place;
+    place.pieces.emplace_back().kind = Piece::Kind::bytes;
+    return place;
+}
+
+bool is_short_vector(const Type &type) {
+    return type.kind == Kind::array && type.is_vector && (type.size == 8 || type.size == 16);
+}
 
 /// How many types may still be looked at: crafted debug information may nest types in themselves.
 constexpr int enough_types = 1000;
@@ -49,7 +57,9 @@ std::uint64_t natural_alignment(const Type &type, int &types_left) {
             if (!member.is_static && member.type != nullptr)
                 alignment = std::max(alignment, declared_alignment(*member.type, types_left));
         return alignment;
-    case Kind::array: return type.target != nullptr ? declared_alignment(*type.target, types_left) : alignment;
+    case Kind::array:
+        if (is_short_vector(type)) return type.size;
+        return type.target != nullptr ? declared_alignment(*type.target, types_left) : alignment;
     case Kind::complex: return std::max<std::uint64_t>(1, type.size / 2);
     default: return std::clamp<std::uint64_t>(type.size, 1, 16);
     }
@@ -71,7 +81,7 @@ bool is_empty_base(const Member &member) {
     return member.is_base && member.type != nullptr && member.type->members.empty();
 }
 
-/// Adds the fundamental elements of a type; false where one is not a floating-point number or differs in size.
+/// Adds the elements of a type; false where one is neither a floating-point number nor a vector, or differs in size.
 bool add_elements(const Type &type, Homogeneous &sum, int &types_left) {
     if (--types_left < 0) return false;
     auto add = [&](std::uint64_t size, std::uint64_t count) {
@@ -84,6 +94,7 @@ bool add_elements(const Type &type, Homogeneous &sum, int &types_left) {
     case Kind::floating: return add(type.size, 1);
     case Kind::complex: return add(type.size / 2, 2);
     case Kind::array: {
+        if (is_short_vector(type)) return add(type.size, 1);
         Homogeneous element{sum.element_size, 0};
         if (type.target == nullptr || type.count == 0 || !add_elements(*type.target, element, types_left)) return false;
         return add(element.element_size, element.count * std::min<std::uint64_t>(type.count, 5));
@@ -104,7 +115,8 @@ bool add_elements(const Type &type, Homogeneous &sum, int &types_left) {
     }
 }
 
-/// The elements of a homogeneous floating-point aggregate (AAPCS64 5.9.5): one to four alike, and nothing else.
+/// The elements of a homogeneous aggregate of floating-point numbers or vectors (AAPCS64 5.9.5): one to four alike, and
+/// nothing else.
 std::optional<Homogeneous> homogeneous(const Type &type) {
     Homogeneous sum;
     int types_left = enough_types;
@@ -151,8 +163,8 @@ class Allocation {
                 "the debug information does not tell the size of this parameter or of one before it");
         }
         if (type->by_reference) return by_pointer();
-        if (type->size == 0 && is_composite(*type)) return Place{}; // an empty struct of C is not passed
-        if (type->kind == Kind::floating || is_vector(*type)) return simd(1, type->size, type->size, type->size);
+        if (type->size == 0 && is_composite(*type)) return no_contents();
+        if (type->kind == Kind::floating || is_short_vector(*type)) return simd(1, type->size, type->size, type->size);
         if (auto elements = homogeneous(*type))
             return simd(static_cast<unsigned>(elements->count), elements->element_size, type->size,
                         natural_alignment(*type));
@@ -216,7 +228,7 @@ std::vector<Place> Arm64::parameter_places(std::span<const Type *const> paramete
 }
 
 Place Arm64::result_place(const Type *result) {
-    if (result == nullptr || result->kind == Kind::void_) return {};
+    if (result == nullptr || result->kind == Kind::void_) return Place::unavailable("the function returns nothing");
     bool in_memory = result->by_reference || (result->size > 16 && !homogeneous(*result));
     if (!in_memory) return Allocation().next(result);
     Place place;
