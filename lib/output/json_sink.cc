@@ -7,6 +7,7 @@
 #include "output/number.h"
 #include "output/render.h"
 #include "output/sink.h"
+#include "output/table.h"
 
 namespace ktrace::output {
 
@@ -63,7 +64,8 @@ class JsonSink final : public Sink {
         writer_.appended();
     }
 
-    void summary(const LocationInfo &location, const program::Counters &counters, const Table *table) override {
+    void summary(const LocationInfo &location, const program::Counters &counters,
+                 const program::Table *table) override {
         std::string &out = writer_.buffer();
         append_number(out, "{\"type\":\"summary\",\"probe\":", location.probe);
         out += ",\"kind\":";
@@ -76,7 +78,7 @@ class JsonSink final : public Sink {
         append_number(out, ",\"missed\":", counters.missed);
         append_number(out, ",\"unreturned\":", counters.unreturned);
         append_number(out, ",\"dropped\":", counters.dropped);
-        if (table) append_table_json(out, location, *table, symbolizer_);
+        if (table) append_table_json(out, *table, symbolizer_);
         out += "}\n";
         writer_.appended();
     }

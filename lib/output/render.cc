@@ -25,14 +25,8 @@ Bytes part(Bytes bytes, std::uint64_t offset, std::uint64_t size) {
 
 std::string_view as_chars(Bytes bytes) { return {reinterpret_cast<const char *>(bytes.data()), bytes.size()}; }
 
-/// A type whose values are characters, not small numbers: DWARF calls the signed and unsigned char of int8_t and
-/// uint8_t characters, too.
-bool is_character(const Type &type) {
-    if (type.kind != Type::Kind::char_ || type.size == 0 || type.size > 4) return false;
-    std::string_view name = type.name;
-    return name.find("signed") == name.npos && name.find("int8") == name.npos && name.find("byte") == name.npos &&
-           name != "u8" && name != "s8" && name != "__u8" && name != "__s8";
-}
+/// A type whose values are characters (symbols/ tells them from small numbers such as int8_t).
+bool is_character(const Type &type) { return type.kind == Type::Kind::char_ && type.size >= 1 && type.size <= 4; }
 
 /// Code units of `size` bytes up to the first that is 0, as UTF-8 (UTF-16 and UTF-32; bytes as they are).
 std::string text_of(Bytes bytes, std::size_t size) {

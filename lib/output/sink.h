@@ -6,8 +6,8 @@
 #include <span>
 
 #include "output/symbolizer.h"
-#include "output/table.h"
 #include "output/writer.h"
+#include "program/aggregate.h"
 #include "program/record.h"
 
 namespace ktrace::output {
@@ -20,7 +20,7 @@ class Sink {
     /// A location's counts at the end, with its table (nullptr: it has none). JSON: an object with both; text: the
     /// table alone, since the counts go to standard error (summary.h).
     virtual void summary(const program::LocationInfo &location, const program::Counters &counters,
-                         const Table *table) = 0;
+                         const program::Table *table) = 0;
 };
 
 /// A line an event; the lines are put into `writer`, which must outlive the sink. `symbolizer` may be nullptr.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "output/label.h"
 #include "output/notation.h"
 #include "output/number.h"
@@ -15,9 +16,29 @@ namespace ktrace::output {
 
 namespace {
 
+using program::Bucket;
+using program::KeyPart;
 using program::LocationInfo;
+using program::Number;
+using program::Row;
+using program::Stats;
+using program::Table;
+using program::Tag;
 
 constexpr std::size_t bar_width = 52;
+
+/// A key's part as the node that it was made of. The bytes of `stack` lie in the part.
+program::Node node_of(const KeyPart &part) {
+    program::Node node;
+    node.tag = part.tag;
+    node.number = part.number;
+    node.floating = part.floating;
+    if (part.tag == Tag::stack)
+        node.bytes = std::as_bytes(std::span(part.stack));
+    else
+        node.bytes = std::as_bytes(std::span(part.text));
+    return node;
+}
 
 // Text.
 
@@ -28,15 +49,34 @@ std::string figure(double value) {
     return std::fabs(value) >= 1 ? fmt::format("{:.2f}", value) : fmt::format("{:.6g}", value);
 }
 
+std::string figure(const Number &number) {
+    std::string out;
+    switch (number.kind) {
+    case Number::Kind::sint: append_decimal(out, Signed128{static_cast<std::int64_t>(number.bits)}); return out;
+    case Number::Kind::uint: append_decimal(out, Unsigned128{number.bits}); return out;
+    case Number::Kind::floating: break;
+    }
+    return figure(number.as_double());
+}
+
 std::vector<std::string> figures(const Stats &stats) {
+    if (stats.count == 0) return {"0", "-", "-", "-", "-", "-", "-"};
     return {std::to_string(stats.count), figure(stats.avg), figure(stats.min), figure(stats.max),
             figure(stats.p50),           figure(stats.p90), figure(stats.p99)};
 }
 
-std::vector<std::string> keys_of(const LocationInfo &location, const Table::Row &row, Symbolizer *symbolizer) {
+/// The cells of a row's key; text stands without the quotes that it has in an event.
+std::vector<std::string> keys_of(const Table &table, const Row &row, Symbolizer *symbolizer) {
     std::vector<std::string> keys;
-    program::RecordReader reader(row.key);
-    while (auto node = reader.next()) append_text(keys.emplace_back(), *node, {location.types, symbolizer, row.pid});
+    for (const KeyPart &part : row.key) {
+        std::string &cell = keys.emplace_back();
+        if (part.tag == Tag::string)
+            cell = text::escape(part.text);
+        else
+            append_text(cell, node_of(part), {nullptr, symbolizer, row.pid});
+    }
+    keys.resize(table.by.size());
+    if (row.other && !keys.empty()) keys[0] = "(others)";
     return keys;
 }
 
@@ -64,13 +104,12 @@ std::vector<std::string> titles(const Table &table) {
     return {"count", "avg", "min", "max", "p50", "p90", "p99"};
 }
 
-void append_rows(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
+void append_rows(std::string &out, const Table &table, Symbolizer *symbolizer) {
     std::vector<std::vector<std::string>> lines(1);
     for (const std::string &by : table.by) lines[0].push_back(label_of({program::Field::Role::print, by}, 0));
     for (std::string &title : titles(table)) lines[0].push_back(std::move(title));
-    for (const Table::Row &row : table.rows) {
-        auto cells = keys_of(location, row, symbolizer);
-        cells.resize(table.by.size());
+    for (const Row &row : table.rows) {
+        auto cells = keys_of(table, row, symbolizer);
         if (table.kind == Table::Kind::count)
             cells.push_back(std::to_string(row.count));
         else
@@ -91,11 +130,11 @@ std::string bound(std::int64_t value) {
     return std::to_string(value) + unit;
 }
 
+/// [low, high) of a bucket, whose own bounds are both included.
 std::string range(const Bucket &bucket) {
-    if (bucket.low != INT64_MIN && bucket.high == bucket.low + 1) return '[' + bound(bucket.low) + ']';
-    if (bucket.low == INT64_MIN) return "(..., " + bound(bucket.high) + ')';
-    if (bucket.high == INT64_MAX) return '[' + bound(bucket.low) + ", ...)";
-    return '[' + bound(bucket.low) + ", " + bound(bucket.high) + ')';
+    if (bucket.low == bucket.high) return '[' + bound(bucket.low) + ']';
+    std::string low = bucket.low == INT64_MIN ? "(..." : '[' + bound(bucket.low);
+    return low + ", " + (bucket.high == INT64_MAX ? "..." : bound(bucket.high + 1)) + ')';
 }
 
 void append_histogram(std::string &out, const std::vector<Bucket> &histogram) {
@@ -109,15 +148,21 @@ void append_histogram(std::string &out, const std::vector<Bucket> &histogram) {
     }
 }
 
-void append_histograms(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
-    for (const Table::Row &row : table.rows) {
-        auto keys = keys_of(location, row, symbolizer);
+void append_histograms(std::string &out, const Table &table, Symbolizer *symbolizer) {
+    for (const Row &row : table.rows) {
         std::string title;
-        for (std::size_t i = 0; i < keys.size() && i < table.by.size(); i++)
+        auto keys = keys_of(table, row, symbolizer);
+        for (std::size_t i = 0; i < keys.size(); i++)
             title += (i == 0 ? "" : " ") + label_of({program::Field::Role::print, table.by[i]}, 0) + '=' + keys[i];
         if (!title.empty()) out += title + '\n';
-        append_histogram(out, row.histogram);
+        append_histogram(out, row.hist);
     }
+}
+
+std::uint64_t unread(const Table &table) {
+    std::uint64_t sum = 0;
+    for (const Row &row : table.rows) sum += row.unread;
+    return sum;
 }
 
 std::string heading(const LocationInfo &location, const Table &table) {
@@ -140,13 +185,25 @@ void append_double(std::string &out, double value) {
     JsonNotation::floating(out, static_cast<long double>(value), sizeof value);
 }
 
+void append_number_json(std::string &out, const Number &number) {
+    if (number.kind == Number::Kind::floating)
+        append_double(out, number.as_double());
+    else
+        out += figure(number);
+}
+
 void append_stats_json(std::string &out, const Stats &stats) {
-    out += "\"stats\":{\"count\":" + std::to_string(stats.count);
-    const std::pair<const char *, double> members[] = {{"avg", stats.avg}, {"min", stats.min}, {"max", stats.max},
-                                                       {"p50", stats.p50}, {"p90", stats.p90}, {"p99", stats.p99}};
-    for (auto [name, value] : members) {
+    out += "\"stats\":{\"count\":" + std::to_string(stats.count) + ",\"avg\":";
+    if (stats.count == 0) {
+        out += "null,\"min\":null,\"max\":null,\"p50\":null,\"p90\":null,\"p99\":null}";
+        return;
+    }
+    append_double(out, stats.avg);
+    const std::pair<const char *, const Number &> members[] = {
+        {"min", stats.min}, {"max", stats.max}, {"p50", stats.p50}, {"p90", stats.p90}, {"p99", stats.p99}};
+    for (const auto &[name, number] : members) {
         JsonNotation::key(out, name, false);
-        append_double(out, value);
+        append_number_json(out, number);
     }
     out += '}';
 }
@@ -159,35 +216,36 @@ void append_histogram_json(std::string &out, const std::vector<Bucket> &histogra
     out += ']';
 }
 
-void append_row_json(std::string &out, const Table &table, const Table::Row &row) {
+void append_row_json(std::string &out, const Table &table, const Row &row) {
     switch (table.kind) {
     case Table::Kind::count: out += "\"count\":" + std::to_string(row.count); return;
     case Table::Kind::stats: return append_stats_json(out, row.stats);
-    case Table::Kind::hist: return append_histogram_json(out, row.histogram);
+    case Table::Kind::hist: return append_histogram_json(out, row.hist);
+    case Table::Kind::none: return;
     }
 }
 
-/// One value of --by stands for itself, several are a list.
-void append_key_json(std::string &out, const LocationInfo &location, const Table &table, const Table::Row &row,
-                     Symbolizer *symbolizer) {
-    bool list = table.by.size() > 1;
-    bool first = true;
-    out += list ? "\"key\":[" : "\"key\":";
-    program::RecordReader reader(row.key);
-    while (auto node = reader.next()) {
-        if (!first) out += ',';
-        first = false;
-        append_json(out, *node, {location.types, symbolizer, row.pid});
-    }
-    if (list)
-        out += ']';
-    else if (first)
+/// One value of --by stands for itself, several are a list; the row of all further keys has null.
+void append_key_json(std::string &out, const Table &table, const Row &row, Symbolizer *symbolizer) {
+    out += "\"key\":";
+    if (row.other || row.key.empty()) {
         out += "null";
+        return;
+    }
+    bool list = table.by.size() > 1;
+    const char *separator = list ? "[" : "";
+    for (const KeyPart &part : row.key) {
+        out += separator;
+        append_json(out, node_of(part), {nullptr, symbolizer, row.pid});
+        separator = ",";
+    }
+    if (list) out += ']';
 }
 
 } // namespace
 
 void append_table(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
+    if (table.kind == Table::Kind::none) return;
     if (table.kind == Table::Kind::count && table.by.empty()) {
         std::uint64_t count = table.rows.empty() ? 0 : table.rows[0].count;
         out += fmt::format("{:>12} {} {}\n", count, place_with_module(location), location.kind);
@@ -197,18 +255,20 @@ void append_table(std::string &out, const LocationInfo &location, const Table &t
     if (table.rows.empty())
         out += "  nothing was measured\n";
     else if (table.kind == Table::Kind::hist)
-        append_histograms(out, location, table, symbolizer);
+        append_histograms(out, table, symbolizer);
     else
-        append_rows(out, location, table, symbolizer);
+        append_rows(out, table, symbolizer);
+    if (std::uint64_t lost = unread(table); lost != 0) out += fmt::format("  {} more could not be read\n", lost);
 }
 
-void append_table_json(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
+void append_table_json(std::string &out, const Table &table, Symbolizer *symbolizer) {
+    if (table.kind == Table::Kind::none) return;
     out += ',';
-    if (table.by.empty()) return append_row_json(out, table, table.rows.empty() ? Table::Row{} : table.rows[0]);
+    if (table.by.empty()) return append_row_json(out, table, table.rows.empty() ? Row{} : table.rows[0]);
     out += "\"by\":[";
-    for (const Table::Row &row : table.rows) {
+    for (const Row &row : table.rows) {
         out += &row == table.rows.data() ? "{" : ",{";
-        append_key_json(out, location, table, row, symbolizer);
+        append_key_json(out, table, row, symbolizer);
         out += ',';
         append_row_json(out, table, row);
         out += '}';

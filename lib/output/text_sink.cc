@@ -8,6 +8,7 @@
 #include "output/number.h"
 #include "output/render.h"
 #include "output/sink.h"
+#include "output/table.h"
 
 namespace ktrace::output {
 
@@ -64,7 +65,7 @@ class TextSink final : public Sink {
         writer_.appended();
     }
 
-    void summary(const LocationInfo &location, const program::Counters &, const Table *table) override {
+    void summary(const LocationInfo &location, const program::Counters &, const program::Table *table) override {
         if (!table) return;
         append_table(writer_.buffer(), location, *table, symbolizer_);
         writer_.appended();
