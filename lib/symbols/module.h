@@ -1,8 +1,8 @@
 // Module: one ELF file (program or library) and all that can be known of it: headers, symbols, text, debug information.
 // Everything beyond the headers is loaded on first use, so that a large library costs nothing until it is asked.
 //
-// Invariants: all addresses here are the file's own (vaddr, as nm prints them); the loader's bias is added by whoever knows
-// the process (target/). The file may be crafted: no reader trusts a size, an offset or a count of it.
+// Invariants: all addresses here are the file's own (vaddr, as nm prints them); the loader's bias is added by whoever
+// knows the process (target/). The file may be crafted: no reader trusts a size, an offset or a count of it.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,13 @@
 namespace ktrace::symbols {
 
 class Dwarf;
+class NamePattern;
+
+/// Where debug information may come from.
+enum class DebugSource : std::uint8_t {
+    local,  // files on this machine
+    remote, // also debuginfod servers, where DEBUGINFOD_URLS names some: may take seconds
+};
 
 /// A symbol of a function, an indirect function or a variable.
 struct Symbol {
@@ -28,7 +35,7 @@ struct Symbol {
     std::uint64_t vaddr = 0;
     std::uint64_t size = 0;
     Kind kind = Kind::function;
-    bool global = false;      // global or weak
+    bool global = false; // global or weak
     bool default_version = true;
 };
 
@@ -40,9 +47,9 @@ struct Segment {
 
 class Module {
   public:
-    /// Opens an ELF file. `path` is what is opened (perhaps through /proc/PID/root or map_files), `shown` what users read,
-    /// `root` the directory that stands for / when separate debug files are looked for (empty: /).
-    /// Errors: not_found, denied, refused (not an ELF file, truncated, another machine, 32-bit).
+    /// Opens an ELF file. `path` is what is opened (perhaps through /proc/PID/root or map_files), `shown` what users
+    /// read, `root` the directory that stands for / when separate debug files are looked for (empty: /). Errors:
+    /// not_found, denied, refused (not an ELF file, truncated, another machine, 32-bit).
     static Result<std::shared_ptr<Module>> open(const std::string &path, const std::string &shown,
                                                 const std::string &root = {});
     /// The same from bytes in memory (the vdso).
@@ -51,11 +58,11 @@ class Module {
     ~Module();
     Module(const Module &) = delete;
 
-    const std::string &path() const;     // shown path
-    std::string_view name() const;       // its base name: libc.so.6
-    bool position_independent() const;   // ET_DYN
-    std::uint64_t entry() const;         // e_entry
-    std::string interpreter() const;     // PT_INTERP, empty for static programs
+    const std::string &path() const;   // shown path
+    std::string_view name() const;     // its base name: libc.so.6
+    bool position_independent() const; // ET_DYN
+    std::uint64_t entry() const;       // e_entry
+    std::string interpreter() const;   // PT_INTERP, empty for static programs
     std::string soname() const;
     std::span<const std::byte> build_id() const;
     std::span<const Segment> segments() const;
@@ -70,6 +77,8 @@ class Module {
     std::span<const Symbol> symbols() const;
     /// The symbols with this exact name (mangled as in the file).
     std::vector<const Symbol *> named(std::string_view name) const;
+    /// The symbols whose names a pattern matches, by address. Like `named` it does not make the table of all symbols.
+    std::vector<const Symbol *> matching(const NamePattern &pattern) const;
     /// The function symbol that covers vaddr; where sizes are 0, the nearest before it.
     const Symbol *covering(std::uint64_t vaddr) const;
     /// The demangled name, or the name itself; lives as long as the Module. `full`: with parameters.
@@ -77,9 +86,19 @@ class Module {
     /// A function's extent: symbol size, else up to the next symbol or the section's end; DWARF or .eh_frame where the
     /// file is stripped. [vaddr, end)
     std::uint64_t function_end(std::uint64_t vaddr) const;
+    /// The function that covers vaddr, [start, end): by its symbol, else by .eh_frame. Nothing where neither knows one.
+    struct Extent {
+        std::uint64_t start = 0, end = 0;
+    };
+    std::optional<Extent> function_at(std::uint64_t vaddr) const;
+    /// True where vaddr is code: in a segment that is executed.
+    bool executable(std::uint64_t vaddr) const;
+    /// True where vaddr lies in a procedure linkage table: stubs, not functions.
+    bool in_plt(std::uint64_t vaddr) const;
 
-    /// GOT slots that hold the address of `name` once bound (.rela.plt, .rela.dyn): vaddrs of the slots.
-    std::vector<std::uint64_t> got_slots(std::string_view name) const;
+    /// GOT slots that hold the address of `name` once bound (.rela.plt, .rela.dyn): vaddrs of the slots. With a
+    /// version: only those that ask for it, or for none.
+    std::vector<std::uint64_t> got_slots(std::string_view name, std::string_view version = {}) const;
     /// The dynamic symbol or the address (R_*_IRELATIVE addend) that a GOT slot at this vaddr is for.
     std::optional<std::string_view> got_symbol(std::uint64_t slot_vaddr) const;
     /// IRELATIVE slots: {slot vaddr, resolver vaddr}.
@@ -88,10 +107,13 @@ class Module {
     };
     std::vector<Irelative> irelative_slots() const;
 
-    /// Debug information: of this file, else of its separate debug file (build-id, debuglink, debuginfod), loaded on first
-    /// call. nullptr where there is none; then `why_no_dwarf` is a clause that says why.
-    Dwarf *dwarf() const;
+    /// Debug information: of this file, else of its separate debug file (build-id, debuglink, debuginfod), loaded on
+    /// first call. nullptr where there is none; then `why_no_dwarf` is a clause that says why.
+    Dwarf *dwarf(DebugSource source = DebugSource::remote) const;
     const std::string &why_no_dwarf() const;
+    /// Makes `symbols`, `named` and the rest know also what a debuginfod server knows, where one is configured and the
+    /// file has no full symbol table here. True where there is more to know than before.
+    bool fetch_symbols() const;
 
     struct Impl;
 
