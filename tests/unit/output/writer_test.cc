@@ -1,0 +1,121 @@
+// The writer against descriptors that take all, nothing, or little at a time.
+#include <array>
+#include <csignal>
+#include <string>
+#include <thread>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "output/writer.h"
+
+namespace ktrace::test {
+namespace {
+
+struct Pipe {
+    Pipe() {
+        int ends[2];
+        EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+        reader = Fd(ends[0]);
+        writer = Fd(ends[1]);
+    }
+    Fd reader, writer;
+};
+
+std::string read_all(int fd) {
+    std::string all;
+    std::array<char, 4096> buffer;
+    for (ssize_t n; (n = ::read(fd, buffer.data(), buffer.size())) > 0;)
+        all.append(buffer.data(), static_cast<std::size_t>(n));
+    return all;
+}
+
+TEST(Writer, HoldsTextUntilFlushed) {
+    Pipe pipe;
+    output::Writer writer(pipe.writer.get(), "pipe");
+    writer.write("hello");
+    EXPECT_TRUE(writer.pending());
+    ASSERT_EQ(::fcntl(pipe.reader.get(), F_SETFL, O_NONBLOCK), 0);
+    char c;
+    EXPECT_EQ(::read(pipe.reader.get(), &c, 1), -1);
+    writer.flush();
+    EXPECT_FALSE(writer.pending());
+    EXPECT_EQ(read_all(pipe.reader.get()), "hello");
+}
+
+TEST(Writer, WritesWhenTheBufferIsFull) {
+    int fd = ::memfd_create("out", MFD_CLOEXEC);
+    Fd owner(fd);
+    output::Writer writer(fd, "out");
+    writer.write(std::string(output::Writer::buffer_size, 'x'));
+    EXPECT_FALSE(writer.pending());
+    EXPECT_EQ(::lseek(fd, 0, SEEK_END), static_cast<off_t>(output::Writer::buffer_size));
+}
+
+TEST(Writer, AClosedPipeIsNoSignalAndNoError) {
+    struct sigaction before;
+    struct sigaction deadly {};
+    deadly.sa_handler = SIG_DFL;
+    sigaction(SIGPIPE, &deadly, &before);
+    Pipe pipe;
+    pipe.reader = Fd();
+    output::Writer writer(pipe.writer.get(), "pipe");
+    writer.write("lost");
+    writer.flush();
+    EXPECT_TRUE(writer.failed());
+    EXPECT_TRUE(writer.closed());
+    EXPECT_TRUE(writer.take_error().has_value());
+    sigset_t pending;
+    sigpending(&pending);
+    EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    EXPECT_EQ(sigismember(&mask, SIGPIPE), 0);
+    sigaction(SIGPIPE, &before, nullptr);
+}
+
+TEST(Writer, AFullDiskIsToldOnce) {
+    auto writer = output::Writer::create("/dev/full");
+    ASSERT_TRUE(writer.has_value());
+    writer->write("x");
+    writer->flush();
+    EXPECT_TRUE(writer->failed());
+    EXPECT_FALSE(writer->closed());
+    auto error = writer->take_error();
+    ASSERT_FALSE(error.has_value());
+    EXPECT_NE(error.error().message.find("/dev/full"), std::string::npos);
+    EXPECT_NE(error.error().message.find("No space left"), std::string::npos);
+    EXPECT_FALSE(error.error().hint.empty());
+    writer->write("y");
+    writer->flush();
+    EXPECT_TRUE(writer->take_error().has_value());
+}
+
+TEST(Writer, AFileThatCannotBeMadeSaysWhy) {
+    auto writer = output::Writer::create("/nonexistent/dir/file");
+    ASSERT_FALSE(writer.has_value());
+    EXPECT_EQ(writer.error().kind, Error::Kind::not_found);
+    EXPECT_NE(writer.error().message.find("/nonexistent/dir/file"), std::string::npos);
+}
+
+TEST(Writer, WaitsForASlowNonBlockingReader) {
+    Pipe pipe;
+    ASSERT_EQ(::fcntl(pipe.writer.get(), F_SETFL, O_NONBLOCK), 0);
+    std::string sent(1 << 20, 'z');
+    std::string got;
+    std::thread reader([&] { got = read_all(pipe.reader.get()); });
+    {
+        output::Writer writer(pipe.writer.get(), "pipe");
+        writer.write(sent);
+        writer.flush();
+        EXPECT_FALSE(writer.failed());
+    }
+    pipe.writer = Fd();
+    reader.join();
+    EXPECT_EQ(got, sent);
+}
+
+} // namespace
+} // namespace ktrace::test
