@@ -160,6 +160,8 @@ concept InstructionSet = requires(
     // system calls made by a task on our behalf
     { I::syscall_bytes() } -> std::same_as<std::span<const std::byte>>;
     { I::set_syscall(regs, number, std::span<const std::uint64_t>{}) };    // number and up to six arguments
+    { I::interrupted_for_good(cregs) } -> std::same_as<bool>;              // in a system call that has just failed with EINTR
+    { I::restart_syscall(regs) };                                          // make that call once more, as the kernel restarts one
     { I::syscall_result(cregs) } -> std::same_as<std::int64_t>;            // -errno or the value
 };
 // clang-format on

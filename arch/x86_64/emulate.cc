@@ -53,6 +53,11 @@ bool is_on_stack(const x86::MemoryOperand &operand) {
     return operand.segment == x86::no_register && (operand.base == number_sp || operand.base == number_bp);
 }
 
+/// False where a transfer to `target` faults before it is done.
+bool may_go_to(std::uint64_t target, Memory &memory) {
+    return is_canonical(target) || memory.read_value<std::byte>(VirtAddr{target}).has_value();
+}
+
 /// Where a jump or call goes. On a fault `fault` is filled in.
 std::optional<std::uint64_t> transfer_target(const X86_64Plan &plan, std::uint64_t next, const X86_64Registers &regs,
                                              Memory &memory, Emulated &fault) {
@@ -70,16 +75,15 @@ std::optional<std::uint64_t> transfer_target(const X86_64Plan &plan, std::uint64
         }
         target = *loaded;
     }
-    if (!is_canonical(target) && !memory.read_value<std::byte>(VirtAddr{target})) {
-        fault = faulted({}, Fault::protection);
-        return std::nullopt;
-    }
     return target;
 }
 
 Emulated emulate_jump(const X86_64Plan &plan, std::uint64_t next, X86_64Registers &regs, Memory &memory) {
     Emulated outcome;
-    if (auto target = transfer_target(plan, next, regs, memory, outcome)) regs.ip = *target;
+    auto target = transfer_target(plan, next, regs, memory, outcome);
+    if (!target) return outcome;
+    if (!may_go_to(*target, memory)) return faulted({}, Fault::protection);
+    regs.ip = *target;
     return outcome;
 }
 
@@ -91,6 +95,8 @@ Emulated emulate_call(const X86_64Plan &plan, std::uint64_t next, X86_64Register
     if (!memory.write_value(VirtAddr{pushed_at}, next)) {
         return faulted(VirtAddr{pushed_at}, fault_of_access(pushed_at, /*on_stack=*/true));
     }
+    // Processors check the target last: such a call faults with the return address in memory and sp where it was.
+    if (!may_go_to(*target, memory)) return faulted({}, Fault::protection);
     regs.sp = pushed_at;
     regs.ip = *target;
     return outcome;

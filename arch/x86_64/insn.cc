@@ -30,6 +30,15 @@ Kind kind_of_jump_or_call(const Instruction &raw, Kind near) {
     return raw.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR ? Kind::far_transfer : near;
 }
 
+/// 70-7f and 0f 80-8f. (Zydis counts xend and a coprocessor's branches on mask registers among the conditional ones,
+/// too.)
+bool is_jcc(const Instruction &raw) {
+    if (raw.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY) return false;
+    const unsigned row = raw.opcode & 0xf0u;
+    return (raw.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && row == 0x70) ||
+           (raw.opcode_map == ZYDIS_OPCODE_MAP_0F && row == 0x80);
+}
+
 Kind kind_of(const Instruction &raw) {
     switch (raw.mnemonic) {
     case ZYDIS_MNEMONIC_JMP: return kind_of_jump_or_call(raw, Kind::jump);
@@ -61,7 +70,7 @@ Kind kind_of(const Instruction &raw) {
     case ZYDIS_MNEMONIC_UIRET:
     case ZYDIS_MNEMONIC_RSM: return Kind::interrupt_return;
     case ZYDIS_MNEMONIC_ENCLU: return Kind::enclave;
-    default: return raw.meta.category == ZYDIS_CATEGORY_COND_BR ? Kind::branch : Kind::plain;
+    default: return is_jcc(raw) ? Kind::branch : Kind::plain;
     }
 }
 

@@ -13,8 +13,9 @@ std::span<const std::byte> X86_64::syscall_bytes() {
 
 std::span<const std::byte> X86_64::signal_trampoline() {
     // mov $15,%rax (rt_sigreturn); syscall: what glibc's __restore_rt holds, and libgcc's unwinder looks for.
-    static constexpr std::byte bytes[] = {std::byte{0x48}, std::byte{0xc7}, std::byte{0xc0}, std::byte{0x0f}, std::byte{0},
-                                          std::byte{0},    std::byte{0},    std::byte{0x0f}, std::byte{0x05}};
+    static constexpr std::byte bytes[] = {std::byte{0x48}, std::byte{0xc7}, std::byte{0xc0},
+                                          std::byte{0x0f}, std::byte{0},    std::byte{0},
+                                          std::byte{0},    std::byte{0x0f}, std::byte{0x05}};
     return bytes;
 }
 

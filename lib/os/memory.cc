@@ -24,8 +24,7 @@ Result<ProcessMemory> ProcessMemory::open(Pid pid) {
 std::size_t ProcessMemory::read(VirtAddr at, std::span<std::byte> into) const {
     std::size_t done = 0;
     while (done < into.size()) {
-        ssize_t got = ::pread(fd_.get(), into.data() + done, into.size() - done,
-                              static_cast<off_t>(at.value + done));
+        ssize_t got = ::pread(fd_.get(), into.data() + done, into.size() - done, static_cast<off_t>(at.value + done));
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break;
         done += static_cast<std::size_t>(got);
@@ -36,10 +35,11 @@ std::size_t ProcessMemory::read(VirtAddr at, std::span<std::byte> into) const {
 bool ProcessMemory::write(VirtAddr at, std::span<const std::byte> bytes) const {
     std::size_t done = 0;
     while (done < bytes.size()) {
-        ssize_t put = ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done,
-                               static_cast<off_t>(at.value + done));
+        ssize_t put =
+            ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(at.value + done));
         if (put < 0 && errno == EINTR) continue;
-        // proc_mem.force_override= may forbid writing read-only text here; ptrace's own requests are then still allowed.
+        // proc_mem.force_override= may forbid writing read-only text here; ptrace's own requests are then still
+        // allowed.
         if (put <= 0) return poke(at + static_cast<std::int64_t>(done), bytes.subspan(done));
         done += static_cast<std::size_t>(put);
     }

@@ -1,5 +1,5 @@
-// ProcessMemory: the memory of one address space as it is, through /proc/PID/mem, with PTRACE_POKETEXT where that file may
-// not be written. Shows our own traps: only target/address_space reads through it.
+// ProcessMemory: the memory of one address space as it is, through /proc/PID/mem, with PTRACE_POKETEXT where that file
+// may not be written. Shows our own traps: only target/address_space reads through it.
 #pragma once
 
 #include <cstddef>

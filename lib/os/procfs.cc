@@ -98,18 +98,29 @@ ProcessStatus parse_status(std::string_view text) {
         if (colon == std::string_view::npos) continue;
         std::string_view key = line.substr(0, colon);
         std::string_view rest = line.substr(colon + 1);
-        if (key == "Name") status.name = text::trim(rest);
-        else if (key == "State") status.state = text::trim(rest).empty() ? '?' : text::trim(rest)[0];
-        else if (key == "Tgid") status.tgid = decimal<pid_t>(take_word(rest));
-        else if (key == "PPid") status.ppid = decimal<pid_t>(take_word(rest));
-        else if (key == "TracerPid") status.tracer = decimal<pid_t>(take_word(rest));
+        if (key == "Name")
+            status.name = text::trim(rest);
+        else if (key == "State")
+            status.state = text::trim(rest).empty() ? '?' : text::trim(rest)[0];
+        else if (key == "Tgid")
+            status.tgid = decimal<pid_t>(take_word(rest));
+        else if (key == "PPid")
+            status.ppid = decimal<pid_t>(take_word(rest));
+        else if (key == "TracerPid")
+            status.tracer = decimal<pid_t>(take_word(rest));
         else if (key == "Uid") {
             status.uid = decimal<std::uint32_t>(take_word(rest));
             status.euid = decimal<std::uint32_t>(take_word(rest));
-        } else if (key == "SigBlk") status.blocked = hex(take_word(rest));
-        else if (key == "SigIgn") status.ignored = hex(take_word(rest));
-        else if (key == "SigCgt") status.caught = hex(take_word(rest));
-        else if (key == "Seccomp") status.seccomp = decimal<int>(take_word(rest));
+        } else if (key == "SigBlk")
+            status.blocked = hex(take_word(rest));
+        else if (key == "SigIgn")
+            status.ignored = hex(take_word(rest));
+        else if (key == "SigCgt")
+            status.caught = hex(take_word(rest));
+        else if (key == "SigPnd" || key == "ShdPnd")
+            status.pending |= hex(take_word(rest));
+        else if (key == "Seccomp")
+            status.seccomp = decimal<int>(take_word(rest));
     }
     return status;
 }
@@ -145,9 +156,7 @@ std::optional<std::string> read_file(const std::string &path) {
 }
 
 namespace {
-std::string proc(pid_t pid, std::string_view file) {
-    return "/proc/" + std::to_string(pid) + "/" + std::string(file);
-}
+std::string proc(pid_t pid, std::string_view file) { return "/proc/" + std::to_string(pid) + "/" + std::string(file); }
 std::string proc_task(Pid pid, Tid tid, std::string_view file) {
     return proc(pid.value, "task/" + std::to_string(tid.value) + "/" + std::string(file));
 }

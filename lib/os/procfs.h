@@ -30,8 +30,9 @@ struct ProcessStatus {
     std::string name;
     char state = '?'; // R S D T t Z X
     pid_t tgid = 0, ppid = 0, tracer = 0;
-    std::uint32_t uid = 0, euid = 0; // real and effective
+    std::uint32_t uid = 0, euid = 0;                    // real and effective
     std::uint64_t blocked = 0, ignored = 0, caught = 0; // SigBlk, SigIgn, SigCgt
+    std::uint64_t pending = 0;                          // SigPnd and ShdPnd
     int seccomp = 0;
 };
 

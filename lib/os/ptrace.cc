@@ -7,8 +7,8 @@
 namespace ktrace::os {
 
 int seize(Tid task) {
-    constexpr long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC |
-                             PTRACE_O_TRACESYSGOOD;
+    constexpr long options =
+        PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
     return ::ptrace(PTRACE_SEIZE, task.value, nullptr, options) == 0 ? 0 : errno;
 }
 

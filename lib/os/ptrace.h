@@ -1,5 +1,5 @@
-// The ptrace requests that are not about registers (arch/*/native.cc has those), as typed functions. Each answers whether
-// the task was there: a tracee that dies under us is an ordinary event (`gone`), told to the caller as a value.
+// The ptrace requests that are not about registers (arch/*/native.cc has those), as typed functions. Each answers
+// whether the task was there: a tracee that dies under us is an ordinary event (`gone`), told to the caller as a value.
 #pragma once
 
 #include <cstdint>

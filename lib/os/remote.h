@@ -1,8 +1,8 @@
 // Remote: makes a stopped task run one system call on our behalf and puts everything back as it was.
 //
-// Invariants: the task runs with all signals but the synchronous ones blocked meanwhile, so that no handler of its own runs
-// in between; the `syscall` instruction used is one that the process has (its vdso's), so that no text is written; the
-// registers, the signal mask and a system call to be restarted are as before.
+// Invariants: the task runs with all signals but the synchronous ones blocked meanwhile, so that no handler of its own
+// runs in between; the `syscall` instruction used is one that the process has (its vdso's), so that no text is written;
+// the registers, the signal mask and a system call to be restarted are as before.
 #pragma once
 
 #include <cstdint>

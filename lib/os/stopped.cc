@@ -75,8 +75,10 @@ const Host::FpRegisters *Stopped::floating() {
 
 void Stopped::write_back() {
     bool written = true;
-    if (registers_changed_) written = HostNative::write_registers(tid(), *registers_);
-    else if (pc_changed_) written = HostNative::write_pc(tid(), *pc_);
+    if (registers_changed_)
+        written = HostNative::write_registers(tid(), *registers_);
+    else if (pc_changed_)
+        written = HostNative::write_pc(tid(), *pc_);
     if (!written) gone_ = true;
     registers_changed_ = pc_changed_ = false;
 }

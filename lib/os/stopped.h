@@ -1,5 +1,6 @@
-// Stopped: the token of one ptrace-stop. It caches the registers (read at most once, written back at most once, and only
-// what changed: the pc alone is cheaper than all), and must be spent by resume(); dropping it unspent is a bug and aborts.
+// Stopped: the token of one ptrace-stop. It caches the registers (read at most once, written back at most once, and
+// only what changed: the pc alone is cheaper than all), and must be spent by resume(); dropping it unspent is a bug and
+// aborts.
 //
 // Invariant: when any call answers `gone`, the task has died under us; the token is then spent by anything.
 #pragma once
@@ -39,14 +40,14 @@ class Stopped {
     void write_back();
     /// Writes what changed and lets the task go on. The token is spent. False: gone.
     bool resume(Resume how, int signal = 0) &&;
-    /// Spends the token without letting the task go: it has died, or stays stopped until somebody takes it up again by its
-    /// stop (a consumed event stop).
+    /// Spends the token without letting the task go: it has died, or stays stopped until somebody takes it up again by
+    /// its stop (a consumed event stop).
     void keep() &&;
 
   private:
     Waiter *waiter_;
     Stop stop_;
-    std::optional<VirtAddr> pc_;      // valid while registers_ are not read
+    std::optional<VirtAddr> pc_; // valid while registers_ are not read
     bool pc_changed_ = false;
     std::optional<arch::Host::Registers> registers_;
     bool registers_changed_ = false;

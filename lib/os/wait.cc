@@ -13,8 +13,9 @@ namespace ktrace::os {
 
 namespace {
 
-constexpr unsigned quiet_limit = 32;    // sweeps without a stop after which a task is no longer looked at one by one
-constexpr unsigned discover_every = 4;  // stops served between two looks at a quiet task, while some are busy all the time
+constexpr unsigned quiet_limit = 32; // sweeps without a stop after which a task is no longer looked at one by one
+constexpr unsigned discover_every =
+    4; // stops served between two looks at a quiet task, while some are busy all the time
 
 bool consumed_at_once(const Stop &stop) {
     switch (stop.kind) {
@@ -25,29 +26,27 @@ bool consumed_at_once(const Stop &stop) {
 
 } // namespace
 
-Stop decode_stop(Tid tid, int si_code, int si_status) {
+Stop decode_stop(Tid tid, int code, int status) {
     Stop stop;
     stop.tid = tid;
-    if (si_code == CLD_EXITED) {
+    if (code == CLD_EXITED) {
         stop.kind = Stop::Kind::exited;
-        stop.status = si_status;
+        stop.status = status;
         return stop;
     }
-    if (si_code == CLD_KILLED || si_code == CLD_DUMPED) {
+    if (code == CLD_KILLED || code == CLD_DUMPED) {
         stop.kind = Stop::Kind::killed;
-        stop.status = si_status;
+        stop.status = status;
         return stop;
     }
-    stop.signal = si_status & 0x7f;
-    switch (si_status >> 8) {
-    case 0: stop.kind = si_status == (SIGTRAP | 0x80) ? Stop::Kind::syscall : Stop::Kind::signal; break;
+    stop.signal = status & 0x7f;
+    switch (status >> 8) {
+    case 0: stop.kind = status == (SIGTRAP | 0x80) ? Stop::Kind::syscall : Stop::Kind::signal; break;
     case PTRACE_EVENT_CLONE: stop.kind = Stop::Kind::clone; break;
     case PTRACE_EVENT_FORK: stop.kind = Stop::Kind::fork; break;
     case PTRACE_EVENT_VFORK: stop.kind = Stop::Kind::vfork; break;
     case PTRACE_EVENT_EXEC: stop.kind = Stop::Kind::exec; break;
-    case PTRACE_EVENT_STOP:
-        stop.kind = stop.signal == SIGTRAP ? Stop::Kind::started : Stop::Kind::group;
-        break;
+    case PTRACE_EVENT_STOP: stop.kind = stop.signal == SIGTRAP ? Stop::Kind::started : Stop::Kind::group; break;
     default: stop.kind = Stop::Kind::started; break;
     }
     return stop;
@@ -76,8 +75,10 @@ void Waiter::note(const Stop &stop) {
     queue_.push_back(stop);
     auto same = [&](const Recent &r) { return r.tid == stop.tid; };
     auto found = std::find_if(recent_.begin(), recent_.end(), same);
-    if (found == recent_.end()) recent_.push_back({stop.tid, 0});
-    else found->quiet = 0;
+    if (found == recent_.end())
+        recent_.push_back({stop.tid, 0});
+    else
+        found->quiet = 0;
 }
 
 void Waiter::sweep() {
@@ -111,6 +112,8 @@ std::optional<Stop> Waiter::next(Block block) {
     while (queue_.empty()) {
         auto stop = poll(P_ALL, 0, block == Block::yes);
         if (!stop) return std::nullopt;
+        bool ended = stop->kind == Stop::Kind::exited || stop->kind == Stop::Kind::killed;
+        if (ended) held_.erase(stop->tid.value); // it died in the stop that was handed out
         if (held_.contains(stop->tid.value)) {
             sweep();
             if (queue_.empty()) return std::nullopt;

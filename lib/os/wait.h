@@ -1,11 +1,11 @@
-// The one door for waiting. A Waiter finds out which task has stopped or ended, and answers in the order in which it saw
-// them, so that no task is starved by others that hit more often.
+// The one door for waiting. A Waiter finds out which task has stopped or ended, and answers in the order in which it
+// saw them, so that no task is starved by others that hit more often.
 //
-// Invariants: (1) a signal-delivery stop is only peeked at (WNOWAIT), never consumed: the kernel forgets a task's pending
-// trap when its stop is consumed, and a tracer killed between that and the new pc would leave the task in the middle of an
-// instruction; (2) exits are consumed at once (an exec of another thread waits for them), event stops too (they hold
-// nothing that could be lost); (3) a stop that was handed out is not looked at again before the task was resumed: the
-// caller says `resumed`.
+// Invariants: (1) a signal-delivery stop is only peeked at (WNOWAIT), never consumed: the kernel forgets a task's
+// pending trap when its stop is consumed, and a tracer killed between that and the new pc would leave the task in the
+// middle of an instruction; (2) exits are consumed at once (an exec of another thread waits for them), event stops too
+// (they hold nothing that could be lost); (3) a stop that was handed out is not looked at again before the task was
+// resumed: the caller says `resumed`.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,16 @@ namespace ktrace::os {
 /// A status word, decoded.
 struct Stop {
     enum class Kind : std::uint8_t {
-        signal,        // signal-delivery stop: `signal`; our traps and steps are SIGTRAPs
-        syscall,       // entry or exit of a system call
-        group,         // group stop (job control): `signal`
-        started,       // a new task's first stop, or the answer to an interrupt
-        clone, fork, vfork, exec, // events of the parent (exec: of the new leader)
-        exited,        // `status`: exit code
-        killed,        // `status`: signal
+        signal,  // signal-delivery stop: `signal`; our traps and steps are SIGTRAPs
+        syscall, // entry or exit of a system call
+        group,   // group stop (job control): `signal`
+        started, // a new task's first stop, or the answer to an interrupt
+        clone,
+        fork,
+        vfork,
+        exec,   // events of the parent (exec: of the new leader)
+        exited, // `status`: exit code
+        killed, // `status`: signal
     };
     Tid tid;
     Kind kind = Kind::signal;
@@ -37,7 +40,7 @@ struct Stop {
 };
 
 /// Decodes what waitid says of a tracee. Pure.
-Stop decode_stop(Tid tid, int si_code, int si_status);
+Stop decode_stop(Tid tid, int code, int status);
 
 class Waiter {
   public:
@@ -71,15 +74,15 @@ class Waiter {
     void sweep();
     void ask_one_more();
 
-    std::deque<Stop> queue_;                     // seen, not handed out
-    std::unordered_map<pid_t, bool> held_;       // seen and not resumed
+    std::deque<Stop> queue_;               // seen, not handed out
+    std::unordered_map<pid_t, bool> held_; // seen and not resumed
     struct Recent {
         Tid tid;
         unsigned quiet; // sweeps since its last stop
     };
     std::vector<Recent> recent_;
-    std::vector<Tid> known_;  // all
-    std::size_t cursor_ = 0;  // in known_: whom to ask next while the busy ones never pause
+    std::vector<Tid> known_; // all
+    std::size_t cursor_ = 0; // in known_: whom to ask next while the busy ones never pause
     bool often_ = false;
     bool none_left_ = false;
     unsigned served_ = 0;

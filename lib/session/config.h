@@ -11,9 +11,9 @@
 namespace ktrace::session {
 
 struct Config {
-    std::vector<pid_t> pids;             // attach
-    std::vector<std::string> program;    // run: PROGRAM [ARG…]
-    std::vector<probe::Probe> probes;    // in the order given, numbered from 1
+    std::vector<pid_t> pids;          // attach
+    std::vector<std::string> program; // run: PROGRAM [ARG…]
+    std::vector<probe::Probe> probes; // in the order given, numbered from 1
     probe::Actions actions;
     bool allow_missing = false;
     bool follow = false;

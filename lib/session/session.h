@@ -1,5 +1,5 @@
-// The two ways to trace: attach to processes, run a program. Each traces until its end and returns the exit status of the
-// contract (product.md, section 3).
+// The two ways to trace: attach to processes, run a program. Each traces until its end and returns the exit status of
+// the contract (product.md, section 3).
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@ namespace ktrace::session {
 
 /// How errors and notices reach the user: cmd/ turns them into text for a human.
 struct Voice {
-    std::function<void(const Error &)> complain;       // standard error
-    std::function<void(const std::string &)> notice;   // standard error; not with -q
+    std::function<void(const Error &)> complain;     // standard error
+    std::function<void(const std::string &)> notice; // standard error; not with -q
 };
 
 int attach(const Config &config, const Voice &voice);

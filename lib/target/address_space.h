@@ -1,9 +1,9 @@
 // AddressSpace: the memory of one address space as its program knows it, and the sole keeper of the bytes that ktrace
 // replaced in it. Several processes share one (vfork); a fork's child gets a copy.
 //
-// Invariants: (1) every byte of ours in the program's text is in a plant here; (2) read never shows a planted byte, write
-// goes around them; (3) a byte is put back only where it is still ours; (4) an address that was ever planted is remembered
-// until exec: a trap that was hit before it was taken out is known as ours.
+// Invariants: (1) every byte of ours in the program's text is in a plant here; (2) read never shows a planted byte,
+// write goes around them; (3) a byte is put back only where it is still ours; (4) an address that was ever planted is
+// remembered until exec: a trap that was hit before it was taken out is known as ours.
 #pragma once
 
 #include <cstddef>

@@ -102,8 +102,9 @@ std::vector<LoadedModule> ModuleCache::modules_of(Pid pid, const std::vector<os:
         }
         auto bias = bias_of(*module, mapping);
         if (!bias) continue;
-        bool known = std::any_of(loaded.begin(), loaded.end(),
-                                 [&](const LoadedModule &m) { return m.module == module && extends(m, mapping, *bias); });
+        bool known = std::any_of(loaded.begin(), loaded.end(), [&](const LoadedModule &m) {
+            return m.module == module && extends(m, mapping, *bias);
+        });
         if (known) continue;
         LoadedModule entry{module, *bias, mapping.start, mapping.end, mapping.path == program};
         for (const symbols::Segment &segment : module->segments()) {

@@ -26,8 +26,8 @@ struct LoadedModule {
 /// Modules by what they are on disk, so that ten processes of one program open it once.
 class ModuleCache {
   public:
-    /// The modules with executable mappings, in order of address; the program first. `memory` reads the vdso. Files that
-    /// cannot be opened are told in `unreadable` (shown path: why) and left out.
+    /// The modules with executable mappings, in order of address; the program first. `memory` reads the vdso. Files
+    /// that cannot be opened are told in `unreadable` (shown path: why) and left out.
     std::vector<LoadedModule> modules_of(Pid pid, const std::vector<os::Mapping> &maps, Memory &memory,
                                          std::vector<std::string> &unreadable);
 

@@ -17,7 +17,7 @@ struct Process {
     std::string comm;
     std::shared_ptr<AddressSpace> space; // shared with a vfork child
     std::vector<LoadedModule> modules;
-    std::vector<os::Mapping> maps;       // as last read; refresh before relying on holes
+    std::vector<os::Mapping> maps;               // as last read; refresh before relying on holes
     std::optional<VirtAddr> syscall_instruction; // one that the process has, for remote_syscall
 };
 

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint32_t most_return_sites = 8192; // kept armed without a call in flight; the oldest goes then
 
-/// The function that the call instruction before the return address leads to: through PLT stubs, 0 where it is indirect.
+/// The function that the call instruction before the return address leads to: through PLT stubs, 0 where it is
+/// indirect.
 VirtAddr direct_target(Ground &ground, VirtAddr return_address) {
     std::byte code[16];
     VirtAddr from = return_address - static_cast<std::int64_t>(sizeof code);
@@ -64,8 +65,8 @@ void drop_return_site(Ground &ground, Site &site) {
     ground.return_sites--;
 }
 
-/// Where too many return sites wait for calls that do not come, the one that waited longest goes. Its Site and slot stay
-/// (a task may be in there, and the next call may return to it); only the trap is taken out.
+/// Where too many return sites wait for calls that do not come, the one that waited longest goes. Its Site and slot
+/// stay (a task may be in there, and the next call may return to it); only the trap is taken out.
 void drop_oldest_return_site(Ground &ground) {
     Site *oldest = nullptr;
     for (auto &[at, site] : ground.sites)

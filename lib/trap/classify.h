@@ -1,4 +1,5 @@
-// classify: what a stop means, as a pure function of facts. Its rows are tested by a table; a new race becomes a new row.
+// classify: what a stop means, as a pure function of facts. Its rows are tested by a table; a new race becomes a new
+// row.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,12 @@ namespace ktrace::trap {
 struct Facts {
     os::Stop::Kind kind = os::Stop::Kind::signal;
     int signal = 0;
-    bool from_kernel = false;  // signal: the kernel raised it for something the task did (si_code > 0)
+    bool from_kernel = false; // signal: the kernel raised it for something the task did (si_code > 0)
     Over over = Over::none;
-    bool site = false;         // an armed site of ours is where the trap would be
-    bool was_ours = false;     // a trap of ours was there once, and the program has none there now
+    bool site = false;     // an armed site of ours is where the trap would be
+    bool was_ours = false; // a trap of ours was there once, and the program has none there now
     arch::SlotPosition slot = arch::SlotPosition::elsewhere; // of the pc
-    bool repeats = false;      // the instruction in that slot may stop half-way with the pc on it
+    bool repeats = false; // the instruction in that slot may stop half-way with the pc on it
 };
 
 enum class Verdict : std::uint8_t {
@@ -30,13 +31,13 @@ enum class Verdict : std::uint8_t {
     deliver_retry,  // nothing was done yet or a rep is half done: told at the site, which is not counted again
     hold,           // keep the signal, step the copy to its end first
     step_done,
-    step_fault,     // the stepped copy has faulted
+    step_fault, // the stepped copy has faulted
     syscall_entered,
     syscall_left,
     group_stop,
-    go_on,          // nothing to do: resume in whatever it was doing
-    new_task,       // clone event
-    new_process,    // fork, vfork events
+    go_on,       // nothing to do: resume in whatever it was doing
+    new_task,    // clone event
+    new_process, // fork, vfork events
     exec,
     ended,
 };

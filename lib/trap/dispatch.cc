@@ -72,14 +72,14 @@ Seen gather(Traced &traced, Task &task, const Stop &stop, Stopped &stopped) {
     return seen;
 }
 
-/// A trap in a task that has SIGTRAP blocked makes the kernel unblock it. glibc blocks all signals around clone and thread
-/// exit, daemons in their workers: where everything else that can be blocked is, SIGTRAP was.
+/// A trap in a task that has SIGTRAP blocked makes the kernel unblock it. glibc blocks all signals around clone and
+/// thread exit, daemons in their workers: where everything else that can be blocked is, SIGTRAP was.
 void restore_mask(Task &task) {
     auto mask = os::signal_mask(task.tid);
     if (!mask || *mask == 0 || (*mask & signal_bit(SIGTRAP)) != 0) return;
-    constexpr std::uint64_t usual = signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGUSR1) |
-                                    signal_bit(SIGUSR2) | signal_bit(SIGALRM) | signal_bit(SIGTERM) |
-                                    signal_bit(SIGCHLD) | signal_bit(SIGTSTP) | signal_bit(SIGWINCH);
+    constexpr std::uint64_t usual =
+        signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGUSR1) | signal_bit(SIGUSR2) |
+        signal_bit(SIGALRM) | signal_bit(SIGTERM) | signal_bit(SIGCHLD) | signal_bit(SIGTSTP) | signal_bit(SIGWINCH);
     if ((*mask & usual) == usual) os::set_signal_mask(task.tid, *mask | signal_bit(SIGTRAP));
 }
 
@@ -173,8 +173,10 @@ void end_calls(Traced &traced, Task &task) {
 
 void continue_task(World &world, Task &task, Stopped stopped, int signal) {
     os::Resume how = os::Resume::run;
-    if (task.over == Over::stepping) how = os::Resume::step;
-    else if (task.over != Over::none) how = os::Resume::syscall;
+    if (task.over == Over::stepping)
+        how = os::Resume::step;
+    else if (task.over != Over::none)
+        how = os::Resume::syscall;
     if (task.calls) {
         std::uint64_t now = monotonic_ns();
         std::uint64_t seen = stopped.stop().seen_ns;

@@ -1,5 +1,5 @@
-// dispatch: one stop comes in, everything that follows from it is done, the task runs on. What is not about one task and
-// its sites (new processes, exec, the end, a loader's news) goes up as an Event.
+// dispatch: one stop comes in, everything that follows from it is done, the task runs on. What is not about one task
+// and its sites (new processes, exec, the end, a loader's news) goes up as an Event.
 #pragma once
 
 #include <cstdint>

@@ -77,15 +77,14 @@ Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, o
         process.maps = std::move(*maps);
         auto at = place_arena(process.maps, low, high, size);
         if (!at) return fail(Error::Kind::refused, "there is no free address space near the code");
-        auto mapped = os::remote_syscall(
-            waiter, stopped, *process.syscall_instruction, SYS_mmap,
-            {at->value, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, ~std::uint64_t{0},
-             0});
+        auto mapped = os::remote_syscall(waiter, stopped, *process.syscall_instruction, SYS_mmap,
+                                         {at->value, size, PROT_READ | PROT_EXEC,
+                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, ~std::uint64_t{0}, 0});
         if (!mapped) return tl::make_unexpected(mapped.error());
         if (*mapped == -EEXIST) continue; // somebody was faster: look again
         if (*mapped < 0 && *mapped > -4096)
-            return fail(Error::Kind::refused, std::string("the process may not map memory: ") +
-                                                  std::strerror(static_cast<int>(-*mapped)));
+            return fail(Error::Kind::refused,
+                        std::string("the process may not map memory: ") + std::strerror(static_cast<int>(-*mapped)));
         ground.slots.add({VirtAddr{static_cast<std::uint64_t>(*mapped)}, size, 0});
         return {};
     }

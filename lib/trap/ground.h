@@ -1,8 +1,9 @@
-// Ground: everything of ours in one address space: its memory, slots, sites and calls in flight. Shared by the processes
-// that share the memory (vfork); a fork's child gets a copy, which is taken out of it again or armed for itself.
+// Ground: everything of ours in one address space: its memory, slots, sites and calls in flight. Shared by the
+// processes that share the memory (vfork); a fork's child gets a copy, which is taken out of it again or armed for
+// itself.
 //
-// Invariants: a site is in `sites` as long as a task may still stop at it or be in its slot; a planted trap always has its
-// site there.
+// Invariants: a site is in `sites` as long as a task may still stop at it or be in its slot; a planted trap always has
+// its site there.
 #pragma once
 
 #include <memory>
@@ -45,8 +46,8 @@ Status arm(Ground &ground, Site &site);
 /// Takes the trap out. The site stays known: tasks that are at it or in its slot are still understood.
 void disarm(Ground &ground, Site &site);
 
-/// Maps an arena for `slots` more slots near [low, high) by a system call of the stopped task. Errors: refused (no room,
-/// mmap is forbidden), gone.
+/// Maps an arena for `slots` more slots near [low, high) by a system call of the stopped task. Errors: refused (no
+/// room, mmap is forbidden), gone.
 Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped, VirtAddr low,
                  VirtAddr high, std::size_t slots);
 /// Unmaps all arenas. No task is in one.

@@ -52,9 +52,7 @@ Outcome run_program(World &world, Traced &traced, Task &task, const Armed &armed
     if (needs.registers || needs.floating) registers = stopped.registers();
     Host::set_pc(registers, pc);
     StoppedThread thread(stopped, traced.process.pid);
-    HitView view{registers, *traced.ground->space, thread, traced.process.pid, task.tid};
-    view.captured = earlier;
-    view.duration_ns = duration_ns;
+    HitView view{registers, *traced.ground->space, thread, traced.process.pid, task.tid, 0, 0, duration_ns, earlier};
     if (needs.time) {
         view.monotonic_ns = monotonic_ns();
         view.time_ns = realtime_ns();
@@ -108,8 +106,8 @@ bool run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &
             std::size_t captured = 0;
             Outcome outcome = Outcome::accepted;
             if (armed->program->needs(Moment::call).runs)
-                outcome = run_program(world, traced, task, *armed, Moment::call, site.at, stopped, capture, captured,
-                                      {}, 0);
+                outcome =
+                    run_program(world, traced, task, *armed, Moment::call, site.at, stopped, capture, captured, {}, 0);
             count(*armed->counters, outcome);
             if (outcome != Outcome::accepted) break;
             capture.resize(captured);
@@ -142,8 +140,8 @@ void run_returns(World &world, Traced &traced, Task &task, Site &site, os::Stopp
         }
         std::uint64_t elapsed = seen > call->start_ns ? seen - call->start_ns : 0;
         if (call->owner == task.tid) {
-            std::uint64_t apart = (task.stopped_ns - call->stopped_ns) +
-                                  (task.stops - call->stops) * world.correction.per_stop_ns;
+            std::uint64_t apart =
+                (task.stopped_ns - call->stopped_ns) + (task.stops - call->stops) * world.correction.per_stop_ns;
             elapsed = elapsed > apart ? elapsed - apart : 0;
         }
         std::size_t unused = 0;

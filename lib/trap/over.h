@@ -6,8 +6,8 @@
 
 namespace ktrace::trap {
 
-/// From the trap on: emulates, or sends the task through the slot. `post`: a post handler waits for the instruction's end.
-/// The task runs on, unless emulation faulted (then it gets its SIGSEGV). Spends the token.
+/// From the trap on: emulates, or sends the task through the slot. `post`: a post handler waits for the instruction's
+/// end. The task runs on, unless emulation faulted (then it gets its SIGSEGV). Spends the token.
 void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, bool post);
 
 /// The single step of the copy is done: fixes up, runs the post handlers, delivers what was held; or steps once more.
@@ -19,8 +19,8 @@ void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped
 /// A signal arrived with nothing of the copy done, or in the middle of it: it waits until the copy is done.
 void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped);
 
-/// The pc is in a slot, and the signal is to be told at the program's own address. `retry`: the site's instruction will run
-/// again without being a new hit.
+/// The pc is in a slot, and the signal is to be told at the program's own address. `retry`: the site's instruction will
+/// run again without being a new hit.
 void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopped, bool retry);
 
 /// At the entry (exit) of the system call that the slot's copy makes.

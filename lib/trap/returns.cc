@@ -44,8 +44,10 @@ void Returns::end(Instance &instance, Task *owner) {
     if (!found->second) by_frame_.erase(found);
 
     if (instance.older_call) instance.older_call->younger_call = instance.younger_call;
-    if (instance.younger_call) instance.younger_call->older_call = instance.older_call;
-    else if (owner && owner->calls == &instance) owner->calls = instance.older_call;
+    if (instance.younger_call)
+        instance.younger_call->older_call = instance.older_call;
+    else if (owner && owner->calls == &instance)
+        owner->calls = instance.older_call;
     instance.older_call = instance.younger_call = instance.older_in_chain = nullptr;
     instance.captured.clear();
     in_flight_--;

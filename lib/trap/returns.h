@@ -1,10 +1,10 @@
 // Returns: the calls in flight of return probes in one address space. The stack is never written: a trap at the return
 // address tells when a call has returned.
 //
-// Invariants: (1) a live call is found by where its frame is, which no two live calls of an address space share, but for a
-// chain of tail calls, which return together; so fibers and calls that are finished by another thread need no special
-// case; (2) an instance is in exactly one chain and in its owner's list of calls; (3) every instance ends in exactly one
-// of: returned, unreturned.
+// Invariants: (1) a live call is found by where its frame is, which no two live calls of an address space share, but
+// for a chain of tail calls, which return together; so fibers and calls that are finished by another thread need no
+// special case; (2) an instance is in exactly one chain and in its owner's list of calls; (3) every instance ends in
+// exactly one of: returned, unreturned.
 #pragma once
 
 #include <cstddef>
@@ -25,17 +25,17 @@ namespace ktrace::trap {
 /// One call in flight.
 struct Instance {
     Armed *armed = nullptr;
-    Site *site = nullptr;      // of the function's entry
+    Site *site = nullptr; // of the function's entry
     arch::Frame frame;
     Site *return_site = nullptr;
     Tid owner;
-    std::uint64_t hit = 0;     // the entry's stop, by the world's count: probes of one hit share a call
-    std::uint64_t start_ns = 0;     // CLOCK_MONOTONIC, just before the task went on
-    std::uint64_t stopped_ns = 0;   // the owner's, then
-    std::uint64_t stops = 0;        // the owner's, then
-    std::uint32_t unwinds = 0;      // the owner's, then
+    std::uint64_t hit = 0;        // the entry's stop, by the world's count: probes of one hit share a call
+    std::uint64_t start_ns = 0;   // CLOCK_MONOTONIC, just before the task went on
+    std::uint64_t stopped_ns = 0; // the owner's, then
+    std::uint64_t stops = 0;      // the owner's, then
+    std::uint32_t unwinds = 0;    // the owner's, then
     std::vector<std::byte> captured;
-    Instance *older_in_chain = nullptr;             // same frame: called this one's function by a tail call
+    Instance *older_in_chain = nullptr;                      // same frame: called this one's function by a tail call
     Instance *older_call = nullptr, *younger_call = nullptr; // the owner's list
 };
 
@@ -74,8 +74,8 @@ enum class Collision : std::uint8_t {
     same_call, // another probe of the same hit
 };
 
-/// Decides it, from what is known: `direct_target` is the target of the call instruction before the return address (through
-/// PLT stubs), or 0. Pure.
+/// Decides it, from what is known: `direct_target` is the target of the call instruction before the return address
+/// (through PLT stubs), or 0. Pure.
 Collision judge_collision(const Instance &older, const Site &site, std::uint64_t hit, VirtAddr return_address,
                           VirtAddr direct_target, std::uint32_t unwinds_now);
 

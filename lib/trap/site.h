@@ -1,8 +1,8 @@
-// Site: a patch at one address of one address space: the trap that is planted there, how the instruction under it is got
-// over, and which probes it runs.
+// Site: a patch at one address of one address space: the trap that is planted there, how the instruction under it is
+// got over, and which probes it runs.
 //
-// Invariants: while armed, the trap is planted and never lifted to step (another thread would run past it); the slot does
-// not change; probes run in the order in which they were armed.
+// Invariants: while armed, the trap is planted and never lifted to step (another thread would run past it); the slot
+// does not change; probes run in the order in which they were armed.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ namespace ktrace::trap {
 /// A probe at one location, as its site runs it. Owned above (session/); lives until every site has let go of it.
 struct Armed {
     enum class Kind : std::uint8_t {
-        probe,    // before the instruction, and after it where the program has a post moment
-        entry,    // a function's entry
-        ret,      // entry and return
-        unwinds,  // ours: an exception or longjmp starts here: frames may vanish without returning
-        loader,   // ours: the dynamic loader has changed its list of modules
+        probe,   // before the instruction, and after it where the program has a post moment
+        entry,   // a function's entry
+        ret,     // entry and return
+        unwinds, // ours: an exception or longjmp starts here: frames may vanish without returning
+        loader,  // ours: the dynamic loader has changed its list of modules
     };
     Kind kind = Kind::probe;
     std::uint32_t location = 0; // index of the LocationInfo
@@ -36,15 +36,13 @@ struct Site {
     VirtAddr at;
     arch::Host::Plan plan;
     arch::Placement placed;
-    VirtAddr slot;             // 0: none is needed (emulated)
-    bool armed = false;        // the trap is planted
+    VirtAddr slot;      // 0: none is needed (emulated)
+    bool armed = false; // the trap is planted
     std::vector<Armed *> probes;
-    std::uint32_t returns = 0; // calls in flight that return to here
+    std::uint32_t returns = 0;     // calls in flight that return to here
     std::uint64_t last_return = 0; // when (by count of stops) the last such call was seen, to drop the oldest
 
-    arch::Method method() const {
-        return plan.method == arch::Method::emulate ? arch::Method::emulate : placed.method;
-    }
+    arch::Method method() const { return plan.method == arch::Method::emulate ? arch::Method::emulate : placed.method; }
 };
 
 } // namespace ktrace::trap

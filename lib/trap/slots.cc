@@ -15,9 +15,9 @@ bool reaches(VirtAddr a, VirtAddr b) {
     return distance < Host::reach;
 }
 
-constexpr std::uint64_t lowest_address = 0x10000;           // vm.mmap_min_addr's usual value
+constexpr std::uint64_t lowest_address = 0x10000;             // vm.mmap_min_addr's usual value
 constexpr std::uint64_t heap_growth = std::uint64_t{1} << 30; // kept free behind [heap]
-constexpr std::uint64_t guard = 0x10000;                    // kept free on both sides of an arena
+constexpr std::uint64_t guard = 0x10000;                      // kept free on both sides of an arena
 
 } // namespace
 
@@ -41,7 +41,8 @@ std::optional<VirtAddr> Slots::take(VirtAddr near) {
 std::size_t Slots::room(VirtAddr near) const {
     std::size_t count = 0;
     for (const Arena &arena : arenas_)
-        if (reaches(arena.start, near) && reaches(arena.end(), near)) count += (arena.size - arena.used) / arch::slot_size;
+        if (reaches(arena.start, near) && reaches(arena.end(), near))
+            count += (arena.size - arena.used) / arch::slot_size;
     return count;
 }
 

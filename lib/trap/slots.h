@@ -1,8 +1,8 @@
 // Slots: small executable places near the traced code, where displaced instructions run.
 //
 // Invariants: (1) a slot belongs to one Site and does not change while the site is armed: threads share it, since all
-// per-thread state is in registers; (2) a retired slot is handed out again only after every task was seen outside of it;
-// (3) an arena is mapped readable and executable, never writable: it is written through /proc/PID/mem.
+// per-thread state is in registers; (2) a retired slot is handed out again only after every task was seen outside of
+// it; (3) an arena is mapped readable and executable, never writable: it is written through /proc/PID/mem.
 #pragma once
 
 #include <cstddef>
@@ -55,8 +55,8 @@ class Slots {
     std::deque<Retired> retired_;
 };
 
-/// Where `size` bytes can be mapped so that all of [low, high) is within the ISA's reach: in a hole of the maps, below the
-/// code where possible, away from where the heap and the stack grow. Pure.
+/// Where `size` bytes can be mapped so that all of [low, high) is within the ISA's reach: in a hole of the maps, below
+/// the code where possible, away from where the heap and the stack grow. Pure.
 std::optional<VirtAddr> place_arena(const std::vector<os::Mapping> &maps, VirtAddr low, VirtAddr high,
                                     std::size_t size);
 

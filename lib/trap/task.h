@@ -18,23 +18,23 @@ struct Instance;
 /// What a task is in the middle of, between two stops.
 enum class Over : std::uint8_t {
     none,
-    stepping,      // the copy in the slot is being single-stepped
-    to_syscall,    // on its way from the slot to the entry of the system call
-    in_syscall,    // in it, and its exit stop is wanted (post handler)
+    stepping,   // the copy in the slot is being single-stepped
+    to_syscall, // on its way from the slot to the entry of the system call
+    in_syscall, // in it, and its exit stop is wanted (post handler)
 };
 
 struct Task {
     Tid tid;
     Pid pid;
     Over over = Over::none;
-    Site *site = nullptr;          // over != none: the site; the site outlives it
-    std::uint64_t old_scratch = 0; // stepping with a scratch register
-    bool post = false;             // a post handler waits for the end of the step
-    std::optional<siginfo_t> held; // a signal that came in the middle of a step: delivered when it is done
+    Site *site = nullptr;                    // over != none: the site; the site outlives it
+    std::uint64_t old_scratch = 0;           // stepping with a scratch register
+    bool post = false;                       // a post handler waits for the end of the step
+    std::optional<siginfo_t> held;           // a signal that came in the middle of a step: delivered when it is done
     std::optional<std::uint64_t> saved_mask; // signals are blocked for the moment: the task's own mask
 
-    // The site's hit has been counted, but its instruction has not run: when the task comes back to it in the same frame,
-    // it is the same hit (a signal handler or a fixed fault was in between).
+    // The site's hit has been counted, but its instruction has not run: when the task comes back to it in the same
+    // frame, it is the same hit (a signal handler or a fixed fault was in between).
     VirtAddr retry_at, retry_sp;
 
     std::uint64_t sequence = 0;    // records

@@ -1,5 +1,5 @@
-// World: all that the tracing thread holds: the door for waiting, processes, tasks, and the records that were made but not
-// yet shown. Passive; dispatch changes it.
+// World: all that the tracing thread holds: the door for waiting, processes, tasks, and the records that were made but
+// not yet shown. Passive; dispatch changes it.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ struct World {
     std::uint64_t stops = 0;  // dispatched so far: the clock of retired slots and hits
     std::uint64_t events = 0; // records so far
     std::uint64_t max_events = ~std::uint64_t{0};
-    bool closing = false;     // hits are no longer counted: the traps are being taken out
+    bool closing = false; // hits are no longer counted: the traps are being taken out
 
     Traced *process_of(const Task &task) {
         auto found = processes.find(task.pid.value);

@@ -1,0 +1,132 @@
+#include "session/follow.h"
+
+#include <linux/kcmp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "trap/dispatch.h"
+
+namespace ktrace::session {
+
+using trap::Ground;
+using trap::Site;
+using trap::Task;
+using trap::Traced;
+
+namespace {
+
+bool shares_memory(Pid a, Pid b) { return ::syscall(SYS_kcmp, a.value, b.value, KCMP_VM, 0, 0) == 0; }
+
+Traced &make_process(State &state, Pid pid) {
+    auto &slot = state.world.processes[pid.value];
+    slot = std::make_unique<Traced>();
+    slot->process.pid = pid;
+    slot->process.comm = os::read_comm(pid, Tid{pid.value});
+    return *slot;
+}
+
+Task &make_task(State &state, Pid pid, Tid tid) {
+    Task &task = state.world.tasks[tid.value];
+    task.tid = tid;
+    task.pid = pid;
+    state.world.waiter.watch(tid);
+    return task;
+}
+
+/// A fork's copy of our traps comes out again, and our pages go.
+void clean(State &state, Traced &parent, Pid child, os::Stopped &stopped) {
+    auto copy = parent.ground->space->copy_for(child);
+    if (!copy) return;
+    for (VirtAddr at : (*copy)->plants()) (*copy)->unplant(at);
+    Ground ground;
+    ground.space = std::move(*copy);
+    for (const trap::Arena &arena : parent.ground->slots.arenas()) ground.slots.add(arena);
+    target::Process process = parent.process;
+    process.pid = child;
+    auto unmapped = trap::unmap_arenas(ground, process, state.world.waiter, stopped);
+    if (!unmapped) log::write("session", log::Level::debug, "child keeps our pages: " + unmapped.error().message);
+}
+
+/// A ground for the child with the same sites, without the calls that are in flight in its parent.
+std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_ptr<target::AddressSpace> space) {
+    auto ground = std::make_shared<Ground>();
+    ground->space = std::move(space);
+    ground->slots = parent.ground->slots;
+    trap::Ground &from = *parent.ground;
+    Arming &copied = state.armings[ground.get()];
+    std::unordered_map<const trap::Armed *, trap::Armed *> twins;
+    const Arming &arming = state.armings[&from];
+    for (const auto &location : arming.locations) {
+        copied.locations.push_back(std::make_unique<ArmedLocation>(*location));
+        copied.locations.back()->armed.active = 0;
+        twins[&location->armed] = &copied.locations.back()->armed;
+    }
+    for (const auto &internal : arming.internal) {
+        copied.internal.push_back(std::make_unique<trap::Armed>(*internal));
+        twins[internal.get()] = copied.internal.back().get();
+    }
+    copied.unwinders = arming.unwinders;
+    for (const auto &[at, site] : from.sites) {
+        auto twin = std::make_unique<Site>(*site);
+        twin->returns = 0;
+        for (trap::Armed *&armed : twin->probes) armed = twins[armed];
+        if (twin->slot) ground->by_slot[twin->slot] = twin.get();
+        if (twin->armed && twin->probes.empty()) ground->return_sites++;
+        ground->sites.emplace(at, std::move(twin));
+    }
+    ground->return_address_ok = from.return_address_ok;
+    return ground;
+}
+
+} // namespace
+
+void let_go(State &state, Pid pid, os::Stopped stopped) {
+    Tid tid = stopped.tid();
+    std::move(stopped).resume(os::Resume::detach);
+    state.world.waiter.forget(tid);
+    state.world.tasks.erase(tid.value);
+    state.world.processes.erase(pid.value);
+}
+
+void adopt_child(State &state, Traced *parent, os::Stopped stopped) {
+    Tid tid = stopped.tid();
+    Pid child{tid.value};
+    if (!parent) {
+        // Its parent has ended meanwhile; whatever it has of our traps is known by the grounds that are left.
+        for (auto &[pid, traced] : state.world.processes) clean(state, *traced, child, stopped);
+        let_go(state, child, std::move(stopped));
+        return;
+    }
+    if (shares_memory(parent->process.pid, child)) {
+        Traced &traced = make_process(state, child);
+        traced.ground = parent->ground;
+        traced.process.space = parent->process.space;
+        traced.process.modules = parent->process.modules;
+        traced.process.maps = parent->process.maps;
+        traced.process.syscall_instruction = parent->process.syscall_instruction;
+        traced.borrowed = true;
+        traced.silent = !state.config.follow || parent->silent;
+        trap::continue_task(state.world, make_task(state, child, tid), std::move(stopped));
+        return;
+    }
+    if (!state.config.follow || parent->silent) {
+        clean(state, *parent, child, stopped);
+        let_go(state, child, std::move(stopped));
+        return;
+    }
+    auto copy = parent->ground->space->copy_for(child);
+    if (!copy) {
+        let_go(state, child, std::move(stopped));
+        return;
+    }
+    Traced &traced = make_process(state, child);
+    traced.process.modules = parent->process.modules;
+    traced.process.maps = parent->process.maps;
+    traced.process.syscall_instruction = parent->process.syscall_instruction;
+    traced.process.space = std::move(*copy);
+    traced.ground = copy_ground(state, *parent, traced.process.space);
+    trap::continue_task(state.world, make_task(state, child, tid), std::move(stopped));
+}
+
+} // namespace ktrace::session

@@ -1,0 +1,29 @@
+// rearm: the probes of the command become sites in one address space: resolved, compiled, planned, given slots,
+// planted. All of them or, on an error, none.
+#pragma once
+
+#include "base/result.h"
+#include "os/stopped.h"
+#include "session/state.h"
+
+namespace ktrace::session {
+
+/// Sites that are planned but not planted: nothing in the target has been touched.
+struct ArmPlan {
+    std::vector<std::unique_ptr<ArmedLocation>> locations;
+    std::vector<std::unique_ptr<trap::Armed>> internal;
+    std::vector<VirtAddr> internal_at; // beside `internal`
+    std::size_t specs = 0;             // how many probes have a location in it
+};
+
+/// Resolves and compiles everything for the modules that the process has now, leaving out what is armed already. With
+/// `complete`, a probe that is found nowhere is an error (but with --allow-missing).
+Result<ArmPlan> plan_arming(State &state, trap::Traced &traced, bool complete);
+
+/// Plants a plan with the help of a stopped task of the process. On an error nothing of the plan is left.
+Status carry_out(State &state, trap::Traced &traced, ArmPlan plan, os::Stopped &stopped);
+
+/// Puts the trap at the dynamic loader's breakpoint, so that new modules are seen. No loader: does nothing.
+Status watch_loader(State &state, trap::Traced &traced, os::Stopped &stopped);
+
+} // namespace ktrace::session

@@ -1,0 +1,85 @@
+#include "session/report.h"
+
+#include <cstring>
+#include <ctime>
+#include <unordered_map>
+
+#include <unistd.h>
+
+#include "output/summary.h"
+
+namespace ktrace::session {
+
+Status open_output(State &state) {
+    if (state.config.output.empty()) {
+        state.writer = std::make_unique<output::Writer>(STDOUT_FILENO, "standard output");
+    } else {
+        auto file = output::Writer::create(state.config.output);
+        if (!file) return tl::make_unexpected(file.error());
+        state.writer = std::make_unique<output::Writer>(std::move(*file));
+    }
+    state.sink = state.config.format == Config::Format::json
+                     ? output::make_json_sink(*state.writer, state.symbolizer.get())
+                     : output::make_text_sink(*state.writer, state.symbolizer.get());
+    return {};
+}
+
+void report_records(State &state, bool flush) {
+    std::span<const std::byte> rest = state.world.records.bytes();
+    std::unordered_map<pid_t, std::string> names; // of the tasks in this batch
+    std::vector<std::byte> copy;
+    while (rest.size() >= sizeof(program::RecordHeader)) {
+        program::RecordHeader header;
+        std::memcpy(&header, rest.data(), sizeof header);
+        std::string &name = names[header.tid];
+        if (name.empty()) {
+            name = os::read_comm(Pid{header.pid}, Tid{header.tid});
+            auto process = state.world.processes.find(header.pid);
+            if (name.empty() && process != state.world.processes.end()) name = process->second->process.comm;
+        }
+        std::memset(header.comm, 0, sizeof header.comm);
+        std::memcpy(header.comm, name.data(), std::min(name.size(), sizeof header.comm - 1));
+        copy.assign(rest.begin(), rest.begin() + header.size);
+        std::memcpy(copy.data(), &header, sizeof header);
+        state.sink->record(copy, state.locations[header.location]->info);
+        rest = rest.subspan(header.size);
+    }
+    state.world.records.clear();
+    if (flush) state.writer->flush();
+}
+
+bool output_failed(State &state) {
+    if (!state.writer->failed()) return false;
+    if (auto told = state.writer->take_error(); !told) {
+        state.voice.complain(told.error());
+        state.trouble = 1;
+    }
+    return true;
+}
+
+void report_summary(State &state) {
+    report_records(state, false);
+    bool timed = false;
+    for (std::size_t i = 0; i < state.locations.size(); i++) {
+        const CountedLocation &location = *state.locations[i];
+        program::Table table = state.probe_states[location.probe]->aggregation.snapshot();
+        // The table is the probe's: it is shown with the first of its locations.
+        bool first = true;
+        for (std::size_t j = 0; j < i; j++) first = first && state.locations[j]->probe != location.probe;
+        bool show = first && table.kind != program::Table::Kind::none;
+        state.sink->summary(location.info, location.counters, show ? &table : nullptr);
+        timed = timed || location.info.kind == 'r';
+    }
+    state.writer->flush();
+    output_failed(state);
+    if (state.config.quiet) return;
+    std::string text;
+    for (const auto &location : state.locations) text += output::summary_text(location->info, location->counters);
+    timespec resolution{};
+    ::clock_getres(CLOCK_MONOTONIC, &resolution);
+    if (timed)
+        text += output::timing_text(state.world.correction.per_stop_ns, static_cast<std::uint64_t>(resolution.tv_nsec));
+    std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+} // namespace ktrace::session

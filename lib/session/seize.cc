@@ -1,0 +1,223 @@
+#include "session/seize.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "session/settle.h"
+#include "trap/dispatch.h"
+
+namespace ktrace::session {
+
+using trap::Task;
+using trap::Traced;
+
+namespace {
+
+std::string process_name(pid_t pid) {
+    auto status = os::read_status(pid);
+    return status ? status->name + " (" + std::to_string(pid) + ")" : std::to_string(pid);
+}
+
+std::string read_setting(const char *path) {
+    auto text = os::read_file(path);
+    return text ? std::string(text::trim(*text)) : std::string();
+}
+
+/// Why the kernel says EPERM, and what to do.
+Error denied(pid_t pid) {
+    Error error{Error::Kind::denied, "process " + std::to_string(pid) + " may not be traced", {}, {}, -1, 1};
+    auto status = os::read_status(pid);
+    if (status && status->tracer != 0) {
+        error.message = "process " + std::to_string(pid) + " is traced already, by " + process_name(status->tracer);
+        error.hint = "end that tracer first";
+        return error;
+    }
+    if (status && ::geteuid() != 0 && (status->uid != ::getuid() || status->euid != ::getuid())) {
+        error.message += ": it belongs to another user (uid " + std::to_string(status->euid) + ")";
+        error.hint = "run ktrace as that user or as root";
+        return error;
+    }
+    std::string scope = read_setting("/proc/sys/kernel/yama/ptrace_scope");
+    if (scope == "3") {
+        error.message += ": kernel.yama.ptrace_scope is 3, which forbids tracing until the next boot";
+        return error;
+    }
+    if (scope == "2" || (scope == "1" && ::geteuid() != 0)) {
+        error.message += ": kernel.yama.ptrace_scope is " + scope;
+        error.hint = scope == "1" ? "sudo sysctl kernel.yama.ptrace_scope=0, or start the program with ktrace run"
+                                  : "run ktrace as root";
+        return error;
+    }
+    if (!os::read_auxv(Pid{pid}, 0) && ::geteuid() != 0) {
+        error.message += ": it is not dumpable (setuid, or it called prctl(PR_SET_DUMPABLE, 0))";
+        error.hint = "run ktrace as root";
+        return error;
+    }
+    error.hint = "run ktrace as root";
+    return error;
+}
+
+bool is_32_bit(pid_t pid) {
+    Fd exe(::open(("/proc/" + std::to_string(pid) + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
+    std::array<unsigned char, 5> head{};
+    return exe && ::read(exe.get(), head.data(), head.size()) == 5 && std::memcmp(head.data(), "\177ELF", 4) == 0 &&
+           head[4] == 1;
+}
+
+} // namespace
+
+Result<std::unique_ptr<Traced>> look_at(State &state, pid_t pid) {
+    auto status = os::read_status(pid);
+    std::string id = std::to_string(pid);
+    if (!status) return fail(Error::Kind::not_found, "no process " + id);
+    pid = status->tgid; // the id of any of its threads will do
+    if (status->state == 'Z' || status->state == 'X')
+        return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") has ended: it is a zombie");
+    if (status->tracer != 0) return fail(denied(pid));
+    if (pid == ::getpid()) return fail(Error::Kind::refused, "ktrace cannot trace itself");
+    if (is_32_bit(pid))
+        return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") is a 32-bit program",
+                    "ktrace traces 64-bit programs");
+    auto space = target::AddressSpace::open(Pid{pid});
+    if (!space) return fail(denied(pid));
+    auto traced = std::make_unique<Traced>();
+    traced->process.pid = Pid{pid};
+    traced->process.comm = status->name;
+    traced->process.space = std::move(*space);
+    traced->ground = std::make_shared<trap::Ground>();
+    traced->ground->space = traced->process.space;
+    std::vector<std::string> unreadable;
+    if (auto refreshed = target::refresh(traced->process, state.modules, unreadable); !refreshed)
+        return tl::make_unexpected(refreshed.error());
+    for (const std::string &which : unreadable) tell_once(state, "cannot read " + which);
+    if (traced->process.maps.empty())
+        return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") is a thread of the kernel");
+    return traced;
+}
+
+Status seize_all(State &state, Traced &traced) {
+    Pid pid = traced.process.pid;
+    for (bool found_new = true; found_new;) {
+        found_new = false;
+        for (Tid tid : os::read_tasks(pid)) {
+            if (state.world.tasks.contains(tid.value)) continue;
+            int error = os::seize(tid);
+            if (error == ESRCH) continue;
+            if (error != 0) {
+                // A task that a seized one has started is traced from its birth; its event comes later.
+                auto status = os::read_status(tid.value);
+                if (status && status->tracer == ::gettid())
+                    error = 0;
+                else if (!status || status->state == 'Z' || status->state == 'X')
+                    continue;
+                else
+                    return fail(denied(pid.value));
+            }
+            found_new = true;
+            Task &task = state.world.tasks[tid.value];
+            task.tid = tid;
+            task.pid = pid;
+            state.world.waiter.watch(tid);
+        }
+    }
+    bool any = std::any_of(state.world.tasks.begin(), state.world.tasks.end(),
+                           [&](const auto &entry) { return entry.second.pid == pid; });
+    if (!any) return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
+    return {};
+}
+
+namespace {
+
+/// How little an interrupt disturbs a task, 0 being best.
+int disturbance(Pid pid, Tid tid) {
+    auto place = os::read_task_place(pid, tid);
+    if (!place) return 9;
+    if (place->running) return 0;
+    switch (place->syscall) {
+    // These go on by themselves with the time that is left.
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_futex:
+    case SYS_ppoll:
+    case SYS_pselect6:
+    case SYS_wait4:
+    case SYS_waitid:
+    case SYS_restart_syscall:
+#ifdef SYS_poll
+    case SYS_poll:
+    case SYS_select:
+    case SYS_pause:
+#endif
+    case SYS_rt_sigsuspend: return 1;
+    case SYS_read:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_recvfrom:
+    case SYS_write: return 2;
+    default: return 3;
+    }
+}
+
+/// Our interrupt has made a system call fail with EINTR (epoll_wait, sigtimedwait, …: the kernel does not restart
+/// these). Where no signal of the task's own is the reason, the call is made again.
+void make_again(os::Stopped &stopped) {
+    if (!arch::Host::interrupted_for_good(stopped.registers())) return;
+    auto status = os::read_status(stopped.tid().value);
+    if (!status || (status->pending & ~status->blocked) != 0) return;
+    arch::Host::restart_syscall(stopped.change_registers());
+}
+
+} // namespace
+
+Result<os::Stopped> stop_one(State &state, Traced &traced) {
+    Pid pid = traced.process.pid;
+    for (int attempt = 0; attempt < 1000; attempt++) {
+        std::vector<std::pair<int, Tid>> candidates;
+        for (auto &[id, task] : state.world.tasks)
+            if (task.pid == pid) candidates.emplace_back(disturbance(pid, task.tid), task.tid);
+        if (candidates.empty()) break;
+        auto best = std::min_element(candidates.begin(), candidates.end());
+        Tid tid = best->second;
+        if (!os::interrupt(tid)) {
+            settle_ended(state, tid);
+            continue;
+        }
+        while (true) {
+            auto stop = state.world.waiter.next_of(tid);
+            if (!stop) {
+                settle_ended(state, tid);
+                break;
+            }
+            if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
+                os::Stopped stopped(state.world.waiter, *stop);
+                if (stop->kind == os::Stop::Kind::started) make_again(stopped);
+                return stopped;
+            }
+            bool ended = stop->kind == os::Stop::Kind::exited || stop->kind == os::Stop::Kind::killed;
+            settle(state, trap::dispatch(state.world, *stop));
+            if (ended) break;
+        }
+    }
+    return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
+}
+
+void release_one(State &state, os::Stopped stopped) {
+    auto found = state.world.tasks.find(stopped.tid().value);
+    // A process that was stopped by job control stays so.
+    int signal = stopped.stop().kind == os::Stop::Kind::group ? stopped.stop().signal : 0;
+    if (found == state.world.tasks.end())
+        std::move(stopped).resume(os::Resume::run, signal);
+    else
+        trap::continue_task(state.world, found->second, std::move(stopped), signal);
+}
+
+} // namespace ktrace::session

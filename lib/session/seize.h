@@ -1,0 +1,28 @@
+// seize: takes hold of a running process: all of its tasks, and one of them stopped where a system call can be made in
+// it.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "os/stopped.h"
+#include "session/state.h"
+
+namespace ktrace::session {
+
+/// Looks at a process that is to be traced, without touching it. Errors name the cause: no such process, a zombie, a
+/// kernel thread, 32-bit, traced already and by whom.
+Result<std::unique_ptr<trap::Traced>> look_at(State &state, pid_t pid);
+
+/// Seizes all tasks of the process, those included that start meanwhile. Errors: denied, with the cause (ptrace_scope,
+/// another user, not dumpable).
+Status seize_all(State &state, trap::Traced &traced);
+
+/// Stops one task of the process where ktrace may use it: one that runs, else one whose sleep is restarted by the
+/// kernel as if nothing had been. The caller resumes it. Errors: gone.
+Result<os::Stopped> stop_one(State &state, trap::Traced &traced);
+
+/// Lets the task of stop_one go on as it was.
+void release_one(State &state, os::Stopped stopped);
+
+} // namespace ktrace::session

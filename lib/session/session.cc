@@ -1,0 +1,172 @@
+// attach: traces processes that run already. run: starts one. What they share is prepare and conclude.
+#include <csignal>
+#include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/spawn.h"
+#include "session/calibrate.h"
+#include "session/detach.h"
+#include "session/loop.h"
+#include "session/names.h"
+#include "session/rearm.h"
+#include "session/report.h"
+#include "session/seize.h"
+#include "session/settle.h"
+#include "session/start.h"
+
+namespace ktrace::session {
+
+using trap::Traced;
+
+namespace {
+
+/// What every trace needs before it touches anything.
+Status prepare(State &state) {
+    for (std::size_t i = 0; i < state.config.probes.size(); i++)
+        state.probe_states.push_back(probe::make_probe_state(state.config.actions, state.config.probes[i].kind));
+    state.placed.resize(state.config.probes.size());
+    if (state.config.max_events) state.world.max_events = *state.config.max_events;
+    state.symbolizer = make_symbolizer(state);
+    for (const probe::Probe &probe : state.config.probes)
+        if (probe.kind == probe::Kind::ret) {
+            state.world.correction = calibrate();
+            break;
+        }
+    return open_output(state);
+}
+
+void conclude(State &state) {
+    report_records(state, true);
+    detach_all(state);
+    report_summary(state);
+    for (std::size_t i = 0; i < state.placed.size(); i++)
+        if (!state.placed[i] && !state.config.allow_missing && state.trouble == 0) state.trouble = 1;
+}
+
+/// Seizes a process and arms everything in it; on an error lets it go as it was.
+Status take(State &state, Traced &traced, ArmPlan plan) {
+    if (auto seized = seize_all(state, traced); !seized) return seized;
+    auto stopped = stop_one(state, traced);
+    if (!stopped) return tl::make_unexpected(stopped.error());
+    Status armed = carry_out(state, traced, std::move(plan), *stopped);
+    bool waiting = std::find(state.placed.begin(), state.placed.end(), false) != state.placed.end();
+    if (armed && waiting) armed = watch_loader(state, traced, *stopped);
+    release_one(state, std::move(*stopped));
+    return armed;
+}
+
+Status attach_one(State &state, pid_t pid) {
+    auto looked = look_at(state, pid);
+    if (!looked) return tl::make_unexpected(looked.error());
+    Pid id = (*looked)->process.pid;
+    if (state.world.processes.contains(id.value)) return {};
+    Traced &traced = *(state.world.processes[id.value] = std::move(*looked));
+    auto plan = plan_arming(state, traced, true);
+    if (!plan) return tl::make_unexpected(plan.error());
+    if (auto taken = take(state, traced, std::move(*plan)); !taken) return taken;
+    std::size_t tasks = 0;
+    for (const auto &[tid, task] : state.world.tasks) tasks += task.pid == id ? 1 : 0;
+    if (!state.config.quiet) state.voice.notice(attached_text(state, traced, tasks));
+    return {};
+}
+
+int status_of(const Error &error) { return error.kind == Error::Kind::usage ? 2 : 1; }
+
+int attach_here(const Config &config, const Voice &voice, os::Interrupts &interrupts) {
+    State state{config, voice};
+    state.interrupts = &interrupts;
+    Status ready = prepare(state);
+    for (std::size_t i = 0; ready && i < config.pids.size(); i++) ready = attach_one(state, config.pids[i]);
+    if (!ready) {
+        voice.complain(ready.error());
+        detach_all(state);
+        return status_of(ready.error());
+    }
+    if (config.duration_ns) interrupts.start_timer(*config.duration_ns);
+    trace(state);
+    conclude(state);
+    return state.trouble;
+}
+
+struct Outcome {
+    int status = 125;
+    Pid left; // run: the program goes on untraced
+};
+
+/// The program's exec stop, as if it had been dispatched.
+trap::Event exec_event(State &state, Pid pid) {
+    os::Stop stop;
+    stop.tid = Tid{pid.value};
+    stop.kind = os::Stop::Kind::exec;
+    trap::Event event;
+    event.kind = trap::Event::Kind::exec;
+    event.pid = pid;
+    event.tid = stop.tid;
+    event.stopped.emplace(state.world.waiter, stop);
+    return event;
+}
+
+Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &interrupts) {
+    State state{config, voice};
+    state.interrupts = &interrupts;
+    if (auto ready = prepare(state); !ready) {
+        voice.complain(ready.error());
+        return {ready.error().kind == Error::Kind::usage ? 2 : 125, {}};
+    }
+    auto pid = os::spawn_seized(state.world.waiter, config.program);
+    if (!pid) {
+        voice.complain(pid.error());
+        if (pid.error().kind == Error::Kind::not_found) return {127, {}};
+        return {pid.error().kind == Error::Kind::denied ? 126 : 125, {}};
+    }
+    state.program = *pid;
+    state.world.waiter.watch(Tid{pid->value});
+    auto &traced = state.world.processes[pid->value];
+    traced = std::make_unique<Traced>();
+    traced->process.pid = *pid;
+    traced->ground = std::make_shared<trap::Ground>();
+    settle(state, exec_event(state, *pid));
+    if (config.duration_ns) interrupts.start_timer(*config.duration_ns);
+    if (state.trouble == 0) trace(state);
+    conclude(state);
+    if (state.program_status < 0 && state.trouble != 125) return {0, *pid};
+    return {state.trouble == 125 ? 125 : state.program_status, {}};
+}
+
+/// Tracing is done in a thread of its own: when that ends, the kernel lets go of tasks that sleep without waking them.
+template <class F> void in_tracing_thread(F &&body) {
+    os::Interrupts::block();
+    std::thread([&] {
+        os::Interrupts::unblock();
+        body();
+    }).join();
+}
+
+} // namespace
+
+void tell_once(State &state, const std::string &text) {
+    if (!state.told.insert(text).second || state.config.quiet) return;
+    state.voice.notice(text);
+}
+
+int attach(const Config &config, const Voice &voice) {
+    os::Interrupts interrupts;
+    int status = 1;
+    in_tracing_thread([&] { status = attach_here(config, voice, interrupts); });
+    return status;
+}
+
+int run(const Config &config, const Voice &voice) {
+    os::Interrupts interrupts;
+    Outcome outcome;
+    in_tracing_thread([&] { outcome = run_here(config, voice, interrupts); });
+    if (outcome.left.value == 0) return outcome.status;
+    int status = 0;
+    while (::waitpid(outcome.left.value, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+} // namespace ktrace::session

@@ -1,0 +1,97 @@
+#include "session/settle.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "session/follow.h"
+#include "session/start.h"
+#include "trap/calls.h"
+
+namespace ktrace::session {
+
+using trap::Event;
+using trap::Traced;
+
+namespace {
+
+/// The process has ended: all that was kept of it goes.
+void end_process(State &state, Pid pid) {
+    auto found = state.world.processes.find(pid.value);
+    if (found == state.world.processes.end()) return;
+    Traced &traced = *found->second;
+    // Others may use the same memory still (vfork).
+    if (traced.ground.use_count() == 1) {
+        trap::end_all(state.world, traced);
+        state.armings.erase(traced.ground.get());
+    }
+    state.world.processes.erase(found);
+}
+
+void on_ended(State &state, const Event &event) {
+    const os::Stop &stop = event.stop;
+    if (stop.tid.value != event.pid.value) return;
+    if (event.pid == state.program)
+        state.program_status = stop.kind == os::Stop::Kind::exited ? stop.status : 128 + stop.status;
+    end_process(state, event.pid);
+}
+
+/// A stop of a task that nobody has announced: a child that was faster than its parent's event.
+void on_unknown(State &state, Event event) {
+    Tid tid = event.tid;
+    auto status = os::read_status(tid.value);
+    if (!status) {
+        std::move(*event.stopped).resume(os::Resume::run);
+        return;
+    }
+    auto process = state.world.processes.find(status->tgid);
+    if (process != state.world.processes.end()) {
+        trap::Task &task = state.world.tasks[tid.value];
+        task.tid = tid;
+        task.pid = Pid{status->tgid};
+        state.world.waiter.watch(tid);
+        trap::continue_task(state.world, task, std::move(*event.stopped));
+        return;
+    }
+    auto parent = state.world.processes.find(status->ppid);
+    adopt_child(state, parent == state.world.processes.end() ? nullptr : parent->second.get(),
+                std::move(*event.stopped));
+}
+
+} // namespace
+
+void settle(State &state, Event event) {
+    switch (event.kind) {
+    case Event::Kind::none: return;
+    case Event::Kind::ended: on_ended(state, event); return;
+    case Event::Kind::unknown: on_unknown(state, std::move(event)); return;
+    case Event::Kind::exec: on_exec(state, std::move(event)); return;
+    case Event::Kind::loader: on_loader(state, std::move(event)); return;
+    case Event::Kind::new_process: {
+        if (!event.other.value || state.world.tasks.contains(event.other.value)) return;
+        auto parent = state.world.processes.find(event.pid.value);
+        // The child is traced from its birth, and stops before it runs.
+        auto stop = state.world.waiter.next_of(event.other);
+        if (!stop || stop->kind == os::Stop::Kind::exited || stop->kind == os::Stop::Kind::killed) {
+            state.world.waiter.forget(event.other);
+            return;
+        }
+        adopt_child(state, parent == state.world.processes.end() ? nullptr : parent->second.get(),
+                    os::Stopped(state.world.waiter, *stop));
+        return;
+    }
+    }
+}
+
+void settle_ended(State &state, Tid tid) {
+    auto found = state.world.tasks.find(tid.value);
+    if (found == state.world.tasks.end()) return;
+    Pid pid = found->second.pid;
+    if (Traced *traced = state.world.process_of(found->second)) trap::end_calls(*traced, found->second);
+    state.world.tasks.erase(found);
+    state.world.waiter.forget(tid);
+    bool others = std::any_of(state.world.tasks.begin(), state.world.tasks.end(),
+                              [&](const auto &entry) { return entry.second.pid == pid; });
+    if (!others) end_process(state, pid);
+}
+
+} // namespace ktrace::session

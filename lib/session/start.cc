@@ -1,0 +1,167 @@
+#include "session/start.h"
+
+#include <csignal>
+
+#include <elf.h>
+#include <link.h>
+
+#include "base/text.h"
+#include "session/follow.h"
+#include "session/rearm.h"
+#include "trap/calls.h"
+
+namespace ktrace::session {
+
+using trap::Event;
+using trap::Traced;
+
+namespace {
+
+/// A probe cannot be placed in a program that ktrace has started: the program does not run. Elsewhere tracing ends
+/// there.
+void give_up(State &state, Traced &traced, os::Stopped stopped, const Error &error) {
+    if (error.kind != Error::Kind::gone) state.voice.complain(error);
+    Pid pid = traced.process.pid;
+    if (pid == state.program && state.armings[traced.ground.get()].waits_for_loader) {
+        state.trouble = 125;
+        ::kill(pid.value, SIGKILL);
+    } else {
+        state.trouble = 1;
+    }
+    state.world.closing = true;
+    auto found = state.world.tasks.find(stopped.tid().value);
+    if (found != state.world.tasks.end())
+        trap::continue_task(state.world, found->second, std::move(stopped));
+    else
+        std::move(stopped).resume(os::Resume::run);
+}
+
+void announce(State &state, const Traced &traced) {
+    const Arming &arming = state.armings[traced.ground.get()];
+    if (state.config.quiet || arming.locations.empty()) return;
+    std::size_t tasks = os::read_tasks(traced.process.pid).size();
+    state.voice.notice(attached_text(state, traced, tasks));
+}
+
+/// The program and its libraries are mapped: everything is armed.
+Status arm_now(State &state, Traced &traced, os::Stopped &stopped, bool complete) {
+    std::vector<std::string> unreadable;
+    if (auto refreshed = target::refresh(traced.process, state.modules, unreadable); !refreshed) return refreshed;
+    auto plan = plan_arming(state, traced, complete);
+    if (!plan) return tl::make_unexpected(plan.error());
+    if (plan->locations.empty() && plan->internal.empty()) return {};
+    return carry_out(state, traced, std::move(*plan), stopped);
+}
+
+/// RT_CONSISTENT in the loader's r_debug (System V ABI, <link.h>): the list of modules is complete.
+bool modules_complete(Traced &traced) {
+    auto base = os::read_auxv(traced.process.pid, AT_BASE);
+    const target::LoadedModule *loader = base ? target::module_at(traced.process.modules, VirtAddr{*base}) : nullptr;
+    if (!loader) return true;
+    auto symbols = loader->module->named("_r_debug");
+    if (symbols.empty()) return true;
+    auto debug = traced.ground->space->read_value<r_debug>(VirtAddr{symbols.front()->vaddr + loader->bias});
+    return !debug || debug->r_state == r_debug::RT_CONSISTENT;
+}
+
+} // namespace
+
+std::string attached_text(const State &state, const Traced &traced, std::size_t tasks) {
+    auto arming = state.armings.find(traced.ground.get());
+    std::size_t locations = arming == state.armings.end() ? 0 : arming->second.locations.size();
+    std::size_t specs = state.config.probes.size();
+    auto plural = [](std::size_t n, const char *noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); };
+    std::string text = "Attached " + plural(locations, "probe");
+    if (locations != specs) text += " from " + plural(specs, "spec");
+    return text + " to " + std::to_string(traced.process.pid.value) + " (" + text::escape(traced.process.comm) + "), " +
+           plural(tasks, "thread");
+}
+
+void on_exec(State &state, Event event) {
+    os::Stopped stopped = std::move(*event.stopped);
+    Pid pid = event.pid;
+    auto found = state.world.processes.find(pid.value);
+    if (found == state.world.processes.end()) {
+        std::move(stopped).resume(os::Resume::run);
+        return;
+    }
+    Traced &traced = *found->second;
+    // The thread that called exec goes on under the leader's id.
+    for (Tid tid : {event.other, event.tid}) {
+        auto task = state.world.tasks.find(tid.value);
+        if (task == state.world.tasks.end()) continue;
+        trap::end_calls(traced, task->second);
+        state.world.tasks.erase(task);
+        if (tid != stopped.tid()) state.world.waiter.forget(tid);
+    }
+    if (traced.silent) {
+        let_go(state, pid, std::move(stopped));
+        return;
+    }
+    if (!traced.borrowed) {
+        trap::end_all(state.world, traced);
+        state.armings.erase(traced.ground.get());
+    }
+    trap::Task &task = state.world.tasks[stopped.tid().value];
+    task.tid = stopped.tid();
+    task.pid = pid;
+    traced.borrowed = false;
+    traced.process.comm = os::read_comm(pid, task.tid);
+    traced.process.modules.clear();
+    traced.process.syscall_instruction.reset();
+    auto space = target::AddressSpace::open(pid);
+    if (!space) {
+        give_up(state, traced, std::move(stopped), space.error());
+        return;
+    }
+    traced.process.space = std::move(*space);
+    traced.ground = std::make_shared<trap::Ground>();
+    traced.ground->space = traced.process.space;
+    Arming &arming = state.armings[traced.ground.get()];
+    arming.waits_for_loader = true;
+    std::vector<std::string> unreadable;
+    Status armed = target::refresh(traced.process, state.modules, unreadable);
+    auto loader = os::read_auxv(pid, AT_BASE);
+    if (armed && loader && *loader != 0) {
+        armed = watch_loader(state, traced, stopped);
+    } else if (armed) {
+        armed = arm_now(state, traced, stopped, true);
+        if (armed) {
+            arming.waits_for_loader = false;
+            announce(state, traced);
+        }
+    }
+    if (!armed) {
+        give_up(state, traced, std::move(stopped), armed.error());
+        return;
+    }
+    trap::continue_task(state.world, task, std::move(stopped));
+}
+
+void on_loader(State &state, Event event) {
+    os::Stopped stopped = std::move(*event.stopped);
+    auto found = state.world.tasks.find(event.tid.value);
+    Traced *traced = found == state.world.tasks.end() ? nullptr : state.world.process_of(found->second);
+    if (!traced) {
+        std::move(stopped).resume(os::Resume::run);
+        return;
+    }
+    VirtAddr at = arch::Host::trap_address(stopped.pc());
+    Arming &arming = state.armings[traced->ground.get()];
+    if (modules_complete(*traced)) {
+        Status armed = arm_now(state, *traced, stopped, arming.waits_for_loader);
+        if (!armed && arming.waits_for_loader) {
+            stopped.set_pc(at);
+            give_up(state, *traced, std::move(stopped), armed.error());
+            return;
+        }
+        if (!armed) tell_once(state, armed.error().message);
+        if (arming.waits_for_loader) {
+            arming.waits_for_loader = false;
+            announce(state, *traced);
+        }
+    }
+    trap::finish_hit(state.world, *traced, found->second, *traced->ground->site_at(at), std::move(stopped));
+}
+
+} // namespace ktrace::session

@@ -1,0 +1,19 @@
+// start: a program's first moments: at exec nothing of it is known but its file; its probes are armed once the loader
+// has mapped its libraries, before their constructors run.
+#pragma once
+
+#include "session/state.h"
+#include "trap/dispatch.h"
+
+namespace ktrace::session {
+
+/// A process has become another program (exec event); also the start of `run`.
+void on_exec(State &state, trap::Event event);
+
+/// The loader's list of modules has changed.
+void on_loader(State &state, trap::Event event);
+
+/// `Attached N probes from S specs to PID (comm), M threads`.
+std::string attached_text(const State &state, const trap::Traced &traced, std::size_t tasks);
+
+} // namespace ktrace::session
