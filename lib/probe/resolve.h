@@ -21,12 +21,12 @@ enum class Kind : char { probe = 'k', entry = 'j', ret = 'r', watch = 'w' };
 /// A place in a file: survives ASLR, fork and exec.
 struct Location {
     std::shared_ptr<symbols::Module> module; // nullptr: an address in no file (generated code)
-    std::uint64_t vaddr = 0;  // in the module's own addresses; an absolute one without a module
-    std::string symbol;       // as users read it: demangled without parameters, `do_work`; empty: none known
-    std::uint64_t offset = 0; // from the symbol
+    std::uint64_t vaddr = 0;                 // in the module's own addresses; an absolute one without a module
+    std::string symbol;             // as users read it: demangled without parameters, `do_work`; empty: none known
+    std::uint64_t offset = 0;       // from the symbol
     std::uint64_t function = 0;     // vaddr of the function's first instruction, 0: not known
     std::uint64_t function_end = 0; // behind its last byte
-    bool inlined = false;     // an inlined instance: has no return
+    bool inlined = false;           // an inlined instance: has no return
 };
 
 /// A module as it is loaded in one process.
@@ -50,7 +50,8 @@ struct Resolved {
 /// refused (not on an instruction boundary, no function's first instruction, …), usage.
 Result<Resolved> resolve(const Spec &spec, Kind kind, std::span<const Loaded> modules, Memory *memory);
 
-/// True where `module` (a path or base name, with or without version suffix: libc.so.6, libc) names this one; globs too.
+/// True where `module` (a path or base name, with or without version suffix: libc.so.6, libc) names this one; globs
+/// too.
 bool names_module(std::string_view wanted, const symbols::Module &module);
 
 } // namespace ktrace::probe

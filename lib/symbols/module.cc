@@ -268,7 +268,9 @@ void Module::Impl::open_dwarf() {
     const ElfFile *file = own ? elf.get() : debug.elf.get();
     if (!file || !has_debug_info(*file) || file->image().fd() < 0) return explain_no_dwarf();
     const std::string &from = own ? path : debug.path;
-    auto opened = Dwarf::open(from, file->image().fd());
+    // A debug file has no bytes of the program: libdw takes call frame information from the file that is loaded.
+    auto opened =
+        own ? Dwarf::open(from, file->image().fd()) : Dwarf::open(from, file->image().fd(), path, elf->image().fd());
     if (opened) {
         dwarf = std::move(*opened);
         why_no_dwarf.clear();

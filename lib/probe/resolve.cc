@@ -1,0 +1,202 @@
+#include "probe/resolve.h"
+
+#include <algorithm>
+#include <charconv>
+#include <unordered_map>
+
+#include "base/text.h"
+#include "host.h"
+#include "probe/resolve_parts.h"
+
+namespace ktrace::probe {
+
+// --- gathering
+
+bool Finding::add(Location location) {
+    if (!seen_.emplace(location.module.get(), location.vaddr).second) return false;
+    found_.locations.push_back(std::move(location));
+    return true;
+}
+
+void Finding::add_resolver(Location location) {
+    for (const Location &other : found_.ifunc_resolvers)
+        if (other.module == location.module && other.vaddr == location.vaddr) return;
+    found_.ifunc_resolvers.push_back(std::move(location));
+}
+
+Resolved Finding::take(std::span<const Loaded> modules) {
+    std::unordered_map<const symbols::Module *, std::size_t> order;
+    for (const Loaded &loaded : modules) order.try_emplace(loaded.module.get(), order.size());
+    auto before = [&](const Location &a, const Location &b) {
+        std::size_t module_a = order[a.module.get()], module_b = order[b.module.get()];
+        return module_a != module_b ? module_a < module_b : a.vaddr < b.vaddr;
+    };
+    std::sort(found_.locations.begin(), found_.locations.end(), before);
+    return std::move(found_);
+}
+
+// --- words
+
+std::string hex(std::uint64_t value) {
+    char digits[16];
+    auto end = std::to_chars(digits, digits + sizeof digits, value, 16).ptr;
+    return "0x" + std::string(digits, end);
+}
+
+std::string place_name(const Location &location) {
+    if (location.symbol.empty()) return hex(location.vaddr);
+    return location.offset == 0 ? location.symbol : location.symbol + "+" + hex(location.offset);
+}
+
+std::string listed(const std::vector<std::string> &names, std::size_t most) {
+    std::string text;
+    std::size_t shown = std::min(most, names.size());
+    for (std::size_t i = 0; i < shown; i++) {
+        bool last = i + 1 == shown && shown == names.size();
+        if (i != 0) text += last ? " and " : ", ";
+        text += names[i];
+    }
+    if (shown < names.size()) text += " and " + std::to_string(names.size() - shown) + " more";
+    return text;
+}
+
+namespace {
+
+Error about(const Request &request, int column, std::size_t width, Error::Kind kind, std::string message,
+            std::string hint) {
+    return Error{kind,
+                 std::move(message),
+                 std::move(hint),
+                 request.spec.text,
+                 column,
+                 static_cast<int>(std::max<std::size_t>(width, 1))};
+}
+
+} // namespace
+
+Error about_place(const Request &request, Error::Kind kind, std::string message, std::string hint) {
+    auto column = static_cast<std::size_t>(request.spec.symbol_column);
+    return about(request, request.spec.symbol_column, request.spec.text.size() - column, kind, std::move(message),
+                 std::move(hint));
+}
+
+Error about_offset(const Request &request, Error::Kind kind, std::string message, std::string hint) {
+    if (!request.spec.has_offset) return about_place(request, kind, std::move(message), std::move(hint));
+    auto column = static_cast<std::size_t>(request.spec.offset_column);
+    return about(request, request.spec.offset_column, request.spec.text.size() - column, kind, std::move(message),
+                 std::move(hint));
+}
+
+// --- checks
+
+Location location_at(const Loaded &loaded, std::uint64_t vaddr) {
+    Location location;
+    location.module = loaded.module;
+    location.vaddr = vaddr;
+    auto extent = loaded.module->function_at(vaddr);
+    if (!extent) return location;
+    location.function = extent->start;
+    location.function_end = extent->end;
+    location.offset = vaddr - extent->start;
+    const symbols::Symbol *symbol = loaded.module->covering(vaddr);
+    if (symbol && symbol->vaddr == extent->start)
+        location.symbol = std::string(loaded.module->demangled(*symbol, false));
+    if (location.symbol.empty()) location.offset = 0;
+    return location;
+}
+
+Status check_boundary(const Request &request, const Location &location) {
+    if (!location.module || location.function == 0 || location.vaddr == location.function) return {};
+    // A crafted symbol may call anything a function; no real one is larger.
+    constexpr std::uint64_t largest = 16U << 20U;
+    std::uint64_t size = std::min(location.function_end - location.function, largest);
+    auto code = location.module->bytes_at(location.function, static_cast<std::size_t>(size));
+    std::uint64_t offset = location.vaddr - location.function;
+    auto answer = arch::Host::probeable(code, VirtAddr{location.function}, offset);
+    if (answer.ok) return {};
+    Location start = location;
+    start.offset = 0;
+    std::string function = location.symbol.empty() ? "the function at " + hex(location.function) : location.symbol;
+    std::string place = location.symbol.empty() ? hex(location.vaddr) : location.symbol + "+" + hex(offset);
+    auto neighbour = [&](std::uint64_t at) {
+        return location.symbol.empty() ? hex(location.function + at) : location.symbol + "+" + hex(at);
+    };
+    std::string hint;
+    if (answer.before) hint = neighbour(*answer.before);
+    if (answer.after) hint += (hint.empty() ? "" : " and ") + neighbour(*answer.after);
+    if (!hint.empty()) hint += answer.before && answer.after ? " are" : " is";
+    bool no_start = answer.before || answer.after;
+    std::string why = no_start ? " is not at the start of an instruction"
+                               : " cannot be probed: " + std::string(answer.why ? answer.why : "");
+    return tl::unexpected(about_offset(request, Error::Kind::refused, place + why, hint));
+}
+
+Status check_entry(const Request &request, const Location &location) {
+    if (request.kind == Kind::probe || location.function == 0 || location.vaddr == location.function) return {};
+    std::string probe = request.kind == Kind::ret ? "a return probe" : "an entry probe";
+    std::string function = location.symbol.empty() ? hex(location.function) : location.symbol;
+    return tl::unexpected(about_offset(request, Error::Kind::refused,
+                                       probe + " belongs on a function's first instruction, and " +
+                                           hex(location.vaddr) + " is inside " + function,
+                                       "probe " + function + ", or use -k"));
+}
+
+// --- resolve
+
+namespace {
+
+/// `do_work:0x1234`: what stands where a MODULE should is the name of a function.
+bool is_function(const Request &request, std::string_view name) {
+    return std::any_of(request.modules.begin(), request.modules.end(), [name](const Loaded &loaded) {
+        auto found = loaded.module->named(name);
+        return std::any_of(found.begin(), found.end(), [](const symbols::Symbol *symbol) {
+            return symbol->kind == symbols::Symbol::Kind::function || symbol->kind == symbols::Symbol::Kind::ifunc;
+        });
+    });
+}
+
+Status check_request(const Request &request) {
+    const Spec &spec = request.spec;
+    if (request.kind == Kind::watch)
+        return fail(Error::Kind::usage, spec.text + " is the SPEC of a probe, not of a watchpoint");
+    if (request.kind != Kind::probe && spec.has_offset && spec.offset != 0) {
+        const char *probe = request.kind == Kind::ret ? "a return probe" : "an entry probe";
+        return tl::unexpected(
+            about_offset(request, Error::Kind::refused,
+                         std::string(probe) + " belongs on a function's first instruction; it takes no offset",
+                         "drop the offset, or use -k"));
+    }
+    if (spec.form == Spec::Form::module_address && request.chosen.empty() && is_function(request, spec.module)) {
+        Error error{Error::Kind::usage,
+                    spec.module + " is a function: a symbol and an address together are not one place",
+                    "give SYMBOL+OFFSET, or MODULE:0xVADDR",
+                    spec.text,
+                    0,
+                    static_cast<int>(spec.module.size())};
+        return tl::unexpected(error);
+    }
+    return {};
+}
+
+} // namespace
+
+Result<Resolved> resolve(const Spec &spec, Kind kind, std::span<const Loaded> modules, Memory *memory) {
+    Request request{spec, kind, modules, {}, memory};
+    for (const Loaded &loaded : modules)
+        if (spec.module.empty() || names_module(spec.module, *loaded.module)) request.chosen.push_back(&loaded);
+    if (auto status = check_request(request); !status) return tl::unexpected(status.error());
+    if (!spec.module.empty() && request.chosen.empty()) {
+        Resolved resolved;
+        resolved.pending = true;
+        return resolved;
+    }
+    switch (spec.form) {
+    case Spec::Form::symbol: return resolve_symbol(request);
+    case Spec::Form::line: return resolve_line(request);
+    case Spec::Form::address:
+    case Spec::Form::module_address: break;
+    }
+    return resolve_address(request);
+}
+
+} // namespace ktrace::probe

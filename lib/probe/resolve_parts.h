@@ -1,0 +1,76 @@
+// The parts of resolve: what is asked, what is found so far, and one function for each form of SPEC. For resolve*.cc
+// only.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "probe/resolve.h"
+
+namespace ktrace::probe {
+
+/// What resolve was asked.
+struct Request {
+    const Spec &spec;
+    Kind kind;
+    std::span<const Loaded> modules;    // all of the process
+    std::vector<const Loaded *> chosen; // those that the spec means: all where it names no MODULE
+    Memory *memory;                     // may be nullptr
+};
+
+/// Gathers locations, each place once.
+class Finding {
+  public:
+    /// Adds a location; false where the place is there already.
+    bool add(Location location);
+    void add_resolver(Location location);
+    bool empty() const { return found_.locations.empty() && found_.ifunc_resolvers.empty(); }
+
+    /// All that was found, in order of the modules and then of addresses.
+    Resolved take(std::span<const Loaded> modules);
+    Resolved &resolved() { return found_; }
+
+  private:
+    Resolved found_;
+    std::set<std::pair<const symbols::Module *, std::uint64_t>> seen_;
+};
+
+Result<Resolved> resolve_symbol(const Request &request);
+Result<Resolved> resolve_line(const Request &request);
+Result<Resolved> resolve_address(const Request &request);
+
+/// The location of an address of a module: in the function that covers it, if one is known.
+Location location_at(const Loaded &loaded, std::uint64_t vaddr);
+
+/// Refuses a place that is not the start of an instruction, as far as the function around it is known. The error points
+/// at the spec's offset or address.
+Status check_boundary(const Request &request, const Location &location);
+
+/// Refuses an entry or return probe that is not on a function's first instruction.
+Status check_entry(const Request &request, const Location &location);
+
+/// Addresses (vaddrs in `loaded`) of the implementations that the process uses of an IFUNC, from the slots that the
+/// dynamic linker or the start-up code of a static program has filled. Empty: not resolved yet, or there is no process.
+std::vector<std::uint64_t> implementations(const Request &request, const Loaded &loaded, const symbols::Symbol &ifunc);
+
+/// The error for a symbol that no chosen module has, with the nearest names.
+Error unknown_symbol(const Request &request);
+
+/// An error about the part of the spec that names the place (symbol, file or address), or its offset.
+Error about_place(const Request &request, Error::Kind kind, std::string message, std::string hint = {});
+Error about_offset(const Request &request, Error::Kind kind, std::string message, std::string hint = {});
+
+/// `name`, `name and other`, `name, other and 3 more`: at most `most` of them.
+std::string listed(const std::vector<std::string> &names, std::size_t most);
+/// 0x1f
+std::string hex(std::uint64_t value);
+/// do_work+0x4, or the address where no symbol is known.
+std::string place_name(const Location &location);
+
+} // namespace ktrace::probe

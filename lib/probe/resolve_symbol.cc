@@ -1,0 +1,207 @@
+// Symbols: all the functions that a name means, in all the modules that it may mean: exact names before globs, clones
+// and inlined instances included, variables and stubs not.
+#include <algorithm>
+
+#include "base/text.h"
+#include "probe/resolve_parts.h"
+#include "symbols/demangle.h"
+#include "symbols/dwarf.h"
+#include "symbols/name_pattern.h"
+
+namespace ktrace::probe {
+
+namespace {
+
+using symbols::NamePattern;
+using symbols::Symbol;
+
+bool is_function(const Symbol &symbol) {
+    return symbol.kind == Symbol::Kind::function || symbol.kind == Symbol::Kind::ifunc;
+}
+
+/// One search: the locations that a pattern finds, and what else it met.
+class SymbolSearch {
+  public:
+    SymbolSearch(const Request &request, NamePattern pattern) : request_(request), pattern_(std::move(pattern)) {}
+
+    Status run();
+    Finding &finding() { return finding_; }
+    bool empty() { return finding_.empty() && finding_.resolved().inlined_left_out == 0; }
+    /// A variable that has the name, where no function does.
+    const Loaded *variable_in() const { return variable_in_; }
+
+  private:
+    Status add_functions(const Loaded &loaded);
+    Status add_function(const Loaded &loaded, const Symbol &symbol);
+    Status add_ifunc(const Loaded &loaded, const Symbol &symbol);
+    Status add_at(const Loaded &loaded, const Symbol &symbol, std::uint64_t start, std::uint64_t end);
+    void add_inlined(const Loaded &loaded);
+    void add_instances(const Loaded &loaded, symbols::Dwarf &dwarf, std::string_view name);
+    bool means(const symbols::InlinedInstance &instance) const;
+    bool has_inlined_wanted(const Loaded &loaded) const;
+
+    const Request &request_;
+    NamePattern pattern_;
+    Finding finding_;
+    const Loaded *variable_in_ = nullptr;
+};
+
+Status SymbolSearch::run() {
+    for (const Loaded *loaded : request_.chosen) {
+        if (auto status = add_functions(*loaded); !status) return status;
+        if (has_inlined_wanted(*loaded)) add_inlined(*loaded);
+    }
+    return {};
+}
+
+Status SymbolSearch::add_functions(const Loaded &loaded) {
+    for (const Symbol *symbol : loaded.module->matching(pattern_)) {
+        const std::string &version = request_.spec.version;
+        if (!version.empty() && symbol->version != version) continue;
+        if (!is_function(*symbol)) {
+            if (!variable_in_) variable_in_ = &loaded;
+            continue;
+        }
+        auto status = symbol->kind == Symbol::Kind::ifunc ? add_ifunc(loaded, *symbol) : add_function(loaded, *symbol);
+        if (!status) return status;
+    }
+    return {};
+}
+
+Status SymbolSearch::add_function(const Loaded &loaded, const Symbol &symbol) {
+    if (request_.kind != Kind::probe && symbols::split_clone(symbol.name).cold)
+        return tl::unexpected(about_place(
+            request_, Error::Kind::refused,
+            std::string(symbol.name) + " is a part of a function, which is jumped to, not called", "use -k"));
+    std::uint64_t end = symbol.size != 0 ? symbol.vaddr + symbol.size : loaded.module->function_end(symbol.vaddr);
+    return add_at(loaded, symbol, symbol.vaddr, end);
+}
+
+Status SymbolSearch::add_ifunc(const Loaded &loaded, const Symbol &symbol) {
+    auto found = implementations(request_, loaded, symbol);
+    for (std::uint64_t start : found)
+        if (auto status = add_at(loaded, symbol, start, loaded.module->function_end(start)); !status) return status;
+    if (!found.empty()) return {};
+    Location resolver;
+    resolver.module = loaded.module;
+    resolver.vaddr = resolver.function = symbol.vaddr;
+    resolver.function_end = loaded.module->function_end(symbol.vaddr);
+    resolver.symbol = std::string(loaded.module->demangled(symbol, false));
+    finding_.add_resolver(std::move(resolver));
+    return {};
+}
+
+Status SymbolSearch::add_at(const Loaded &loaded, const Symbol &symbol, std::uint64_t start, std::uint64_t end) {
+    const Spec &spec = request_.spec;
+    Location location;
+    location.module = loaded.module;
+    location.vaddr = start + spec.offset;
+    location.symbol = std::string(loaded.module->demangled(symbol, false));
+    location.offset = spec.offset;
+    location.function = start;
+    location.function_end = end;
+    if (spec.offset != 0) {
+        if (spec.offset >= end - start)
+            return tl::unexpected(
+                about_offset(request_, Error::Kind::refused,
+                             location.symbol + "+" + hex(spec.offset) + " is behind the function's end",
+                             location.symbol + " has " + std::to_string(end - start) + " bytes"));
+        if (auto status = check_boundary(request_, location); !status) return status;
+    }
+    finding_.add(std::move(location));
+    return {};
+}
+
+/// Inlined instances are looked for where the debug information is at hand, and in the libraries only if they are named
+/// or have the function: reading all of a process's debug information would take seconds.
+bool SymbolSearch::has_inlined_wanted(const Loaded &loaded) const {
+    if (request_.spec.offset != 0 || !request_.spec.version.empty()) return false;
+    return loaded.is_program || !request_.spec.module.empty() || request_.modules.size() == 1;
+}
+
+/// Whether an instance is of a function that the pattern means, and not of another one's namespace or class.
+bool SymbolSearch::means(const symbols::InlinedInstance &instance) const {
+    if (!instance.linkage.empty()) return pattern_.matches(instance.linkage);
+    return pattern_.matches(instance.qualified.empty() ? instance.name : instance.qualified);
+}
+
+void SymbolSearch::add_inlined(const Loaded &loaded) {
+    auto source = request_.spec.module.empty() ? symbols::DebugSource::local : symbols::DebugSource::remote;
+    symbols::Dwarf *dwarf = loaded.module->dwarf(source);
+    if (!dwarf) return;
+    if (!pattern_.is_glob()) {
+        std::string_view name = pattern_.text();
+        return add_instances(loaded, *dwarf, name.substr(0, symbols::parameter_list(name)));
+    }
+    for (const std::string &name : dwarf->function_names())
+        if (text::glob_match(pattern_.text(), name)) add_instances(loaded, *dwarf, name);
+}
+
+void SymbolSearch::add_instances(const Loaded &loaded, symbols::Dwarf &dwarf, std::string_view name) {
+    for (const symbols::InlinedInstance &instance : dwarf.inlined(name)) {
+        if (!means(instance) || !loaded.module->executable(instance.entry)) continue;
+        if (request_.kind == Kind::ret) {
+            finding_.resolved().inlined_left_out++;
+            continue;
+        }
+        Location location = location_at(loaded, instance.entry);
+        location.symbol = instance.qualified.empty() ? instance.name : instance.qualified;
+        location.offset = 0;
+        location.inlined = true;
+        if (check_boundary(request_, location)) finding_.add(std::move(location));
+    }
+}
+
+Error is_variable(const Request &request, const Loaded &loaded) {
+    return about_place(request, Error::Kind::refused,
+                       request.spec.symbol + " is a variable of " + std::string(loaded.module->name()) +
+                           ", not a function",
+                       "watch it with -w " + request.spec.symbol);
+}
+
+Error only_inlined(const Request &request, std::size_t instances) {
+    return about_place(request, Error::Kind::refused,
+                       request.spec.symbol + " has no code of its own: it is inlined, at " + std::to_string(instances) +
+                           (instances == 1 ? " place" : " places") + ", and an inlined function does not return",
+                       "use -k or -j");
+}
+
+/// Exact names first, then a glob.
+Result<Resolved> search(const Request &request, const Loaded *&variable_in) {
+    std::vector<NamePattern> patterns{NamePattern::exact(request.spec.symbol)};
+    if (text::is_glob(request.spec.symbol)) patterns.push_back(NamePattern::glob(request.spec.symbol));
+    for (NamePattern &pattern : patterns) {
+        SymbolSearch search(request, std::move(pattern));
+        if (auto status = search.run(); !status) return tl::unexpected(status.error());
+        if (!variable_in) variable_in = search.variable_in();
+        if (search.finding().empty() && !search.empty())
+            return tl::unexpected(only_inlined(request, search.finding().resolved().inlined_left_out));
+        if (!search.empty()) return search.finding().take(request.modules);
+    }
+    return Resolved{};
+}
+
+bool found_any(const Resolved &resolved) { return !resolved.locations.empty() || !resolved.ifunc_resolvers.empty(); }
+
+/// Asks debuginfod for the symbols of modules that the user named.
+bool fetch_more(const Request &request) {
+    if (request.spec.module.empty()) return false;
+    bool more = false;
+    for (const Loaded *loaded : request.chosen) more = loaded->module->fetch_symbols() || more;
+    return more;
+}
+
+} // namespace
+
+Result<Resolved> resolve_symbol(const Request &request) {
+    const Loaded *variable_in = nullptr;
+    auto resolved = search(request, variable_in);
+    if (!resolved || found_any(*resolved)) return resolved;
+    if (!variable_in && fetch_more(request)) {
+        resolved = search(request, variable_in);
+        if (!resolved || found_any(*resolved)) return resolved;
+    }
+    return tl::unexpected(variable_in ? is_variable(request, *variable_in) : unknown_symbol(request));
+}
+
+} // namespace ktrace::probe

@@ -1,0 +1,122 @@
+// What to say of a symbol that no module has: where else it is, which versions there are, what is spelled nearly like
+// it.
+#include <algorithm>
+#include <deque>
+#include <unordered_set>
+
+#include "base/text.h"
+#include "probe/resolve_parts.h"
+#include "symbols/demangle.h"
+#include "symbols/name_pattern.h"
+
+namespace ktrace::probe {
+
+namespace {
+
+using symbols::Symbol;
+
+bool is_function(const Symbol &symbol) {
+    return symbol.kind == Symbol::Kind::function || symbol.kind == Symbol::Kind::ifunc;
+}
+
+/// Names of functions as users write them, each once. Owns the demangled ones.
+class Names {
+  public:
+    explicit Names(std::string_view wanted) : wanted_(wanted) {}
+
+    void add(const symbols::Module &module) {
+        for (const Symbol &symbol : module.symbols()) {
+            if (!is_function(symbol)) continue;
+            auto clone = symbols::split_clone(symbol.name);
+            // Reserved names are rarely meant, unless one begins like one.
+            if (symbols::is_mangled(clone.base))
+                add_mangled(clone.base);
+            else if (!clone.base.starts_with("__") || wanted_.starts_with('_'))
+                add(clone.base);
+        }
+    }
+    std::vector<std::string> nearest(std::size_t most) const { return text::nearest(wanted_, all_, most); }
+
+  private:
+    void add(std::string_view name) {
+        if (seen_.insert(name).second) all_.push_back(name);
+    }
+    void add_mangled(std::string_view name) {
+        constexpr std::size_t most_demangled = 100'000; // some 0.2 s
+        if (texts_.size() >= most_demangled) return;
+        auto text = symbols::demangle(name, symbols::Spelling::name);
+        if (text) add(texts_.emplace_back(std::move(*text)));
+    }
+
+    std::string_view wanted_;
+    std::deque<std::string> texts_;
+    std::vector<std::string_view> all_;
+    std::unordered_set<std::string_view> seen_;
+};
+
+/// Versions that the modules have of the symbol.
+std::vector<std::string> versions(const Request &request) {
+    std::vector<std::string> found;
+    for (const Loaded *loaded : request.chosen)
+        for (const Symbol *symbol : loaded->module->named(request.spec.symbol))
+            if (is_function(*symbol) && !symbol->version.empty()) found.emplace_back(symbol->version);
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+}
+
+/// Modules other than the one that the user named that have the symbol.
+std::vector<std::string> elsewhere(const Request &request) {
+    std::vector<std::string> found;
+    auto pattern = symbols::NamePattern::exact(request.spec.symbol);
+    for (const Loaded &loaded : request.modules) {
+        auto matching = loaded.module->matching(pattern);
+        if (std::any_of(matching.begin(), matching.end(), [](const Symbol *s) { return is_function(*s); }))
+            found.emplace_back(loaded.module->name());
+    }
+    return found;
+}
+
+std::string where(const Request &request) {
+    if (request.chosen.empty()) return "what is loaded";
+    if (!request.spec.module.empty() || request.modules.size() == 1)
+        return std::string(request.chosen.front()->module->name());
+    std::size_t libraries = request.modules.size() - 1;
+    std::string_view program = request.modules.front().module->name();
+    for (const Loaded &loaded : request.modules)
+        if (loaded.is_program) program = loaded.module->name();
+    return std::string(program) + " and its " + std::to_string(libraries) +
+           (libraries == 1 ? " library" : " libraries");
+}
+
+std::string hint(const Request &request) {
+    const Spec &spec = request.spec;
+    if (!spec.version.empty())
+        if (auto found = versions(request); !found.empty()) return "there is " + spec.symbol + "@" + listed(found, 4);
+    if (!spec.module.empty())
+        if (auto found = elsewhere(request); !found.empty())
+            return listed(found, 3) + (found.size() == 1 ? " has it" : " have it");
+    Names names(spec.symbol);
+    for (const Loaded *loaded : request.chosen) names.add(*loaded->module);
+    if (auto near = names.nearest(3); !near.empty()) return "did you mean " + listed(near, 3) + "?";
+    bool no_symbols = std::all_of(request.chosen.begin(), request.chosen.end(),
+                                  [](const Loaded *loaded) { return loaded->module->symbols().empty(); });
+    if (no_symbols) return "it is stripped: probe an address (MODULE:0xVADDR), or install its debug symbols";
+    return "`ktrace list` shows what can be probed";
+}
+
+} // namespace
+
+Error unknown_symbol(const Request &request) {
+    const Spec &spec = request.spec;
+    bool glob = text::is_glob(spec.symbol);
+    std::string name = spec.version.empty() ? spec.symbol : spec.symbol + "@" + spec.version;
+    std::string message = glob ? "no function of " + where(request) + " matches " + name
+                               : "no function " + name + " in " + where(request);
+    Error error = about_place(request, Error::Kind::not_found, message, glob ? std::string{} : hint(request));
+    std::size_t width = name.size();
+    error.width = static_cast<int>(std::min(width, spec.text.size() - static_cast<std::size_t>(spec.symbol_column)));
+    return error;
+}
+
+} // namespace ktrace::probe
