@@ -50,8 +50,8 @@ std::optional<Dwarf_Die> find_definition(void *owner, Dwarf_Die declared, const 
     unsigned kind = tag(declared);
     auto find_in = [&](Unit &unit) -> std::optional<Dwarf_Die> {
         std::string_view plain = own_name(declared);
-        for (const std::uint8_t *at : impl.units.outline(unit).definitions) {
-            Dwarf_Die die = die_at(at, impl.units.top(unit).cu);
+        for (std::uint32_t at : impl.names.in(unit, Names::List::definitions, plain)) {
+            Dwarf_Die die = die_at(impl.units.outline(unit).definitions[at], impl.units.top(unit).cu);
             unsigned found = tag(die);
             bool same_kind = found == kind || (found != DW_TAG_enumeration_type && kind != DW_TAG_enumeration_type &&
                                                found != DW_TAG_union_type && kind != DW_TAG_union_type);

@@ -48,18 +48,21 @@ bool declares_pass_by_reference(Dwarf_Die die) {
     }
     if (is_c(die)) return false;
     std::string_view class_name = without_template_arguments(own_name(die));
+    std::size_t copiers = 0, deleted = 0;
     for (Dwarf_Die child : children(die)) {
         unsigned kind = tag(child);
-        if (kind == DW_TAG_inheritance && number(child, DW_AT_virtuality).value_or(0) != 0) return true;
+        bool is_member = kind == DW_TAG_inheritance || kind == DW_TAG_subprogram;
+        if (is_member && number(child, DW_AT_virtuality).value_or(0) != 0) return true;
         if (kind != DW_TAG_subprogram) continue;
-        if (number(child, DW_AT_virtuality).value_or(0) != 0) return true;
         std::string_view name = own_name(child);
-        bool special =
-            name.starts_with("~") || (!class_name.empty() && without_template_arguments(name) == class_name &&
-                                      is_copy_or_move_constructor(child, die.addr));
-        if (special && !is_trivial_by_declaration(child)) return true;
+        bool destroys = name.starts_with("~");
+        bool copies = !destroys && !class_name.empty() && without_template_arguments(name) == class_name &&
+                      is_copy_or_move_constructor(child, die.addr);
+        if ((destroys || copies) && !is_trivial_by_declaration(child)) return true;
+        copiers += copies;
+        deleted += copies && flag(child, DW_AT_deleted);
     }
-    return false;
+    return copiers != 0 && copiers == deleted; // nothing may copy it into registers
 }
 
 } // namespace ktrace::symbols

@@ -105,15 +105,14 @@ std::vector<std::optional<value::Place>> Dwarf::entry_places(const Function &fun
 std::vector<const Function *> Dwarf::functions_named(std::string_view name) {
     std::vector<const Function *> found;
     std::string_view plain = last_component(name);
+    auto &units = impl_->units;
     for (Unit *unit : impl_->names.units(Names::Kind::function, plain)) {
-        for (const std::uint8_t *at : impl_->units.outline(*unit).functions) {
-            Dwarf_Die die = die_at(at, impl_->units.top(*unit).cu);
-            bool linked = linkage_name(die) == name;
-            if (!linked && inherited_name(die) != plain) continue;
-            if (!linked && !matches_qualified(impl_->units.qualified_name(die), name)) continue;
+        for (std::uint32_t at : impl_->names.in(*unit, Names::List::functions, plain)) {
+            Dwarf_Die die = die_at(units.outline(*unit).functions[at], units.top(*unit).cu);
+            if (!is_named(units, die, name)) continue;
             auto ranges = address_ranges(die);
-            if (ranges.empty() || !impl_->units.executable(ranges.front().first)) continue;
-            found.push_back(&impl_->function(die).function);
+            if (!ranges.empty() && units.executable(ranges.front().first))
+                found.push_back(&impl_->function(die).function);
         }
     }
     std::stable_sort(found.begin(), found.end(),

@@ -49,21 +49,20 @@ std::vector<Dwarf_Die> scopes_at(Dwarf_Die function, std::uint64_t vaddr) {
 std::vector<InlinedInstance> Dwarf::inlined(std::string_view name) {
     std::vector<InlinedInstance> found;
     std::string_view plain = last_component(name);
+    auto &units = impl_->units;
     for (Unit *unit : impl_->names.units(Names::Kind::function, plain)) {
-        const void *origin = nullptr;
-        bool wanted = false;
-        for (const Inlined &inlined : impl_->units.inlined(*unit)) {
-            Dwarf_Die abstract = die_at(inlined.origin, inlined.origin_unit);
-            if (inlined.origin != std::exchange(origin, inlined.origin))
-                wanted =
-                    linkage_name(abstract) == name || (inherited_name(abstract) == plain &&
-                                                       matches_qualified(impl_->units.qualified_name(abstract), name));
-            if (!wanted) continue;
-            Dwarf_Die instance = die_at(inlined.instance, impl_->units.top(*unit).cu);
-            auto entry = entry_address(instance);
-            if (!entry || !impl_->units.executable(*entry)) continue;
-            found.push_back({std::string(inherited_name(abstract)), impl_->units.qualified_name(abstract),
-                             std::string(linkage_name(abstract)), *entry, name_around(impl_->units, instance)});
+        const auto &inlined = units.inlined(*unit);
+        for (std::size_t at : impl_->names.in(*unit, Names::List::inlined, plain)) {
+            const void *origin = inlined[at].origin;
+            Dwarf_Die abstract = die_at(origin, inlined[at].origin_unit);
+            if (!is_named(units, abstract, name)) continue;
+            for (; at < inlined.size() && inlined[at].origin == origin; ++at) {
+                Dwarf_Die instance = die_at(inlined[at].instance, units.top(*unit).cu);
+                auto entry = entry_address(instance);
+                if (!entry || !units.executable(*entry)) continue;
+                found.push_back({std::string(inherited_name(abstract)), units.qualified_name(abstract),
+                                 std::string(linkage_name(abstract)), *entry, name_around(units, instance)});
+            }
         }
     }
     auto key = [](const InlinedInstance &instance) { return std::tie(instance.entry, instance.qualified); };

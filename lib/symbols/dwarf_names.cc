@@ -9,8 +9,8 @@ namespace ktrace::symbols {
 
 namespace {
 
-/// FNV-1a over the kind and the name.
-std::uint32_t hash_of(Names::Kind kind, std::string_view name) {
+/// FNV-1a; `kind` keeps names of different kinds apart.
+std::uint32_t hash_of(std::string_view name, Names::Kind kind) {
     std::uint32_t hash = 2166136261U ^ static_cast<std::uint32_t>(kind);
     for (char c : name) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619U;
     return hash;
@@ -43,7 +43,7 @@ void Names::add_unit(std::uint32_t index) {
     Dwarf_Die root = units_.top(*units_.all()[index]);
     if (root.addr == nullptr) return;
     auto add = [&](Kind kind, std::string_view name) {
-        if (!name.empty()) entries_.push_back({hash_of(kind, name), index});
+        if (!name.empty()) entries_.push_back({hash_of(name, kind), index});
     };
     std::size_t first = entries_.size();
     Scan scan(root);
@@ -73,10 +73,46 @@ void Names::build() {
 std::vector<Unit *> Names::units(Kind kind, std::string_view name) {
     build();
     std::vector<Unit *> found;
-    std::uint32_t hash = hash_of(kind, name);
+    std::uint32_t hash = hash_of(name, kind);
     for (auto at = std::lower_bound(entries_.begin(), entries_.end(), Entry{hash, 0});
          at != entries_.end() && at->hash == hash; ++at)
-        found.push_back(units_.all()[at->unit]);
+        found.push_back(units_.all()[at->index]);
+    return found;
+}
+
+std::vector<Names::Entry> &Names::list_of(Unit &unit, List list) {
+    auto &made = lists_[&unit][static_cast<std::size_t>(list)];
+    if (made) return *made;
+    made.emplace();
+    const Outline &outline = units_.outline(unit);
+    Dwarf_CU *cu = units_.top(unit).cu;
+    auto add = [&](std::size_t index, Dwarf_Die die) {
+        for (std::string_view name : {inherited_name(die), linkage_name(die)})
+            if (!name.empty()) made->push_back({hash_of(name, Kind::function), static_cast<std::uint32_t>(index)});
+    };
+    if (list == List::inlined) {
+        const auto &inlined = units_.inlined(unit);
+        for (std::size_t i = 0; i < inlined.size(); ++i)
+            if (i == 0 || inlined[i].origin != inlined[i - 1].origin)
+                add(i, die_at(inlined[i].origin, inlined[i].origin_unit));
+    } else {
+        const auto &dies = list == List::functions   ? outline.functions
+                           : list == List::variables ? outline.variables
+                                                     : outline.definitions;
+        for (std::size_t i = 0; i < dies.size(); ++i) add(i, die_at(dies[i], cu));
+    }
+    std::sort(made->begin(), made->end());
+    made->erase(std::unique(made->begin(), made->end()), made->end());
+    return *made;
+}
+
+std::vector<std::uint32_t> Names::in(Unit &unit, List list, std::string_view name) {
+    const auto &entries = list_of(unit, list);
+    std::vector<std::uint32_t> found;
+    std::uint32_t hash = hash_of(name, Kind::function);
+    for (auto at = std::lower_bound(entries.begin(), entries.end(), Entry{hash, 0});
+         at != entries.end() && at->hash == hash; ++at)
+        found.push_back(at->index);
     return found;
 }
 
@@ -95,6 +131,11 @@ bool matches_qualified(std::string_view qualified, std::string_view wanted) {
     if (wanted.starts_with("::")) return qualified == wanted.substr(2);
     if (!qualified.ends_with(wanted)) return false;
     return qualified.size() == wanted.size() || qualified.substr(0, qualified.size() - wanted.size()).ends_with("::");
+}
+
+bool is_named(Units &units, Dwarf_Die die, std::string_view name) {
+    if (linkage_name(die) == name) return true;
+    return inherited_name(die) == last_component(name) && matches_qualified(units.qualified_name(die), name);
 }
 
 } // namespace ktrace::symbols

@@ -53,6 +53,12 @@ std::optional<Place> constant_of(Dwarf_Die variable, std::uint64_t size) {
     return constant(std::move(bytes));
 }
 
+std::uint64_t total_size(const Place &place) {
+    std::uint64_t total = 0;
+    for (const Piece &piece : place.pieces) total += piece.size;
+    return total;
+}
+
 std::optional<Place> located(Dwarf_Attribute &attr, const Viewpoint &view, Frames &frames) {
     Dwarf_Op *ops = nullptr;
     std::size_t count = 0;
@@ -81,7 +87,7 @@ std::optional<Place> entry_place_of(Dwarf_Die parameter, std::uint64_t size, con
     if (!place || !place->why.empty() || place->pieces.empty()) return std::nullopt;
     bool incomplete = std::any_of(place->pieces.begin(), place->pieces.end(),
                                   [](const Piece &piece) { return piece.kind == Piece::Kind::unavailable; });
-    if (incomplete) return std::nullopt;
+    if (incomplete || (place->pieces.back().size != 0 && total_size(*place) < size)) return std::nullopt;
     if (is_expression(*attr) && place->pieces[0].kind != Piece::Kind::register_) return std::nullopt;
     return place;
 }

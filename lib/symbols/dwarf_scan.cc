@@ -105,12 +105,11 @@ void Scan::read_abbreviations() {
         abbreviation.tag = dwarf_getabbrevtag(raw);
         abbreviation.has_children = dwarf_abbrevhaschildren(raw) > 0;
         int fixed = 0;
-        std::size_t count = 0;
-        dwarf_getattrcnt(raw, &count);
-        for (std::size_t i = 0; i < count && i < most_attributes; ++i) {
+        // Not bounded by dwarf_getattrcnt, which counts wrongly behind a DW_FORM_implicit_const (elfutils 0.188).
+        for (std::size_t i = 0; i < most_attributes; ++i) {
             unsigned name = 0, form = 0;
             Dwarf_Sword data;
-            if (dwarf_getabbrevattr_data(raw, i, &name, &form, &data, nullptr) != 0) break;
+            if (dwarf_getabbrevattr_data(raw, i, &name, &form, &data, nullptr) != 0 || name == 0) break;
             abbreviation.has |= bit_of(name, form);
             abbreviation.forms.push_back(static_cast<std::uint16_t>(form));
             int size = fixed_form_size(form);

@@ -92,7 +92,8 @@ class Writer {
         unsigned below = target ? tag(*target) : 0;
         if (below == DW_TAG_pointer_type || below == DW_TAG_ptr_to_member_type)
             return write(target, inner.empty() ? word : word + " " + inner, depth + 1);
-        return word + " " + write(target, std::move(inner), depth + 1);
+        std::string rest = write(target, std::move(inner), depth + 1);
+        return rest.starts_with(word + " ") ? rest : word + " " + rest; // a const array of const elements
     }
 
     std::string parameters(Dwarf_Die die, int depth) {
@@ -101,6 +102,7 @@ class Writer {
         for (Dwarf_Die child : children(die)) {
             unsigned kind = tag(child);
             if (kind != DW_TAG_formal_parameter && kind != DW_TAG_unspecified_parameters) continue;
+            if (flag(child, DW_AT_artificial)) continue; // the `this` of a pointer to a member function
             if (count++ != 0) list += ", ";
             if (kind == DW_TAG_unspecified_parameters || count > most_parameters || list.size() > longest) {
                 list += "...";

@@ -131,11 +131,9 @@ Result<Variable> local(Dwarf::Impl &impl, const InScope &found, std::string_view
 std::optional<Dwarf_Die> static_in(Dwarf::Impl &impl, Unit &unit, std::string_view name) {
     std::string_view plain = last_component(name);
     std::optional<Dwarf_Die> in_function;
-    for (const std::uint8_t *at : impl.units.outline(unit).variables) {
-        Dwarf_Die die = die_at(at, impl.units.top(unit).cu);
-        bool linked = linkage_name(die) == name;
-        if (!linked && inherited_name(die) != plain) continue;
-        bool matches = linked || matches_qualified(impl.units.qualified_name(die), name);
+    for (std::uint32_t at : impl.names.in(unit, Names::List::variables, plain)) {
+        Dwarf_Die die = die_at(impl.units.outline(unit).variables[at], impl.units.top(unit).cu);
+        bool matches = is_named(impl.units, die, name);
         auto function = impl.units.function_around(die);
         if (!matches && function) // `function::variable` is how people name statics of functions
             matches = matches_qualified(impl.units.qualified_name(*function) + "::" + std::string(plain), name);
