@@ -1,0 +1,220 @@
+"""What live tests share: targets that state the truth, and ktrace beside them.
+
+No test waits by time: a target says that it is ready, ktrace says that it is attached.
+"""
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+BUILD = os.environ["KTRACE_BUILD"]
+KTRACE = os.path.join(BUILD, "cmd", "ktrace", "ktrace")
+TARGETS = os.path.join(BUILD, "tests", "targets")
+LIMIT = float(os.environ.get("KTRACE_TEST_LIMIT", "120"))  # seconds until something is taken to hang
+
+
+def program(name):
+    return os.path.join(TARGETS, name)
+
+
+class Lines:
+    """Lines of a pipe, with a limit on how long one may take to come."""
+
+    def __init__(self, stream, what):
+        self.fd, self.what, self.buffer, self.seen = stream.fileno(), what, b"", []
+
+    def next(self):
+        end = time.monotonic() + LIMIT
+        while b"\n" not in self.buffer:
+            if not select.select([self.fd], [], [], max(0.0, end - time.monotonic()))[0]:
+                raise AssertionError(f"{self.what} says nothing; so far: {self.seen} {self.buffer!r}")
+            data = os.read(self.fd, 65536)
+            if not data:
+                raise EOFError(f"{self.what} has ended; so far: {self.seen} {self.buffer!r}")
+            self.buffer += data
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        self.seen.append(line.decode(errors="replace"))
+        return self.seen[-1]
+
+    def until(self, pattern):
+        while True:
+            line = self.next()
+            found = re.search(pattern, line)
+            if found:
+                return found
+
+
+class Target:
+    """A program of tests/targets (or any other) that waits for lines on its standard input."""
+
+    def __init__(self, *command, ready=r"^ready", env=None, cwd=None):
+        self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env=env, cwd=cwd)
+        self.lines = Lines(self.process.stdout, command[0])
+        if ready:
+            self.lines.until(ready)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def tell(self, line="go"):
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def truth(self, pattern):
+        return self.lines.until(pattern)
+
+    def end(self):
+        """Its exit status, once its input has ended."""
+        self.process.stdin.close()
+        try:
+            status = self.process.wait(LIMIT)
+        finally:
+            self.kill()
+        return status
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Trace:
+    """What ktrace printed and how it ended."""
+
+    def __init__(self, out, err, status):
+        self.out, self.err, self.status = out, err, status
+
+    def __repr__(self):
+        return f"status {self.status}\n--- out\n{self.out[-4000:]}\n--- err\n{self.err[-4000:]}"
+
+    @property
+    def lines(self):
+        return self.out.splitlines()
+
+    @property
+    def payloads(self):
+        """The lines without time and comm/tid."""
+        return [line.split(" ", 2)[2] for line in self.lines if re.match(r"\d\d:\d\d:\d\d\.\d{6} ", line)]
+
+    @property
+    def objects(self):
+        return [json.loads(line) for line in self.lines]
+
+    def events(self, kind=None):
+        return [o for o in self.objects if o["type"] != "summary" and (kind is None or o["type"] == kind)]
+
+    def summaries(self):
+        return [o for o in self.objects if o["type"] == "summary"]
+
+    def summary(self, symbol, kind=None):
+        found = [s for s in self.summaries() if s["symbol"] == symbol and kind in (None, s["kind"])]
+        assert len(found) == 1, f"{symbol}: {found}"
+        return found[0]
+
+
+def adds_up(summary):
+    parts = ("events", "filtered", "unselected", "missed", "unreturned", "dropped")
+    return summary["hits"] == sum(summary[p] for p in parts)
+
+
+class Ktrace:
+    """ktrace in the background, attached when the constructor returns."""
+
+    def __init__(self, *arguments, command="attach", wait=True, env=None):
+        self.out = tempfile.TemporaryFile()
+        self.process = subprocess.Popen([KTRACE, command, *map(str, arguments)], stdout=self.out,
+                                        stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=env)
+        self.errors = Lines(self.process.stderr, "ktrace")
+        if wait:
+            self.errors.until(r"Attached \d+ probe")
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def finish(self):
+        """Waits for its end."""
+        rest = b""
+        end = time.monotonic() + LIMIT
+        fd = self.process.stderr.fileno()
+        while True:
+            if not select.select([fd], [], [], max(0.0, end - time.monotonic()))[0]:
+                self.process.kill()
+                raise AssertionError(f"ktrace does not end: {self.errors.seen} {rest!r}")
+            data = os.read(fd, 65536)
+            if not data:
+                break
+            rest += data
+        status = self.process.wait(LIMIT)
+        self.process.stderr.close()
+        self.out.seek(0)
+        out = self.out.read().decode(errors="replace")
+        self.out.close()
+        err = "\n".join(self.errors.seen) + "\n" + (self.errors.buffer + rest).decode(errors="replace")
+        return Trace(out, err, status)
+
+    def stop(self, sig=signal.SIGINT):
+        self.process.send_signal(sig)
+        return self.finish()
+
+
+def ktrace(*arguments, env=None, stdin=subprocess.DEVNULL, cwd=None):
+    """Runs ktrace to its end."""
+    done = subprocess.run([KTRACE, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          stdin=stdin, timeout=LIMIT, env=env, cwd=cwd)
+    return Trace(done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"), done.returncode)
+
+
+class LiveTest(unittest.TestCase):
+    """Ends what a test started, whatever became of it."""
+
+    def start(self, *command, **options):
+        target = Target(*command, **options)
+        self.addCleanup(target.kill)
+        return target
+
+    def attach(self, target, *arguments, **options):
+        return self.trace("-p", target.pid, *arguments, **options)
+
+    def trace(self, *arguments, **options):
+        tracer = Ktrace(*arguments, **options)
+
+        def clean_up():
+            if tracer.process.poll() is None:
+                tracer.process.kill()
+                tracer.process.wait()
+            tracer.process.stderr.close()
+            if not tracer.out.closed:
+                tracer.out.close()
+
+        self.addCleanup(clean_up)
+        return tracer
+
+    def check_untouched(self, target):
+        """Nothing of ours is left in the process: no tracer, no mapping, its text as in the file."""
+        with open(f"/proc/{target.pid}/status") as f:
+            self.assertIn("TracerPid:\t0", f.read())
+        with open(f"/proc/{target.pid}/maps") as f, open(f"/proc/{target.pid}/mem", "rb") as memory:
+            for line in f:
+                fields = line.split(None, 5)
+                if "x" not in fields[1]:
+                    continue
+                path = fields[5].strip() if len(fields) > 5 else ""
+                self.assertNotEqual(path, "", f"an executable mapping without a file: {line}")
+                if not path.startswith("/"):
+                    continue
+                start, end = (int(a, 16) for a in fields[0].split("-"))
+                memory.seek(start)
+                now = memory.read(end - start)
+                with open(path, "rb") as file:
+                    file.seek(int(fields[2], 16))
+                    before = file.read(end - start)
+                self.assertEqual(now[:len(before)], before, f"{path} is not as in its file")

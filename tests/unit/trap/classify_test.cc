@@ -1,0 +1,90 @@
+// The table of classify: every race that was met is a row.
+#include "trap/classify.h"
+
+#include <csignal>
+
+#include <gtest/gtest.h>
+
+namespace ktrace::trap {
+namespace {
+
+using arch::SlotPosition;
+using Kind = os::Stop::Kind;
+
+struct Row {
+    const char *what;
+    Facts facts;
+    Verdict verdict;
+};
+
+Facts signal(int number, bool kernel, Over over, bool site, bool was_ours, SlotPosition slot, bool repeats = false) {
+    return {Kind::signal, number, kernel, over, site, was_ours, slot, repeats};
+}
+
+Facts event(Kind kind, Over over = Over::none) {
+    return {kind, 0, false, over, false, false, SlotPosition::elsewhere, false};
+}
+
+const Row rows[] = {
+    {"a trap at a site", signal(SIGTRAP, true, Over::none, true, false, SlotPosition::elsewhere), Verdict::hit},
+    {"a trap that was disarmed before its stop was seen",
+     signal(SIGTRAP, true, Over::none, false, true, SlotPosition::elsewhere), Verdict::late_trap},
+    {"the program's own int3", signal(SIGTRAP, true, Over::none, false, false, SlotPosition::elsewhere),
+     Verdict::deliver},
+    {"kill -TRAP while the pc is just behind a one-byte instruction at a site",
+     signal(SIGTRAP, false, Over::none, true, false, SlotPosition::elsewhere), Verdict::deliver},
+    {"the end of a step", signal(SIGTRAP, true, Over::stepping, false, false, SlotPosition::after), Verdict::step_done},
+    {"a step that ended where a site is", signal(SIGTRAP, true, Over::stepping, true, false, SlotPosition::elsewhere),
+     Verdict::step_done},
+    {"kill -TRAP before the step was taken",
+     signal(SIGTRAP, false, Over::stepping, false, false, SlotPosition::at_start), Verdict::hold},
+    {"a timer before the step was taken", signal(SIGALRM, false, Over::stepping, false, false, SlotPosition::at_start),
+     Verdict::hold},
+    {"the stepped copy faults", signal(SIGSEGV, true, Over::stepping, false, false, SlotPosition::at_start),
+     Verdict::step_fault},
+    {"kill -SEGV during a step is no fault",
+     signal(SIGSEGV, false, Over::stepping, false, false, SlotPosition::at_start), Verdict::hold},
+    {"a timer, nothing of the copy done", signal(SIGALRM, false, Over::none, false, false, SlotPosition::at_start),
+     Verdict::hold},
+    {"a timer, the copy done", signal(SIGALRM, false, Over::none, false, false, SlotPosition::after),
+     Verdict::deliver_behind},
+    {"a timer in the middle of a longer slot", signal(SIGALRM, false, Over::none, false, false, SlotPosition::inside),
+     Verdict::hold},
+    {"a timer in a repeated string instruction",
+     signal(SIGALRM, false, Over::none, false, false, SlotPosition::at_start, true), Verdict::deliver_retry},
+    {"a signal that cannot be blocked, on the way to a system call",
+     signal(SIGSTOP, false, Over::to_syscall, false, false, SlotPosition::at_start), Verdict::deliver_retry},
+    {"the boosted copy faults", signal(SIGSEGV, true, Over::none, false, false, SlotPosition::at_start),
+     Verdict::deliver_fault},
+    {"a signal elsewhere", signal(SIGUSR1, false, Over::none, false, false, SlotPosition::elsewhere), Verdict::deliver},
+    {"a fault of the program's own", signal(SIGSEGV, true, Over::none, false, false, SlotPosition::elsewhere),
+     Verdict::deliver},
+    {"the copy has entered its system call", event(Kind::syscall, Over::to_syscall), Verdict::syscall_entered},
+    {"and left it", event(Kind::syscall, Over::in_syscall), Verdict::syscall_left},
+    {"a system-call stop that nobody asked for", event(Kind::syscall), Verdict::go_on},
+    {"job control", event(Kind::group), Verdict::group_stop},
+    {"job control during a step", event(Kind::group, Over::stepping), Verdict::group_stop},
+    {"SIGCONT after it, or our interrupt", event(Kind::started, Over::stepping), Verdict::go_on},
+    {"a new thread", event(Kind::clone), Verdict::new_task},
+    {"a new process", event(Kind::fork), Verdict::new_process},
+    {"posix_spawn", event(Kind::vfork), Verdict::new_process},
+    {"exec", event(Kind::exec), Verdict::exec},
+    {"exit", event(Kind::exited), Verdict::ended},
+    {"kill -9 during a step", event(Kind::killed, Over::stepping), Verdict::ended},
+};
+
+TEST(Classify, EveryRow) {
+    for (const Row &row : rows) EXPECT_EQ(classify(row.facts), row.verdict) << row.what;
+}
+
+TEST(Classify, DeathWinsOverEverything) {
+    for (Over over : {Over::none, Over::stepping, Over::to_syscall, Over::in_syscall})
+        for (bool site : {false, true}) {
+            Facts facts = event(Kind::killed, over);
+            facts.site = site;
+            EXPECT_EQ(classify(facts), Verdict::ended);
+        }
+}
+
+} // namespace
+} // namespace ktrace::trap
