@@ -319,8 +319,11 @@ Status read_options(const std::vector<std::string> &arguments, Invocation &into)
         return usage(text::escape(error.what()), "ktrace --help shows the options");
     }
     into.operands = app.remaining();
-    for (const std::string &operand : into.operands)
-        if (operand.size() > 1 && operand[0] == '-') return unknown_option(operand, into.command);
+    for (const std::string &operand : into.operands) {
+        bool is_option = operand.size() > 1 && operand[0] == '-';
+        if (is_option) return unknown_option(operand, into.command);
+        if (into.command == Command::run) break; // what follows was meant for the program, whose -- is missing
+    }
     return apply(app, given, into);
 }
 

@@ -1,0 +1,72 @@
+# bash completion for ktrace(1)
+
+# Words that are processes of this user, functions of a file or process, or options, by what stands before.
+_ktrace_pids() {
+    local uid pid
+    uid=$(id -u)
+    for pid in /proc/[0-9]*; do
+        [ -O "$pid" ] || [ "$uid" -eq 0 ] && printf '%s\n' "${pid#/proc/}"
+    done
+}
+
+# The function names of what the command line traces: -p PID, or the program behind --.
+_ktrace_functions() {
+    local target='' i
+    for ((i = 2; i < ${#COMP_WORDS[@]}; i++)); do
+        case ${COMP_WORDS[i]} in
+        -p | --pid) target="-p ${COMP_WORDS[i + 1]%%,*}" ;;
+        --) target=$(type -P -- "${COMP_WORDS[i + 1]}") ;;
+        esac
+    done
+    [ -n "$target" ] || return
+    # shellcheck disable=SC2086
+    "${COMP_WORDS[0]}" list $target ${1:+"$1*"} 2>/dev/null | sed -n 's/^[0-9a-f]* .*[ *&]\([A-Za-z_][A-Za-z0-9_.:~]*\)(.*/\1/p; s/^[0-9a-f]* \([^ (]*\) \[.*/\1/p'
+}
+
+_ktrace() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} i
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        mapfile -t COMPREPLY < <(compgen -W 'attach run list --help --version' -- "$cur")
+        return
+    fi
+    if [ "$command" = run ]; then
+        for ((i = 2; i < COMP_CWORD; i++)); do
+            if [ "${COMP_WORDS[i]}" = -- ]; then
+                if [ "$i" -eq $((COMP_CWORD - 1)) ]; then
+                    mapfile -t COMPREPLY < <(compgen -c -- "$cur"; compgen -f -- "$cur")
+                else
+                    mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+                fi
+                return
+            fi
+        done
+    fi
+    case $prev in
+    -p | --pid) mapfile -t COMPREPLY < <(compgen -W "$(_ktrace_pids)" -- "$cur"); return ;;
+    -k | --probe | -j | --entry | -r | --ret)
+        mapfile -t COMPREPLY < <(compgen -W "$(_ktrace_functions "$cur")" -- "$cur")
+        return
+        ;;
+    -o | --output) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+    --format) mapfile -t COMPREPLY < <(compgen -W 'text json' -- "$cur"); return ;;
+    --duration) mapfile -t COMPREPLY < <(compgen -W '1s 10s 1m' -- "$cur"); return ;;
+    --if | --print | --by)
+        mapfile -t COMPREPLY < <(compgen -W 'arg0 args. retval duration tid pid comm nsecs func var.' -- "$cur")
+        return
+        ;;
+    --max-events | --maxactive | --every | --chance | --seed | --first) return ;;
+    esac
+    local tracing='-f --follow --allow-missing --duration --max-events -k --probe -j --entry -r --ret --if --print
+        --post --regs --maxactive --count --stats --hist --by --every --chance --seed --first -o --output --format
+        -q --quiet -v --verbose -h --help -V --version'
+    case $command in
+    attach) mapfile -t COMPREPLY < <(compgen -W "-p --pid $tracing" -- "$cur") ;;
+    run) mapfile -t COMPREPLY < <(compgen -W "$tracing --" -- "$cur") ;;
+    list)
+        mapfile -t COMPREPLY < <(compgen -W '-p --pid --lines --inlines -h --help -V --version' -- "$cur"; compgen -f -- "$cur")
+        ;;
+    esac
+}
+
+complete -o filenames -o bashdefault -F _ktrace ktrace

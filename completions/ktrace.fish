@@ -1,0 +1,60 @@
+# fish completion for ktrace(1)
+
+function __ktrace_needs_command
+    test (count (commandline -opc)) -eq 1
+end
+
+# True before the -- that ends ktrace's own options; $argv: the commands that the option belongs to.
+function __ktrace_in
+    set -l words (commandline -opc)
+    test (count $words) -ge 2; and contains -- $words[2] $argv; and not contains -- -- $words[3..]
+end
+
+# The functions of the process on the command line.
+function __ktrace_functions
+    set -l words (commandline -opc)
+    for option in -p --pid
+        if set -l at (contains -i -- $option $words)
+            set -l pid (string split , -- $words[(math $at + 1)])[1]
+            ktrace list -p $pid (commandline -ct)'*' 2>/dev/null | string replace -rf \
+                '^[0-9a-f]+ (?:.*[ *&])?([A-Za-z_][\w.:~]*)(?:\(.*| \[.*)$' '$1'
+            return
+        end
+    end
+end
+
+complete -c ktrace -f
+complete -c ktrace -n __ktrace_needs_command -a attach -d 'Trace running processes'
+complete -c ktrace -n __ktrace_needs_command -a run -d 'Trace a program from its first instruction'
+complete -c ktrace -n __ktrace_needs_command -a list -d 'Show what can be probed'
+complete -c ktrace -s h -l help -d 'Show the help'
+complete -c ktrace -s V -l version -d 'Show the version'
+
+complete -c ktrace -n '__ktrace_in attach list' -s p -l pid -x -a '(__fish_complete_pids)' -d 'The process'
+complete -c ktrace -n '__ktrace_in attach run' -s f -l follow -d 'Trace the children, too'
+complete -c ktrace -n '__ktrace_in attach run' -l allow-missing -d 'Go on without the probes that cannot be placed'
+complete -c ktrace -n '__ktrace_in attach run' -l duration -x -a '1s 10s 1m' -d 'End the trace after this time'
+complete -c ktrace -n '__ktrace_in attach run' -l max-events -x -d 'End the trace after N events'
+complete -c ktrace -n '__ktrace_in attach run' -s k -l probe -x -a '(__ktrace_functions)' -d 'Probe an instruction'
+complete -c ktrace -n '__ktrace_in attach run' -s j -l entry -x -a '(__ktrace_functions)' -d 'Probe a function\'s entry'
+complete -c ktrace -n '__ktrace_in attach run' -s r -l ret -x -a '(__ktrace_functions)' -d 'Probe a function\'s return'
+complete -c ktrace -n '__ktrace_in attach run' -l if -x -d 'Only where EXPR holds'
+complete -c ktrace -n '__ktrace_in attach run' -l print -x -d 'Print these values with each event'
+complete -c ktrace -n '__ktrace_in attach run' -l post -d 'An event after the instruction, too'
+complete -c ktrace -n '__ktrace_in attach run' -l regs -d 'Print the registers'
+complete -c ktrace -n '__ktrace_in attach run' -l maxactive -x -d 'Return probes: calls in flight per location'
+complete -c ktrace -n '__ktrace_in attach run' -l count -d 'Count, instead of a line an event'
+complete -c ktrace -n '__ktrace_in attach run' -l stats -d 'Count, average, minimum, maximum, percentiles'
+complete -c ktrace -n '__ktrace_in attach run' -l hist -d 'A histogram by powers of two'
+complete -c ktrace -n '__ktrace_in attach run' -l by -x -d 'A row per value'
+complete -c ktrace -n '__ktrace_in attach run' -l every -x -d 'Only hits N, 2N, 3N, ...'
+complete -c ktrace -n '__ktrace_in attach run' -l chance -x -d 'Then each with this probability'
+complete -c ktrace -n '__ktrace_in attach run' -l seed -x -d 'Make --chance choose the same hits again'
+complete -c ktrace -n '__ktrace_in attach run' -l first -x -d 'Then the first N of those'
+complete -c ktrace -n '__ktrace_in attach run' -s o -l output -r -F -d 'Write events and tables to FILE'
+complete -c ktrace -n '__ktrace_in attach run' -l format -x -a 'text json' -d 'Lines for people, or JSON'
+complete -c ktrace -n '__ktrace_in attach run' -s q -l quiet -d 'No notices and no summary'
+complete -c ktrace -n '__ktrace_in attach run' -s v -l verbose -d 'Tell more of what is done'
+complete -c ktrace -n '__ktrace_in run' -a '(__fish_complete_command)'
+complete -c ktrace -n '__ktrace_in list' -F -l lines -d 'List the source lines, too'
+complete -c ktrace -n '__ktrace_in list' -F -l inlines -d 'List the inlined instances, too'

@@ -1,0 +1,36 @@
+# --help and --version go to standard output, with exit status 0.
+
+NAME the version
+RUN ktrace --version 2>/dev/null
+EXPECT_RE ktrace \d+\.\d+\.\d+
+
+NAME the version, behind a command
+RUN ktrace attach --version 2>/dev/null
+EXPECT_RE ktrace \d+\.\d+\.\d+
+
+NAME the help has examples
+RUN ktrace --help 2>/dev/null
+EXPECT_SOME ^Usage: ktrace attach
+EXPECT_SOME ^Examples:
+EXPECT_SOME ktrace run .* -- 
+
+NAME the help of a command has only its options
+RUN ktrace list --help | grep -c -e --ret
+STATUS 1
+EXPECT 0
+
+NAME help COMMAND is COMMAND --help
+RUN diff <(ktrace help attach) <(ktrace attach --help)
+
+NAME help behind wrong options still complains of them
+RUN ktrace attach --what --help
+STATUS 2
+EXPECT ktrace: there is no option --what; ktrace --help shows the options
+
+NAME no line of the help is wider than a terminal of 120 columns
+RUN ktrace --help | awk 'length > 120'
+
+NAME standard output that is full
+RUN ktrace --help >/dev/full
+STATUS 1
+EXPECT ktrace: cannot write to standard output

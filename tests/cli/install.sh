@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Installs into an empty directory: the binary runs, and the man page and the completions are where Debian expects them.
+#
+# usage: install.sh BUILD_DIRECTORY
+set -euo pipefail
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+DESTDIR=$root cmake --install "$1" --prefix /usr >/dev/null
+"$root/usr/bin/ktrace" --version | grep -q '^ktrace [0-9]'
+for file in share/man/man1/ktrace.1 share/bash-completion/completions/ktrace share/zsh/vendor-completions/_ktrace \
+    share/fish/vendor_completions.d/ktrace.fish; do
+    [ -s "$root/usr/$file" ] || { echo "$file is not installed"; exit 1; }
+done

@@ -1,0 +1,127 @@
+# Bad usage: one sentence that names the thing, says why and what to do; exit status 2; nothing is touched.
+
+NAME no command at all
+RUN ktrace
+STATUS 2
+EXPECT ktrace: name a command: attach, run or list; ktrace --help shows how
+
+NAME an unknown command suggests the nearest
+RUN ktrace atach
+STATUS 2
+EXPECT ktrace: there is no command `atach'; did you mean attach?
+
+NAME options before the command
+RUN ktrace -p 1 --ret main
+STATUS 2
+EXPECT ktrace: name a command before the options: attach, run or list; for example ktrace attach -p PID --ret FUNCTION
+
+NAME an unknown option suggests the nearest
+RUN ktrace attach -p 1 --rett do_work
+STATUS 2
+EXPECT ktrace: there is no option --rett; did you mean --ret?
+
+NAME an option without its value
+RUN ktrace attach -p 1 -k
+STATUS 2
+EXPECT ktrace: -k needs a value: -k SPEC
+
+NAME a value where none belongs
+RUN ktrace attach -p 1 -k main --regs=5
+STATUS 2
+EXPECT ktrace: --regs takes no value
+
+NAME attach without a process
+RUN ktrace attach -k main
+STATUS 2
+EXPECT ktrace: attach needs a process: -p PID
+
+NAME a process that is no number
+RUN ktrace attach -p bash -k main
+STATUS 2
+EXPECT ktrace: -p needs the number of a process, not `bash'; pidof NAME tells it
+
+NAME a process number that is too large
+RUN ktrace attach -p 99999999999 -k main
+STATUS 2
+EXPECT ktrace: -p needs the number of a process, not `99999999999'; pidof NAME tells it
+
+NAME nothing to probe
+RUN ktrace attach -p 1
+STATUS 2
+EXPECT ktrace: there is nothing to probe; say what with -k, -j or -r, for example --ret main
+
+NAME a stray word
+RUN ktrace attach -p 1 -k main other
+STATUS 2
+EXPECT ktrace: attach does not take `other'; to start a program: ktrace run PROBE... -- PROGRAM [ARG...]
+
+NAME run without --
+RUN ktrace run -k main ls -l
+STATUS 2
+EXPECT ktrace: run does not take `ls' before --; put the program behind it: ktrace run PROBE... -- PROGRAM [ARG...]
+
+NAME run with a program, but without --
+RUN ktrace run -k main ls
+STATUS 2
+EXPECT ktrace: run does not take `ls' before --; put the program behind it: ktrace run PROBE... -- PROGRAM [ARG...]
+
+NAME run without a program
+RUN ktrace run -k main --
+STATUS 2
+EXPECT ktrace: run needs a program: ktrace run PROBE... -- PROGRAM [ARG...]
+
+NAME tables exclude each other
+RUN ktrace attach -p 1 -r main --count --hist
+STATUS 2
+EXPECT ktrace: --count, --stats and --hist exclude each other, and each is given once; run ktrace twice to have more than one of them
+
+NAME statistics of what
+RUN ktrace attach -p 1 -k main --stats
+STATUS 2
+EXPECT ktrace: --stats and --hist need an expression where there is no return probe; for example --hist=arg0; or use -r to measure the duration
+
+NAME a missing expression is pointed at
+RUN ktrace attach -p 1 -k main --print 'arg0,,arg1'
+STATUS 2
+EXPECT ktrace: arg0,,arg1: an expression is missing here
+EXPECT              ^
+
+NAME a duration without a unit
+RUN ktrace attach -p 1 -k main --duration 10
+STATUS 2
+EXPECT ktrace: --duration needs a time with its unit, not `10'; for example 10s, 250ms, 2m
+
+NAME a chance that is none
+RUN ktrace attach -p 1 -k main --chance 2
+STATUS 2
+EXPECT ktrace: --chance needs a probability above 0 and up to 1, not `2'; for example --chance 0.01
+
+NAME every nothing
+RUN ktrace attach -p 1 -k main --every 0
+STATUS 2
+EXPECT ktrace: --every must be at least 1
+
+NAME a seed without a chance
+RUN ktrace attach -p 1 -k main --seed 7
+STATUS 2
+EXPECT ktrace: --seed does nothing without --chance
+
+NAME an unknown format
+RUN ktrace attach -p 1 -k main --format xml
+STATUS 2
+EXPECT ktrace: --format is text or json, not `xml'
+
+NAME control characters of the command line do not reach the terminal
+RUN ktrace $'a\033[2Jb'
+STATUS 2
+EXPECT ktrace: there is no command `a\x1b[2Jb'; there are attach, run and list
+
+NAME list of nothing
+RUN ktrace list
+STATUS 2
+EXPECT ktrace: list needs a process or a file: ktrace list (-p PID | FILE) [PATTERN]
+
+NAME list takes one pattern
+RUN ktrace list /bin/ls a b
+STATUS 2
+EXPECT ktrace: list takes one pattern, and `b' is one too many; quote a pattern, so that the shell does not expand it
