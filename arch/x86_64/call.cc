@@ -52,14 +52,12 @@ bool is_call_prefix(std::uint8_t byte) {
 
 /// `length` and the prefixes before it, as far as they decode to one call.
 std::uint8_t with_prefixes(std::span<const std::byte> code, std::size_t length) {
-    constexpr std::size_t most_prefixes = 4;
-    for (std::size_t more = 1; more <= most_prefixes && length + more <= code.size(); ++more) {
-        const auto longer = code.last(length + more);
+    while (length < code.size() && length < X86_64::longest) {
+        const auto longer = code.last(length + 1);
         x86::Insn insn;
-        if (!is_call_prefix(byte_at(longer, 0)) || x86::decode(longer, insn) != x86::Decode::ok ||
-            insn.kind != x86::Kind::call || insn.length != longer.size()) {
-            return static_cast<std::uint8_t>(length + more - 1);
-        }
+        if (!is_call_prefix(byte_at(longer, 0)) || x86::decode(longer, insn) != x86::Decode::ok) break;
+        if (insn.kind != x86::Kind::call || insn.length != longer.size()) break;
+        ++length;
     }
     return static_cast<std::uint8_t>(length);
 }

@@ -85,7 +85,7 @@ std::string differences(const Result &wanted, const Result &got) {
     return text;
 }
 
-class Agreement : public ::testing::Test {
+class X86Agreement : public ::testing::Test {
   protected:
     void compare_all(const char *source, const std::vector<Case> &cases, std::uint64_t seed) {
         count_ = {};
@@ -234,15 +234,19 @@ class Agreement : public ::testing::Test {
     Count count_;
 };
 
-TEST_F(Agreement, EncodedInstructions) {
+TEST_F(X86Agreement, EncodedInstructions) {
     const std::vector<Case> cases = encoded_cases(1, 10);
     ASSERT_GT(cases.size(), 8000u);
     compare_all("encoder", cases, 2);
 }
 
-class RealCode : public Agreement, public ::testing::WithParamInterface<const char *> {};
+TEST_F(X86Agreement, Transfers) { compare_all("transfers", transfer_cases(4, 6000), 5); }
 
-TEST_P(RealCode, RunsTheSameEverywhere) {
+TEST_F(X86Agreement, RandomBytes) { compare_all("random bytes", random_cases(6, 20000), 7); }
+
+class X86RealCode : public X86Agreement, public ::testing::WithParamInterface<const char *> {};
+
+TEST_P(X86RealCode, RunsTheSameEverywhere) {
     const std::string path = library_path(GetParam());
     if (path.empty()) GTEST_SKIP() << GetParam() << " is not installed";
     const std::vector<Case> cases = harvested_cases(path, 3, 200);
@@ -250,7 +254,7 @@ TEST_P(RealCode, RunsTheSameEverywhere) {
     compare_all(GetParam(), cases, 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Agreement, RealCode, ::testing::Values("libc.so.6", "libstdc++.so.6", "libcrypto.so.3"),
+INSTANTIATE_TEST_SUITE_P(Agreement, X86RealCode, ::testing::Values("libc.so.6", "libstdc++.so.6", "libcrypto.so.3"),
                          [](const auto &parameter) {
                              const std::string name = parameter.param;
                              return name.starts_with("libstdc") ? "libstdcxx" : name.substr(0, name.find('.'));

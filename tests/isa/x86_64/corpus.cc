@@ -112,6 +112,74 @@ std::size_t try_encode(ZydisMnemonic mnemonic, Random &random, std::byte *into) 
     return ZYAN_SUCCESS(ZydisEncoderEncodeInstruction(&request, into, &size)) ? size : 0;
 }
 
+// --- by hand ---
+
+using Bytes = std::vector<std::uint8_t>;
+
+std::uint8_t one_of(std::initializer_list<std::uint8_t> choices, Random &random) {
+    return choices.begin()[random.below(choices.size())];
+}
+
+void append_random(Bytes &bytes, std::size_t count, Random &random) {
+    while (count-- > 0) bytes.push_back(static_cast<std::uint8_t>(random.next()));
+}
+
+void append_prefixes(Bytes &bytes, Random &random) {
+    while (random.one_in(3)) bytes.push_back(one_of({0x2e, 0x3e, 0xf2, 0x64, 0x65, 0x67, 0x36}, random));
+    if (random.one_in(8))
+        bytes.insert(bytes.end(), {0x66, 0x48});
+    else if (random.one_in(3))
+        bytes.push_back(static_cast<std::uint8_t>(0x40 + random.below(16)));
+}
+
+Bytes random_transfer(Random &random) {
+    Bytes bytes;
+    append_prefixes(bytes, random);
+    switch (random.below(5)) {
+    case 0: bytes.push_back(static_cast<std::uint8_t>(0x70 + random.below(16))); break;
+    case 1: bytes.insert(bytes.end(), {0x0f, static_cast<std::uint8_t>(0x80 + random.below(16))}); break;
+    case 2: bytes.push_back(static_cast<std::uint8_t>(0xe0 + random.below(4))); break;
+    case 3: bytes.push_back(one_of({0xe8, 0xe9, 0xeb}, random)); break;
+    default:
+        bytes.insert(bytes.end(),
+                     {0xff, static_cast<std::uint8_t>((random.next() & 0xc7) | one_of({0x10, 0x20}, random))});
+    }
+    append_random(bytes, 6, random);
+    return bytes;
+}
+
+Bytes random_instruction(Random &random) {
+    Bytes bytes;
+    while (random.one_in(3))
+        bytes.push_back(one_of({0x2e, 0x3e, 0x64, 0x65, 0x66, 0x66, 0x67, 0xf0, 0xf2, 0xf3}, random));
+    if (random.one_in(3)) bytes.push_back(static_cast<std::uint8_t>(0x40 + random.below(16)));
+    switch (random.below(8)) {
+    case 0:
+    case 1: bytes.push_back(0x0f); break;
+    case 2: bytes.insert(bytes.end(), {0x0f, one_of({0x38, 0x3a, 0xae, 0xc7, 0x01}, random)}); break;
+    case 3: bytes.push_back(one_of({0xc4, 0xc5, 0x62}, random)); break;
+    default: break;
+    }
+    append_random(bytes, 12, random);
+    bytes.resize(ZYDIS_MAX_INSTRUCTION_LENGTH);
+    return bytes;
+}
+
+/// `count` of what `make` makes and the decoder takes for an instruction.
+std::vector<Case> decodable(std::uint64_t seed, std::size_t count, Bytes (*make)(Random &)) {
+    const ZydisDecoder decoder = make_decoder();
+    Random random(seed);
+    std::vector<Case> cases;
+    while (cases.size() < count) {
+        const Bytes bytes = make(random);
+        ZydisDecodedInstruction instruction;
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, nullptr, bytes.data(), bytes.size(), &instruction)))
+            continue;
+        cases.push_back(make_case(std::as_bytes(std::span(bytes)).first(instruction.length), instruction.mnemonic));
+    }
+    return cases;
+}
+
 // --- real code ---
 
 struct Mapped {
@@ -163,6 +231,14 @@ std::vector<Case> encoded_cases(std::uint64_t seed, std::size_t each) {
         }
     }
     return cases;
+}
+
+std::vector<Case> transfer_cases(std::uint64_t seed, std::size_t count) {
+    return decodable(seed, count, random_transfer);
+}
+
+std::vector<Case> random_cases(std::uint64_t seed, std::size_t count) {
+    return decodable(seed, count, random_instruction);
 }
 
 std::vector<Case> harvested_cases(const std::string &path, std::size_t each, std::size_t stride) {

@@ -20,6 +20,12 @@ struct Case {
 /// Up to `each` encodings of every mnemonic, with random operands.
 std::vector<Case> encoded_cases(std::uint64_t seed, std::size_t each);
 
+/// Near jumps, calls and branches in every form, with prefixes that matter to them and that do not.
+std::vector<Case> transfer_cases(std::uint64_t seed, std::size_t count);
+
+/// Byte strings that happen to be instructions, with prefixes and encodings that no assembler writes.
+std::vector<Case> random_cases(std::uint64_t seed, std::size_t count);
+
 /// Instructions of an ELF file's .text: at least one (at most `each`) of every mnemonic with every shape of operands,
 /// and then every `stride`th.
 std::vector<Case> harvested_cases(const std::string &path, std::size_t each, std::size_t stride);
