@@ -75,7 +75,7 @@ Status attach_one(State &state, pid_t pid) {
 int status_of(const Error &error) { return error.kind == Error::Kind::usage ? 2 : 1; }
 
 int attach_here(const Config &config, const Voice &voice, os::Interrupts &interrupts) {
-    State state{config, voice};
+    State state(config, voice);
     state.interrupts = &interrupts;
     Status ready = prepare(state);
     for (std::size_t i = 0; ready && i < config.pids.size(); i++) ready = attach_one(state, config.pids[i]);
@@ -109,7 +109,7 @@ trap::Event exec_event(State &state, Pid pid) {
 }
 
 Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &interrupts) {
-    State state{config, voice};
+    State state(config, voice);
     state.interrupts = &interrupts;
     if (auto ready = prepare(state); !ready) {
         voice.complain(ready.error());

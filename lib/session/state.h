@@ -48,6 +48,8 @@ struct Arming {
 };
 
 struct State {
+    State(const Config &c, const Voice &v) : config(c), voice(v) {}
+
     const Config &config;
     const Voice &voice;
     trap::World world;
