@@ -107,7 +107,8 @@ Operand Lowering::reg(const Expr &e) {
         }
     std::string names;
     for (const arch::RegisterInfo &info : arch::Host::registers())
-        if (info.file == arch::RegisterInfo::File::general) names += (names.empty() ? "" : ", ") + std::string(info.name);
+        if (info.file == arch::RegisterInfo::File::general)
+            names += (names.empty() ? "" : ", ") + std::string(info.name);
     misfit(e, "this machine has no register `" + e.text + "`", "its registers are " + names);
 }
 
@@ -155,7 +156,8 @@ Operand Lowering::captured(const Expr &e) {
         saved.where = Operand::Where::captured;
         saved.place_size = std::min<std::uint64_t>(operand.type->size, max_value);
         entry.object_of(operand);
-        code.push_back({.op = Opcode::save_object, .index = saved.saved, .imm = static_cast<std::int64_t>(saved.place_size)});
+        code.push_back(
+            {.op = Opcode::save_object, .index = saved.saved, .imm = static_cast<std::int64_t>(saved.place_size)});
         capture_->next += saved_slot_size + (saved.place_size + 7) / 8 * 8;
     }
     capture_->body.push_back(std::move(code));
@@ -170,9 +172,11 @@ Operand Lowering::name(const Expr &e, const Type *expected_enum) {
     if (variable) return bound(e, std::move(variable), false);
     if (expected_enum)
         for (const value::Enumerator &enumerator : expected_enum->enumerators)
-            if (enumerator.name == e.text) return constant(static_cast<std::uint64_t>(enumerator.value), *expected_enum);
+            if (enumerator.name == e.text)
+                return constant(static_cast<std::uint64_t>(enumerator.value), *expected_enum);
     if (auto value = scope_.enumerator(e.text)) return constant(static_cast<std::uint64_t>(value->value), *value->type);
-    misfit(e, "`" + e.text + "` means nothing here", "args.NAME is a parameter, var.NAME a variable, \"text\" a string");
+    misfit(e, "`" + e.text + "` means nothing here",
+           "args.NAME is a parameter, var.NAME a variable, \"text\" a string");
 }
 
 namespace {
@@ -210,8 +214,10 @@ Operand Lowering::select(const Expr &e, Operand object, const Type &type) {
     if (whole.incomplete) misfit(e, "the debug information only declares " + type.name);
     int budget = 10000;
     Found found = find_member(whole, e.text, scope_, 16, budget);
-    if (!found.member || !found.member->type) misfit(e, type.name + " has no member `" + e.text + "`", member_names(whole));
-    if (found.member->is_static) misfit(e, "`" + e.text + "` is a static member", "write var." + whole.name + "::" + e.text);
+    if (!found.member || !found.member->type)
+        misfit(e, type.name + " has no member `" + e.text + "`", member_names(whole));
+    if (found.member->is_static)
+        misfit(e, "`" + e.text + "` is a static member", "write var." + whole.name + "::" + e.text);
     object.type = found.member->type;
     object.offset += found.offset;
     object.bit_offset = found.member->bit_offset;
@@ -224,13 +230,15 @@ Operand Lowering::member(const Expr &e) {
     const Expr &inner = tree_.at(e.a);
     Operand object = lower(e.a);
     if (types::is_record(*object.type)) {
-        if (e.arrow) misfit(e, "`" + text_of(inner) + "` is no pointer but " + object.type->name, "write . instead of ->");
+        if (e.arrow)
+            misfit(e, "`" + text_of(inner) + "` is no pointer but " + object.type->name, "write . instead of ->");
         return select(e, std::move(object), *object.type);
     }
     const Type &type = rvalue(inner, object);
     if (!types::is_pointer(type) || !type.target || !types::is_record(*type.target))
-        misfit(e, "`" + text_of(inner) + "` is " + (types::is_pointer(type) ? "no pointer to a struct but " : "no struct but ") +
-                      type.name,
+        misfit(e,
+               "`" + text_of(inner) + "` is " +
+                   (types::is_pointer(type) ? "no pointer to a struct but " : "no struct but ") + type.name,
                "a cast makes one of it: ((struct NAME *)x)->" + e.text);
     if (!e.arrow) misfit(e, "`" + text_of(inner) + "` is a pointer (" + type.name + ")", "write -> instead of .");
     return select(e, {.where = Operand::Where::memory, .type = type.target}, *type.target);
@@ -238,7 +246,8 @@ Operand Lowering::member(const Expr &e) {
 
 /// What the pointer (or the number of no type) on the stack points to.
 Operand Lowering::pointed(const Expr &e, const Type &pointer) {
-    if (types::is_integer(pointer) && pointer.size == 8) return {.where = Operand::Where::memory, .type = &types::int64};
+    if (types::is_integer(pointer) && pointer.size == 8)
+        return {.where = Operand::Where::memory, .type = &types::int64};
     if (!types::is_pointer(pointer))
         misfit(e, "`" + text_of(e) + "` is no pointer but " + pointer.name, "a cast makes one of it: (int32 *)x");
     const Type *target = pointer.target;

@@ -17,9 +17,9 @@ namespace ktrace::program {
 /// An EXPR, half evaluated: what the instructions so far have left, and what is known of it.
 struct Operand {
     enum class Where : std::uint8_t {
-        value,  // a scalar, text or buffer on the machine's stack (a stack: nothing there)
-        memory, // the address of an object or scalar on the machine's stack; it begins `offset` bytes behind it
-        place,  // nothing on the stack; in `place`, `offset` bytes into it
+        value,    // a scalar, text or buffer on the machine's stack (a stack: nothing there)
+        memory,   // the address of an object or scalar on the machine's stack; it begins `offset` bytes behind it
+        place,    // nothing on the stack; in `place`, `offset` bytes into it
         captured, // nothing on the stack; an object saved at `saved` by Moment::call, `offset` bytes into it
     };
     Where where = Where::value;
@@ -65,7 +65,8 @@ class Lowering {
     enum class Style { print, key };
     Result<std::size_t> shown(Style style);
 
-    /// The same for a value that no EXPR names: an argument of -j, a return value. Pointers to structs are followed once.
+    /// The same for a value that no EXPR names: an argument of -j, a return value. Pointers to structs are followed
+    /// once.
     static std::size_t show_binding(const Binding &binding, bool hex, Code &code, Scope &scope, Instrs &out);
 
   private:

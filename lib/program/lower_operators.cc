@@ -28,8 +28,7 @@ Operand Lowering::unary(const Expr &e) {
     convert(type, result);
     if (e.op == Op::minus) put(is_float ? Opcode::fneg : Opcode::neg);
     if (e.op == Op::bit_not) put(Opcode::bit_not);
-    if (!is_float && result.size < 8)
-        put({.op = Opcode::narrow, .size = 4, .is_signed = types::is_signed(result)});
+    if (!is_float && result.size < 8) put({.op = Opcode::narrow, .size = 4, .is_signed = types::is_signed(result)});
     return {.type = &result, .computed = true};
 }
 
@@ -38,7 +37,9 @@ namespace {
 bool is_comparison(Op op) { return op >= Op::lt && op <= Op::ne; }
 
 /// An EXPR that is a text by itself, or may be made one: what makes a comparison one of texts.
-bool is_text_literal(const Expr &e) { return e.kind == Kind::text || e.kind == Kind::func || e.kind == Kind::comm || e.kind == Kind::str; }
+bool is_text_literal(const Expr &e) {
+    return e.kind == Kind::text || e.kind == Kind::func || e.kind == Kind::comm || e.kind == Kind::str;
+}
 
 } // namespace
 
@@ -231,8 +232,8 @@ Operand Lowering::conditional(const Expr &e) {
     bool pointers = types::is_pointer(yes_type) || types::is_pointer(no_type);
     if (!numbers && &yes_type != &no_type)
         misfit(e, "one of these is " + yes_type.name + ", the other " + no_type.name);
-    const Type &type = !numbers ? yes_type
-                       : pointers ? (types::is_pointer(yes_type) ? yes_type : no_type)
+    const Type &type = !numbers                ? yes_type
+                       : pointers              ? (types::is_pointer(yes_type) ? yes_type : no_type)
                        : &yes_type == &no_type ? yes_type
                                                : types::common(yes_type, no_type);
     out_.insert(out_.end(), first.begin(), first.end());

@@ -97,7 +97,7 @@ bool is_in_memory(const Place &place, std::uint64_t size) {
 
 void lower_ops(const Piece &piece, Instrs &out) {
     std::size_t base = out.size();
-    std::vector<std::size_t> starts; // of each op, and of the end
+    std::vector<std::size_t> starts;                        // of each op, and of the end
     std::vector<std::pair<std::size_t, std::size_t>> jumps; // instruction, op
     for (std::size_t i = 0; i < piece.ops.size(); ++i) {
         starts.push_back(out.size());
@@ -113,7 +113,8 @@ void lower_ops(const Piece &piece, Instrs &out) {
             out.push_back(simple(Opcode::push_unavailable));
             return;
         }
-        out[at].imm = static_cast<std::int64_t>(starts[static_cast<std::size_t>(target)]) - static_cast<std::int64_t>(at) - 1;
+        out[at].imm =
+            static_cast<std::int64_t>(starts[static_cast<std::size_t>(target)]) - static_cast<std::int64_t>(at) - 1;
     }
     if (piece.ops.empty()) out.push_back(simple(Opcode::push_unavailable));
 }
@@ -151,12 +152,15 @@ void lower_piece(const Piece &piece, std::uint64_t offset, std::uint64_t size, C
         return;
     case Piece::Kind::value:
         lower_ops(piece, out);
-        out.push_back({.op = Opcode::object_put, .size = static_cast<std::uint8_t>(std::min<std::uint64_t>(size, 8)), .index = at});
+        out.push_back({.op = Opcode::object_put,
+                       .size = static_cast<std::uint8_t>(std::min<std::uint64_t>(size, 8)),
+                       .index = at});
         return;
     case Piece::Kind::bytes:
         code.constants.emplace_back(reinterpret_cast<const char *>(piece.bytes.data()),
                                     std::min<std::size_t>(piece.bytes.size(), size));
-        out.push_back({.op = Opcode::object_const, .index = at, .imm = static_cast<std::int64_t>(code.constants.size() - 1)});
+        out.push_back(
+            {.op = Opcode::object_const, .index = at, .imm = static_cast<std::int64_t>(code.constants.size() - 1)});
         return;
     case Piece::Kind::register_:
         if (const arch::RegisterInfo *info = register_by_dwarf(piece.reg); info && piece.reg_offset < info->width) {

@@ -14,8 +14,8 @@ bool is_in_memory(const value::Place &place, std::uint64_t size);
 /// Instructions that leave the address of such a place, or the value of a piece of kind `value`.
 void lower_ops(const value::Piece &piece, Instrs &out);
 
-/// Instructions that leave an integer of `size` bytes (at most 8) that lies in one general register or is a computed value;
-/// false where the place is none of these, and nothing was written.
+/// Instructions that leave an integer of `size` bytes (at most 8) that lies in one general register or is a computed
+/// value; false where the place is none of these, and nothing was written.
 bool lower_scalar(const value::Place &place, unsigned size, bool is_signed, Instrs &out);
 
 /// Instructions that leave the object of `size` bytes (at most max_value are fetched), put together of all its pieces.

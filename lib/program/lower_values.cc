@@ -12,7 +12,9 @@ using Where = Operand::Where;
 
 namespace {
 
-std::uint8_t byte_size(const value::Type &type) { return static_cast<std::uint8_t>(std::min<std::uint64_t>(type.size, 16)); }
+std::uint8_t byte_size(const value::Type &type) {
+    return static_cast<std::uint8_t>(std::min<std::uint64_t>(type.size, 16));
+}
 
 } // namespace
 
@@ -31,7 +33,9 @@ void Lowering::object_of(const Operand &operand) {
         return;
     }
     if (operand.where == Where::captured)
-        put({.op = Opcode::object_captured, .index = operand.saved, .imm = static_cast<std::int64_t>(operand.place_size)});
+        put({.op = Opcode::object_captured,
+             .index = operand.saved,
+             .imm = static_cast<std::int64_t>(operand.place_size)});
     else
         lower_object(operand.place, operand.place_size, code_, out_);
     if (operand.offset != 0 || operand.type->size < operand.place_size)
@@ -76,7 +80,9 @@ void Lowering::load(Operand &operand) {
         bool whole = operand.where == Where::place && operand.offset == 0 && operand.place_size == type.size;
         if (!(whole && as_integer && lower_scalar(operand.place, byte_size(type), is_signed, out_))) {
             object_of(operand);
-            put({.op = is_float ? Opcode::object_float : Opcode::object_load, .size = byte_size(type), .is_signed = is_signed});
+            put({.op = is_float ? Opcode::object_float : Opcode::object_load,
+                 .size = byte_size(type),
+                 .is_signed = is_signed});
         }
     }
     operand.where = Where::value;
@@ -171,7 +177,10 @@ std::size_t Lowering::show_pointer(const Operand &operand, Style style, bool fol
         if (target->incomplete) target = scope_.complete(target);
         if (!target->incomplete && target->size != 0 && in_table(*target)) {
             std::uint64_t size = std::min<std::uint64_t>(target->size, max_value);
-            put({.op = Opcode::emit_pointee, .index = type.index, .reg = target->index, .imm = static_cast<std::int64_t>(size)});
+            put({.op = Opcode::emit_pointee,
+                 .index = type.index,
+                 .reg = target->index,
+                 .imm = static_cast<std::int64_t>(size)});
             return size;
         }
     }

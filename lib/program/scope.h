@@ -1,5 +1,5 @@
-// Scope: what the names of an EXPR mean at one location and moment. probe/compile.cc has the one made of DWARF and calling
-// conventions; tests have their own.
+// Scope: what the names of an EXPR mean at one location and moment. probe/compile.cc has the one made of DWARF and
+// calling conventions; tests have their own.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,54 @@
+// Compile: for each Location of a probe the Program that runs there, made of the command's options (Actions), the debug
+// information of the location's module and the calling convention.
+//
+// Invariants: debug information is opened only where something asks for it: typed arguments (-j), return values (-r) or
+// an EXPR with a name of the target; a counting -k never does. Types stay with the module: a LocationInfo is good for
+// as long as its Location's module lives.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "probe/probe.h"
+#include "probe/resolve.h"
+#include "program/program.h"
+#include "program/record.h"
+#include "program/state.h"
+
+namespace ktrace::probe {
+
+struct Compiled {
+    program::Program program;
+    program::LocationInfo info;
+};
+
+/// A place that a probe is to be compiled for.
+struct LocationRequest {
+    std::uint32_t number = 0; // the probe's
+    Kind kind = Kind::probe;
+    Location location;
+    std::uint64_t bias = 0;
+};
+
+struct CompileOptions {
+    /// Return probes keep the arguments that they saw at entry for the event (JSON shows them, text does not).
+    bool arguments_at_return = false;
+    /// These locations come on top of others (a library was loaded, a child was forked): an EXPR that fits none of them
+    /// is n/a there, no error.
+    bool additional = false;
+};
+
+/// Syntax of all the EXPRs of a command. Error: usage, with the column.
+Status check_expressions(const Actions &actions);
+
+/// Programs for all locations of a command, in the order of the requests. An EXPR that fits some of them is n/a at the
+/// others; one that fits none is an error (refused, with the column in the EXPR). Error: usage for syntax.
+Result<std::vector<Compiled>> compile_all(const Actions &actions, std::span<const LocationRequest> requests,
+                                          const CompileOptions &options = {});
+
+/// What the locations of one probe share: selection and table. Without a seed --chance takes a random one.
+program::ProbeStatePointer make_probe_state(const Actions &actions, Kind kind);
+
+} // namespace ktrace::probe

@@ -1,0 +1,266 @@
+#include "probe/compile_scope.h"
+
+#include "arch/host.h"
+#include "program/types.h"
+
+namespace ktrace::probe {
+
+using program::Binding;
+using program::NamedBinding;
+using symbols::Function;
+using value::Piece;
+using value::Place;
+using value::Type;
+
+symbols::Dwarf *LocationScope::dwarf() {
+    if (!asked_dwarf_ && location_.module) dwarf_ = location_.module->dwarf();
+    asked_dwarf_ = true;
+    return dwarf_;
+}
+
+const Function *LocationScope::described() {
+    if (before_) {
+        dwarf();
+        return function_ = before_->described();
+    }
+    if (!asked_function_ && dwarf()) {
+        if (!location_.inlined) {
+            function_ = dwarf_->function_at(location_.vaddr);
+        } else {
+            auto copies = dwarf_->functions_named(location_.symbol);
+            function_ = copies.empty() ? nullptr : copies.front();
+        }
+    }
+    asked_function_ = true;
+    return function_;
+}
+
+Error LocationScope::no_dwarf() {
+    std::string module = location_.module ? std::string(location_.module->name()) : "generated code";
+    std::string why = location_.module ? location_.module->why_no_dwarf() : "";
+    return Error{Error::Kind::refused,
+                 "no DWARF debug information for " + module + (why.empty() ? "" : ": " + why),
+                 "arg0…arg9 and retval work without it",
+                 {},
+                 -1,
+                 1};
+}
+
+bool LocationScope::is_at_entry() {
+    if (location_.inlined) return false;
+    if (entry_probe_) return true;
+    if (location_.function != 0) return location_.function == location_.vaddr;
+    return location_.offset == 0 && !location_.symbol.empty();
+}
+
+/// True in the first line-table row of the function: what unoptimized code does there is to move its arguments to where
+/// the debug information says they are.
+bool LocationScope::is_in_prologue() {
+    const Function *function = described();
+    if (!function || location_.inlined) return false;
+    auto here = dwarf_->line_at(location_.vaddr), first = dwarf_->line_at(function->entry);
+    return here && first && here->vaddr == first->vaddr;
+}
+
+/// At a function's first instruction: a location list that covers it, else the calling convention.
+void LocationScope::find_places() {
+    if (has_places_ || !described()) return;
+    has_places_ = true;
+    std::vector<const Type *> passed;
+    for (const symbols::Parameter &p : function_->parameters)
+        if (!p.dropped) passed.push_back(p.type ? p.type : &program::types::int64);
+    const Type *result = function_->result ? function_->result : &program::types::void_type;
+    std::vector<Place> convention = arch::Host::parameter_places(passed, result);
+    auto told = dwarf_->entry_places(*function_, bias_);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < function_->parameters.size(); ++i) {
+        const symbols::Parameter &p = function_->parameters[i];
+        Place place = Place::unavailable("`" + p.name + "` is optimized out");
+        if (!p.dropped) {
+            if (!function_->own_convention && next < convention.size()) place = convention[next];
+            ++next;
+        }
+        if (i < told.size() && told[i]) place = *told[i];
+        places_.push_back(std::move(place));
+    }
+}
+
+namespace {
+
+std::string parameter_names(const Function &function) {
+    std::string names;
+    for (const symbols::Parameter &p : function.parameters)
+        if (!p.name.empty()) names += (names.empty() ? "" : ", ") + p.name;
+    return names.empty() ? "it has no parameters" : "its parameters are " + names;
+}
+
+std::string shown_name(const Location &location, const Function &function) {
+    return location.symbol.empty() ? function.name : location.symbol;
+}
+
+bool is_register(const Place &place) {
+    return place.pieces.size() == 1 && place.pieces[0].kind == Piece::Kind::register_;
+}
+
+/// True where the place is the same at every instruction: no register and no frame is part of it.
+bool is_fixed(const Place &place) {
+    for (const Piece &piece : place.pieces) {
+        if (piece.kind != Piece::Kind::memory && piece.kind != Piece::Kind::bytes) return false;
+        for (const value::Op &op : piece.ops)
+            if (op.code == value::Op::Code::push_register || op.code == value::Op::Code::entry_register) return false;
+    }
+    return true;
+}
+
+} // namespace
+
+Result<Binding> LocationScope::argument(std::string_view name) {
+    if (!dwarf()) return fail(no_dwarf());
+    const Function *function = described();
+    if (location_.inlined) return variable_here(name);
+    if (!function)
+        return fail(Error::Kind::refused, "the debug information does not describe " + location_.symbol,
+                    "arg0…arg9 and retval work without it");
+    for (std::size_t i = 0; i < function->parameters.size(); ++i) {
+        if (function->parameters[i].name != name) continue;
+        const Type *type = function->parameters[i].type;
+        find_places();
+        if (is_at_entry()) return Binding{type, places_[i]};
+        if (instant_ == Instant::before && is_register(places_[i]) && is_in_prologue()) {
+            auto here = dwarf_->variable(name, location_.vaddr, bias_);
+            if (!here || !is_register(here->place)) return Binding{type, places_[i]};
+        }
+        return variable_here(name);
+    }
+    return fail(Error::Kind::refused,
+                shown_name(location_, *function) + " has no parameter `" + std::string(name) + "`",
+                parameter_names(*function));
+}
+
+Result<Binding> LocationScope::variable_here(std::string_view name) {
+    auto found = dwarf_->variable(name, location_.vaddr, bias_);
+    if (!found) return fail(found.error());
+    return Binding{found->type, std::move(found->place)};
+}
+
+Result<Binding> LocationScope::variable(std::string_view name) {
+    if (!dwarf()) return fail(no_dwarf());
+    auto found = dwarf_->variable(name, location_.vaddr, bias_);
+    if (instant_ == Instant::at_return && found && !is_fixed(found->place))
+        return fail(Error::Kind::refused, "`" + std::string(name) + "` is a local variable: it is gone at the return",
+                    "place a probe at a line where it lives: -k FILE:LINE");
+    if (found) return Binding{found->type, std::move(found->place)};
+    auto global = dwarf_->global(name, bias_);
+    if (global) return Binding{global->type, std::move(global->place)};
+    return fail(found.error());
+}
+
+namespace {
+
+bool same_place(const Place &a, const Place &b) {
+    if (a.pieces.size() != 1 || b.pieces.size() != 1) return false;
+    const Piece &p = a.pieces[0], &q = b.pieces[0];
+    if (p.kind != q.kind || p.ops.size() != q.ops.size()) return false;
+    if (p.kind == Piece::Kind::register_) return p.reg == q.reg && p.reg_offset == q.reg_offset;
+    if (p.kind != Piece::Kind::memory) return false;
+    for (std::size_t i = 0; i < p.ops.size(); ++i)
+        if (p.ops[i].code != q.ops[i].code || p.ops[i].reg != q.ops[i].reg || p.ops[i].operand != q.ops[i].operand)
+            return false;
+    return true;
+}
+
+} // namespace
+
+Result<Binding> LocationScope::integer_argument(unsigned n) {
+    std::vector<const Type *> integers(n + 1, &program::types::int64);
+    std::vector<Place> places = arch::Host::parameter_places(integers, &program::types::void_type);
+    Binding binding{nullptr, places.at(n)};
+    if (!is_register(binding.place) && !is_at_entry())
+        return fail(Error::Kind::refused,
+                    "arg" + std::to_string(n) + " is on the stack: it is known only at a function's first instruction");
+    if (instant_ != Instant::before)
+        return fail(Error::Kind::refused, "arg" + std::to_string(n) + " is known only before the instruction");
+    if (!location_.inlined && described()) {
+        find_places();
+        for (std::size_t i = 0; i < places_.size(); ++i) {
+            const Type *type = function_->parameters[i].type;
+            if (type && program::types::is_scalar(*type) && same_place(places_[i], binding.place)) binding.type = type;
+        }
+    }
+    return binding;
+}
+
+std::optional<Binding> LocationScope::result() {
+    if (!described()) return Binding{nullptr, arch::Host::result_place(&program::types::int64)};
+    const Type *type = function_->result;
+    if (!type || type->kind == Type::Kind::void_) return std::nullopt;
+    return Binding{type, arch::Host::result_place(type)};
+}
+
+Result<Binding> LocationScope::retval() {
+    if (instant_ != Instant::at_return)
+        return fail(Error::Kind::refused, "only a return probe knows retval", "place it with -r");
+    std::optional<Binding> binding = result();
+    if (!binding) return fail(Error::Kind::refused, location_.symbol + " returns nothing: it is void");
+    return std::move(*binding);
+}
+
+const Type *LocationScope::complete(const Type *type) { return dwarf_ && type ? dwarf_->complete(type) : type; }
+
+const Type *LocationScope::type_named(std::string_view name) {
+    if (!dwarf()) return nullptr;
+    described(); // reads the types of its unit that it uses
+    const value::TypeTable &table = dwarf_->types();
+    const Type *declared = nullptr;
+    for (std::uint32_t i = 0; i < table.size(); ++i) {
+        const Type &type = table.at(i);
+        std::string_view known = type.name;
+        std::size_t tag = known.find(' ');
+        bool tagged = program::types::is_record(type) || type.kind == Type::Kind::enumeration;
+        bool named = known == name || (tagged && tag != known.npos && known.substr(tag + 1) == name) ||
+                     (tagged && name.find(' ') != name.npos && name.substr(name.find(' ') + 1) == known);
+        if (!named) continue;
+        declared = &type;
+        if (!type.incomplete) return &type;
+    }
+    return declared ? dwarf_->complete(declared) : nullptr;
+}
+
+std::optional<program::EnumeratorValue> LocationScope::enumerator(std::string_view name) {
+    if (!dwarf()) return std::nullopt;
+    described();
+    std::optional<program::EnumeratorValue> found;
+    const value::TypeTable &table = dwarf_->types();
+    for (std::uint32_t i = 0; i < table.size(); ++i)
+        for (const value::Enumerator &e : table.at(i).enumerators) {
+            if (e.name != name) continue;
+            if (found && found->value != e.value) return std::nullopt; // ambiguous
+            found = program::EnumeratorValue{&table.at(i), e.value};
+        }
+    return found;
+}
+
+std::vector<NamedBinding> LocationScope::arguments() {
+    std::vector<NamedBinding> all;
+    if (!described()) {
+        if (location_.inlined) return all;
+        std::vector<const Type *> integers(6, &program::types::int64);
+        for (Place &place : arch::Host::parameter_places(integers, &program::types::void_type))
+            all.push_back({"arg" + std::to_string(all.size()), {nullptr, std::move(place)}, true});
+        return all;
+    }
+    for (const symbols::Parameter &p : function_->parameters) {
+        std::string name = p.name.empty() ? "arg" + std::to_string(all.size()) : p.name;
+        NamedBinding argument{name, {p.type, Place::unavailable("it is optimized out")}, false};
+        if (location_.inlined) {
+            if (auto found = variable_here(p.name)) argument.binding = std::move(*found);
+        } else {
+            find_places();
+            argument.binding.place = places_[all.size()];
+        }
+        all.push_back(std::move(argument));
+    }
+    return all;
+}
+
+} // namespace ktrace::probe

@@ -1,0 +1,70 @@
+// LocationScope: what the names of an EXPR mean at a Location: parameters and variables from the debug information,
+// argument registers and the return value from the calling convention.
+//
+// Invariants: the debug information is opened by the first name that needs it, and never for tid, comm, reg() and the
+// like.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "probe/resolve.h"
+#include "program/build.h"
+#include "program/scope.h"
+#include "symbols/dwarf.h"
+
+namespace ktrace::probe {
+
+/// When the names are looked at.
+enum class Instant : std::uint8_t { before, after, at_return }; // the probed instruction; the function's end
+
+class LocationScope final : public program::Scope {
+  public:
+    /// `location` is borrowed. `entry_probe`: the location is a function's first instruction by its kind (-j, -r).
+    /// `before`: the scope of the same location before the instruction (borrowed), which has looked things up already.
+    LocationScope(const Location &location, std::uint64_t bias, Instant instant, bool entry_probe,
+                  LocationScope *before = nullptr)
+        : location_(location), bias_(bias), instant_(instant), entry_probe_(entry_probe), before_(before) {}
+
+    Result<program::Binding> argument(std::string_view name) override;
+    Result<program::Binding> integer_argument(unsigned n) override;
+    Result<program::Binding> variable(std::string_view name) override;
+    Result<program::Binding> retval() override;
+    const value::Type *complete(const value::Type *type) override;
+    const value::Type *type_named(std::string_view name) override;
+    std::optional<program::EnumeratorValue> enumerator(std::string_view name) override;
+    std::string function() override { return location_.symbol; }
+    bool has_duration() override { return instant_ == Instant::at_return; }
+    const value::TypeTable *types() override {
+        if (dwarf_) return &dwarf_->types();
+        return before_ ? before_->types() : nullptr;
+    }
+
+    /// All arguments by name, as -j shows them; without debug information the argument registers in hex.
+    std::vector<program::NamedBinding> arguments();
+    /// What the function returns; nothing: it is void.
+    std::optional<program::Binding> result();
+
+  private:
+    symbols::Dwarf *dwarf();
+    const symbols::Function *described();
+    Error no_dwarf();
+    bool is_at_entry();
+    bool is_in_prologue();
+    void find_places();
+    Result<program::Binding> variable_here(std::string_view name);
+
+    const Location &location_;
+    std::uint64_t bias_;
+    Instant instant_;
+    bool entry_probe_;
+    LocationScope *before_;
+    bool asked_dwarf_ = false, asked_function_ = false;
+    symbols::Dwarf *dwarf_ = nullptr;
+    const symbols::Function *function_ = nullptr;
+    bool has_places_ = false;
+    std::vector<value::Place> places_; // of function_->parameters, at the first instruction
+};
+
+} // namespace ktrace::probe

@@ -1,0 +1,61 @@
+// Build: from what is wanted at one location (parsed EXPRs, their scopes, the options) to its Program and the fields of
+// its records.
+//
+// Invariants: an EXPR that does not fit is told in Built::misfits and becomes a value `na` (a condition that never
+// holds), so that the rest of the program works; whether that is an error is the caller's policy, who sees all
+// locations.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "program/aggregate.h"
+#include "program/expr.h"
+#include "program/program.h"
+#include "program/record.h"
+#include "program/scope.h"
+#include "program/state.h"
+
+namespace ktrace::program {
+
+/// A value that is shown without an EXPR: an argument of a function, by name.
+struct NamedBinding {
+    std::string name;
+    Binding binding;
+    bool hex = false; // an argument register of no known type
+};
+
+/// What is wanted at a location. Trees and scopes are borrowed for the time of build().
+struct Recipe {
+    char kind = 'k';        // k j r w
+    Scope *entry = nullptr; // names as they are before the instruction; at the function's first for j and r
+    Scope *after = nullptr; // post; r: at the return
+    const Tree *condition = nullptr;
+    std::vector<const Tree *> print, post_print, by;
+    bool post = false, regs = false;
+    int stack = -1; // frames, 0: all, -1: none
+    Table::Kind table = Table::Kind::none;
+    const Tree *table_of = nullptr; // stats, hist; nullptr: duration
+    Selection selection;
+    bool shows_arguments = false; // j; r: where the arguments at entry go into the record
+    std::vector<NamedBinding> arguments;
+    std::optional<Binding> result; // r: the return value; nothing: void
+    bool shows_result = false;
+};
+
+/// One EXPR of a Recipe that does not fit.
+struct MisfitExpr {
+    const Tree *tree = nullptr;
+    Error error;
+};
+
+struct Built {
+    Program program;
+    std::vector<Field> fields[moments];
+    std::vector<MisfitExpr> misfits;
+};
+
+Built build(const Recipe &recipe);
+
+} // namespace ktrace::program
