@@ -82,6 +82,19 @@ std::optional<std::int64_t> signed_number(Dwarf_Die die, unsigned name) {
 bool flag(Dwarf_Die die, unsigned name) { return flag_of(attribute(die, name)); }
 bool inherited_flag(Dwarf_Die die, unsigned name) { return flag_of(inherited(die, name)); }
 
+std::optional<std::int64_t> constant_value(Dwarf_Die die, std::uint64_t size) {
+    auto attr = inherited(die, DW_AT_const_value);
+    if (!attr) return std::nullopt;
+    unsigned form = dwarf_whatform(&*attr);
+    std::uint64_t width = form == DW_FORM_data1 ? 1 : form == DW_FORM_data2 ? 2 : form == DW_FORM_data4 ? 4 : 8;
+    Dwarf_Word plain;
+    if (width < size && dwarf_formudata(&*attr, &plain) == 0 && form != DW_FORM_sdata && form != DW_FORM_implicit_const)
+        return static_cast<std::int64_t>(plain);
+    Dwarf_Sword value;
+    if (dwarf_formsdata(&*attr, &value) != 0) return std::nullopt;
+    return value;
+}
+
 std::optional<Dwarf_Die> reference(Dwarf_Die die, unsigned name) {
     auto attr = attribute(die, name);
     return attr ? referred(*attr) : std::nullopt;

@@ -33,6 +33,9 @@ std::optional<Dwarf_Attribute> inherited(Dwarf_Die die, unsigned name);
 std::optional<std::uint64_t> number(Dwarf_Die die, unsigned name);
 std::optional<std::int64_t> signed_number(Dwarf_Die die, unsigned name);
 std::optional<std::uint64_t> inherited_number(Dwarf_Die die, unsigned name);
+/// DW_AT_const_value (inherited) where it is a number of something of `size` bytes. Forms of a fixed size do not say
+/// whether they are signed: they are negative only where they are as wide as the thing itself.
+std::optional<std::int64_t> constant_value(Dwarf_Die die, std::uint64_t size);
 bool flag(Dwarf_Die die, unsigned name);
 bool inherited_flag(Dwarf_Die die, unsigned name);
 

@@ -46,10 +46,10 @@ std::optional<Place> constant_of(Dwarf_Die variable, std::uint64_t size) {
         std::size_t length = std::min<std::size_t>(std::strlen(text) + 1, most_bytes);
         return constant(std::vector<std::uint8_t>(text, text + length));
     }
-    Dwarf_Sword number;
-    if (dwarf_formsdata(&*attr, &number) != 0) return std::nullopt;
-    std::vector<std::uint8_t> bytes(size == 0 || size > 16 ? 8 : size, number < 0 ? 0xff : 0);
-    std::memcpy(bytes.data(), &number, std::min<std::size_t>(bytes.size(), sizeof number));
+    auto number = constant_value(variable, size);
+    if (!number) return std::nullopt;
+    std::vector<std::uint8_t> bytes(size == 0 || size > 16 ? 8 : size, *number < 0 ? 0xff : 0);
+    std::memcpy(bytes.data(), &*number, std::min<std::size_t>(bytes.size(), sizeof *number));
     return constant(std::move(bytes));
 }
 

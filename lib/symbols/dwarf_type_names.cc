@@ -158,9 +158,9 @@ std::vector<std::uint64_t> dimensions(Dwarf_Die array) {
         if (kind != DW_TAG_subrange_type && kind != DW_TAG_enumeration_type) continue;
         auto count = number(child, DW_AT_count);
         if (!count) {
-            auto upper = signed_number(child, DW_AT_upper_bound);
-            std::int64_t lower = signed_number(child, DW_AT_lower_bound).value_or(0);
-            if (upper && *upper >= lower) count = static_cast<std::uint64_t>(*upper - lower) + 1;
+            auto upper = number(child, DW_AT_upper_bound);
+            std::uint64_t lower = number(child, DW_AT_lower_bound).value_or(0);
+            if (upper) count = *upper - lower + 1;
         }
         // An upper bound of -1 is how gcc writes [0] and [].
         counts.push_back(count && *count < (std::uint64_t{1} << 48) ? *count : 0);

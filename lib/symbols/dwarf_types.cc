@@ -14,7 +14,10 @@ constexpr int deepest = 48; // types held by value or pointed to, in one chain
 constexpr int default_hops = 3;
 constexpr std::uint64_t largest = std::uint64_t{1} << 48; // bytes of an object
 
-bool is_record(Type::Kind kind) { return kind == Type::Kind::structure || kind == Type::Kind::union_; }
+/// True for types whose members or enumerators are read when they are needed.
+bool is_filled_later(Type::Kind kind) {
+    return kind == Type::Kind::structure || kind == Type::Kind::union_ || kind == Type::Kind::enumeration;
+}
 
 bool is_named_char(std::string_view name) {
     static constexpr std::array<std::string_view, 7> names = {"char",     "signed char", "unsigned char", "char8_t",
@@ -65,14 +68,6 @@ const Type *Types::complete(const Type *type) {
     return type;
 }
 
-Type &Types::make(Dwarf_Die die) {
-    Type &type = table_.make();
-    states_.emplace_back();
-    states_.back().die = die;
-    by_die_[die.addr] = type.index;
-    return type;
-}
-
 Type *Types::node_of(Dwarf_Die die, int depth) {
     auto target = reference(die, DW_AT_type);
     return target ? &node(*target, depth) : nullptr;
@@ -82,45 +77,89 @@ Type &Types::node(Dwarf_Die die, int depth) {
     auto known = by_die_.find(die.addr);
     if (known != by_die_.end()) return at(known->second);
     if (depth > deepest) {
-        Type &type = make(die);
-        type.name = "...";
-        state(type).filled = true;
-        return type;
+        Type unknown;
+        unknown.name = "...";
+        return intern(std::move(unknown), die);
     }
     auto base = strip(die);
-    if (!base || base->addr != die.addr) return make_alias(die, base.value_or(Dwarf_Die{}), depth);
-    Type &type = make(die);
-    set_header(type, die, depth);
+    bool is_alias = !base || base->addr != die.addr;
+    Type &type = is_alias ? alias(die, base, depth) : intern(header_of(die, depth), die);
+    by_die_[die.addr] = type.index;
     return type;
 }
 
 /// A typedef or a qualified type: a copy of what is under it, with its own name.
-Type &Types::make_alias(Dwarf_Die named, Dwarf_Die base, int depth) {
-    Type &alias = make(named);
-    std::uint32_t index = alias.index;
-    alias.name = type_name(units_, named);
-    if (base.addr == nullptr) {
-        alias.kind = Type::Kind::void_;
-        states_[index].filled = true;
-        return alias;
+Type &Types::alias(Dwarf_Die named, std::optional<Dwarf_Die> base, int depth) {
+    if (!base) {
+        Type nothing;
+        nothing.kind = Type::Kind::void_;
+        nothing.name = type_name(units_, named);
+        return intern(std::move(nothing), named);
     }
-    Type &original = node(base, depth + 1);
-    std::string name = std::move(alias.name);
-    alias = original;
-    alias.index = index;
-    alias.name = std::move(name);
-    alias.members.clear();
-    alias.enumerators.clear();
-    set_character_kind(alias, named);
-    states_[index].die = base;
-    states_[index].copy_of = original.index;
-    return alias;
+    Type &original = node(*base, depth + 1);
+    Type copy = original;
+    copy.name = type_name(units_, named);
+    copy.members.clear();
+    copy.enumerators.clear();
+    set_character_kind(copy, named);
+    return intern(std::move(copy), *base, original.index);
 }
 
-void Types::set_header(Type &type, Dwarf_Die die, int depth) {
+/// The Type with the identity of `draft`, or `draft` as a new one.
+Type &Types::intern(Type draft, Dwarf_Die die, std::uint32_t copy_of) {
+    std::string key = identity(draft, die, copy_of);
+    auto known = by_identity_.find(key);
+    if (known != by_identity_.end()) return at(known->second);
+    bool is_whole = !is_filled_later(draft.kind) && draft.kind != Type::Kind::array;
+    if (is_filled_later(draft.kind)) draft.incomplete = true;
+    Type &type = table_.make();
+    std::uint32_t index = type.index;
+    type = std::move(draft);
+    type.index = index;
+    states_.emplace_back();
+    states_.back().die = die;
+    states_.back().copy_of = copy_of;
+    states_.back().filled = is_whole;
+    by_identity_.emplace(std::move(key), index);
+    return type;
+}
+
+/// What makes two types the same: name, kind and size, and for copies the original, for types made of others those, for
+/// definitions where they are declared. A definition without a name is itself alone, a declaration its unit's.
+std::string Types::identity(const Type &draft, Dwarf_Die die, std::uint32_t copy_of) {
+    std::string key = draft.name;
+    auto add = [&key](std::uint64_t number) {
+        key += '\0';
+        key += std::to_string(number);
+    };
+    add(static_cast<std::uint64_t>(draft.kind));
+    add(draft.size);
+    add(copy_of);
+    add(draft.target != nullptr ? draft.target->index : no_copy);
+    add(draft.count);
+    add(draft.is_signed);
+    if (copy_of != no_copy || !is_filled_later(draft.kind)) return key;
+    if (own_name(die).empty()) {
+        add(reinterpret_cast<std::uintptr_t>(die.addr));
+    } else if (flag(die, DW_AT_declaration)) {
+        add(reinterpret_cast<std::uintptr_t>(die.cu));
+    } else {
+        key += units_.file_of(die, number(die, DW_AT_decl_file).value_or(~std::uint64_t{0}));
+        add(number(die, DW_AT_decl_line).value_or(0));
+    }
+    return key;
+}
+
+Type Types::header_of(Dwarf_Die die, int depth) {
+    Type type;
     type.name = type_name(units_, die);
     type.size = std::min(number(die, DW_AT_byte_size).value_or(0), largest);
     type.alignment = number(die, DW_AT_alignment).value_or(0);
+    auto point_to = [&](Type::Kind kind) {
+        type.kind = kind;
+        if (type.size == 0) type.size = 8;
+        type.target = node_of(die, depth + 1);
+    };
     switch (tag(die)) {
     case DW_TAG_base_type: set_base(type, die); break;
     case DW_TAG_enumeration_type: set_enumeration(type, die, depth); break;
@@ -128,17 +167,9 @@ void Types::set_header(Type &type, Dwarf_Die die, int depth) {
     case DW_TAG_class_type:
     case DW_TAG_interface_type: type.kind = Type::Kind::structure; break;
     case DW_TAG_union_type: type.kind = Type::Kind::union_; break;
-    case DW_TAG_pointer_type:
-        type.kind = Type::Kind::pointer;
-        if (type.size == 0) type.size = 8;
-        type.target = node_of(die, depth + 1);
-        break;
+    case DW_TAG_pointer_type: point_to(Type::Kind::pointer); break;
     case DW_TAG_reference_type:
-    case DW_TAG_rvalue_reference_type:
-        type.kind = Type::Kind::reference;
-        if (type.size == 0) type.size = 8;
-        type.target = node_of(die, depth + 1);
-        break;
+    case DW_TAG_rvalue_reference_type: point_to(Type::Kind::reference); break;
     case DW_TAG_array_type: set_array(type, die, depth); break;
     case DW_TAG_subroutine_type:
     case DW_TAG_subprogram:
@@ -152,11 +183,10 @@ void Types::set_header(Type &type, Dwarf_Die die, int depth) {
         if (type.size == 0) type.size = pointee && tag(*pointee) == DW_TAG_subroutine_type ? 16 : 8;
         break;
     }
-    case DW_TAG_unspecified_type: // decltype(nullptr)
-        if (type.name.find("nullptr") != std::string::npos) {
-            type.kind = Type::Kind::pointer;
-            type.size = 8;
-        }
+    case DW_TAG_unspecified_type:
+        if (type.name.find("nullptr") == std::string::npos) break;
+        type.kind = Type::Kind::pointer;
+        type.size = 8;
         break;
     case DW_TAG_subrange_type: {
         Type *base = node_of(die, depth + 1);
@@ -167,11 +197,7 @@ void Types::set_header(Type &type, Dwarf_Die die, int depth) {
     }
     default: break;
     }
-    if (is_record(type.kind) || type.kind == Type::Kind::enumeration) {
-        type.incomplete = true; // until it is filled in
-    } else if (type.kind != Type::Kind::array) {
-        state(type).filled = true;
-    }
+    return type;
 }
 
 void Types::set_base(Type &type, Dwarf_Die die) {
@@ -192,14 +218,11 @@ void Types::set_base(Type &type, Dwarf_Die die) {
     case DW_ATE_float: type.kind = Type::Kind::floating; break;
     case DW_ATE_complex_float: {
         type.kind = Type::Kind::complex;
-        // DWARF has no DIE for the part; it is keyed by an address inside this DIE that no other DIE has.
-        Type &part = table_.make();
-        states_.emplace_back();
-        states_.back().filled = true;
+        Type part; // which has no DIE
         part.kind = Type::Kind::floating;
         part.size = type.size / 2;
         part.name = type.size == 8 ? "float" : type.size == 16 ? "double" : "long double";
-        type.target = &part;
+        type.target = &intern(std::move(part), die);
         break;
     }
     case DW_ATE_address: type.kind = Type::Kind::pointer; break;
@@ -219,22 +242,22 @@ void Types::set_array(Type &type, Dwarf_Die die, int depth) {
     auto counts = dimensions(die);
     const Type *inner = element;
     std::uint64_t inner_size = element != nullptr ? element->size : 0;
+    auto bytes = [&inner_size](std::uint64_t count) {
+        return inner_size != 0 && count > largest / inner_size ? largest : count * inner_size;
+    };
     for (std::size_t i = counts.size() - 1; i > 0; --i) {
-        Type &row = table_.make();
-        states_.emplace_back();
-        states_.back().die = die;
-        states_.back().filled = true;
+        Type row;
         row.kind = Type::Kind::array;
         row.count = counts[i];
-        row.size = inner_size = std::min(counts[i] * std::min(inner_size, largest), largest);
+        row.size = bytes(counts[i]);
         row.target = inner;
-        row.name = inner != nullptr ? inner->name + " [" + std::to_string(counts[i]) + "]" : "?";
-        inner = &row;
+        row.name = (inner != nullptr ? inner->name : "?") + " [" + std::to_string(counts[i]) + "]";
+        inner_size = row.size;
+        inner = &intern(std::move(row), die);
     }
     type.count = counts.front();
     type.target = inner;
-    if (type.size == 0) type.size = std::min(type.count * std::min(inner_size, largest), largest);
-    if (flag(die, DW_AT_GNU_vector)) type.kind = Type::Kind::array;
+    if (type.size == 0) type.size = bytes(type.count);
 }
 
 void Types::set_enumeration(Type &type, Dwarf_Die die, int depth) {
@@ -299,14 +322,9 @@ void Types::fill_enumerators(Type &type, Dwarf_Die die) {
     bool negative = false;
     for (Dwarf_Die child : children(die)) {
         if (tag(child) != DW_TAG_enumerator) continue;
-        // Fixed-size forms do not say whether they are signed: the enumeration does.
-        std::int64_t value = type.is_signed ? signed_number(child, DW_AT_const_value).value_or(0)
-                                            : static_cast<std::int64_t>(number(child, DW_AT_const_value).value_or(0));
-        if (!type.is_signed) {
-            auto attr = attribute(child, DW_AT_const_value);
-            if (attr && (dwarf_whatform(&*attr) == DW_FORM_sdata || dwarf_whatform(&*attr) == DW_FORM_implicit_const))
-                value = signed_number(child, DW_AT_const_value).value_or(0);
-        }
+        std::int64_t value = constant_value(child, type.size).value_or(0);
+        if (!type.is_signed && type.target != nullptr && type.size < 8)
+            value &= static_cast<std::int64_t>((std::uint64_t{1} << (type.size * 8)) - 1);
         negative = negative || value < 0;
         type.enumerators.push_back({std::string(own_name(child)), value});
     }

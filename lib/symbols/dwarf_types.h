@@ -50,13 +50,13 @@ class Types {
 
     /// The Type of a DIE with kind, size and name, members not read yet. `depth` bounds chains of types.
     value::Type &node(Dwarf_Die die, int depth);
-    value::Type &make(Dwarf_Die die);
-    value::Type &make_alias(Dwarf_Die named, Dwarf_Die base, int depth);
     value::Type *node_of(Dwarf_Die die, int depth);
-    void set_header(value::Type &type, Dwarf_Die die, int depth);
+    value::Type &alias(Dwarf_Die named, std::optional<Dwarf_Die> base, int depth);
+    value::Type &intern(value::Type draft, Dwarf_Die die, std::uint32_t copy_of = no_copy);
+    std::string identity(const value::Type &draft, Dwarf_Die die, std::uint32_t copy_of);
+    value::Type header_of(Dwarf_Die die, int depth);
     void set_base(value::Type &type, Dwarf_Die die);
     void set_array(value::Type &type, Dwarf_Die die, int depth);
-    void set_record(value::Type &type, Dwarf_Die die);
     void set_enumeration(value::Type &type, Dwarf_Die die, int depth);
 
     /// Reads members and enumerators of a type and of all that it holds by value.
@@ -75,9 +75,9 @@ class Types {
 
     Units &units_;
     value::TypeTable table_;
-    std::vector<State> states_; // by Type::index
-    std::unordered_map<const void *, std::uint32_t> by_die_;
-    std::unordered_map<std::string, std::uint32_t> by_definition_;
+    std::vector<State> states_;                              // by Type::index
+    std::unordered_map<const void *, std::uint32_t> by_die_; // Type::index
+    std::unordered_map<std::string, std::uint32_t> by_identity_;
     void *owner_ = nullptr;
     FindDefinition find_definition_ = nullptr;
 };
