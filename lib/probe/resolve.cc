@@ -43,9 +43,10 @@ std::string hex(std::uint64_t value) {
     return "0x" + std::string(digits, end);
 }
 
-std::string place_name(const Location &location) {
-    if (location.symbol.empty()) return hex(location.vaddr);
-    return location.offset == 0 ? location.symbol : location.symbol + "+" + hex(location.offset);
+std::string offset_text(const Request &request, std::uint64_t offset) {
+    const Spec &spec = request.spec;
+    bool decimal = spec.has_offset && spec.text.compare(static_cast<std::size_t>(spec.offset_column), 2, "0x") != 0;
+    return decimal ? std::to_string(offset) : hex(offset);
 }
 
 std::string listed(const std::vector<std::string> &names, std::size_t most) {
@@ -114,21 +115,17 @@ Status check_boundary(const Request &request, const Location &location) {
     std::uint64_t offset = location.vaddr - location.function;
     auto answer = arch::Host::probeable(code, VirtAddr{location.function}, offset);
     if (answer.ok) return {};
-    Location start = location;
-    start.offset = 0;
-    std::string function = location.symbol.empty() ? "the function at " + hex(location.function) : location.symbol;
-    std::string place = location.symbol.empty() ? hex(location.vaddr) : location.symbol + "+" + hex(offset);
-    auto neighbour = [&](std::uint64_t at) {
-        return location.symbol.empty() ? hex(location.function + at) : location.symbol + "+" + hex(at);
+    auto name = [&](std::uint64_t at) {
+        return location.symbol.empty() ? hex(location.function + at) : location.symbol + "+" + offset_text(request, at);
     };
     std::string hint;
-    if (answer.before) hint = neighbour(*answer.before);
-    if (answer.after) hint += (hint.empty() ? "" : " and ") + neighbour(*answer.after);
+    if (answer.before) hint = name(*answer.before);
+    if (answer.after) hint += (hint.empty() ? "" : " and ") + name(*answer.after);
     if (!hint.empty()) hint += answer.before && answer.after ? " are" : " is";
-    bool no_start = answer.before || answer.after;
-    std::string why = no_start ? " is not at the start of an instruction"
-                               : " cannot be probed: " + std::string(answer.why ? answer.why : "");
-    return tl::unexpected(about_offset(request, Error::Kind::refused, place + why, hint));
+    bool inside = answer.before || answer.after;
+    std::string why = inside ? " is not at the start of an instruction" : " cannot be probed: ";
+    if (!inside && answer.why) why += answer.why;
+    return tl::unexpected(about_offset(request, Error::Kind::refused, name(offset) + why, hint));
 }
 
 Status check_entry(const Request &request, const Location &location) {

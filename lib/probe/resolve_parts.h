@@ -70,7 +70,7 @@ Error about_offset(const Request &request, Error::Kind kind, std::string message
 std::string listed(const std::vector<std::string> &names, std::size_t most);
 /// 0x1f
 std::string hex(std::uint64_t value);
-/// do_work+0x4, or the address where no symbol is known.
-std::string place_name(const Location &location);
+/// An offset as the user writes them: decimal where the spec has a decimal one, else hex.
+std::string offset_text(const Request &request, std::uint64_t offset);
 
 } // namespace ktrace::probe

@@ -102,10 +102,10 @@ Status SymbolSearch::add_at(const Loaded &loaded, const Symbol &symbol, std::uin
     location.function_end = end;
     if (spec.offset != 0) {
         if (spec.offset >= end - start)
-            return tl::unexpected(
-                about_offset(request_, Error::Kind::refused,
-                             location.symbol + "+" + hex(spec.offset) + " is behind the function's end",
-                             location.symbol + " has " + std::to_string(end - start) + " bytes"));
+            return tl::unexpected(about_offset(
+                request_, Error::Kind::refused,
+                location.symbol + "+" + offset_text(request_, spec.offset) + " is behind the function's end",
+                location.symbol + " has " + offset_text(request_, end - start) + " bytes"));
         if (auto status = check_boundary(request_, location); !status) return status;
     }
     finding_.add(std::move(location));

@@ -119,7 +119,7 @@ Result<Spec> SpecParser::parse() {
     if (is_digit(last[0]))
         return is_hex_like(last) ? parse_module_address(separator, colons) : parse_line(separator, colons);
     if (colons.size() > 1 && text_.substr(0, separator).find('/') == std::string_view::npos)
-        return wrong(colons[1], 1, "one colon too many");
+        return wrong(colons[1], 1, "there are too many colons");
     spec_.module = std::string(text_.substr(0, separator));
     return parse_symbol(separator + 1);
 }
@@ -197,7 +197,6 @@ Result<Spec> SpecParser::parse_module_address(std::size_t separator, const std::
 
 Status SpecParser::take_offset(std::string_view &symbol, std::size_t from) {
     std::size_t plus = std::string_view::npos;
-    bool in_operator = false; // the last `+` is an operator's
     walk_top(symbol, [&](std::size_t i) {
         if (symbol[i] == '+') plus = i;
     });
@@ -207,7 +206,7 @@ Status SpecParser::take_offset(std::string_view &symbol, std::size_t from) {
         bool in_brackets = symbol.find_first_of(")>]}", last) != std::string_view::npos;
         if (!in_brackets) plus = last;
     }
-    if (plus == std::string_view::npos || in_operator) return {};
+    if (plus == std::string_view::npos) return {};
     std::string_view number = symbol.substr(plus + 1);
     auto value = text::parse_u64(number);
     if (number.empty()) return wrong(from + plus, 1, "a number is missing behind the +");

@@ -78,6 +78,14 @@ std::vector<std::string> needles_of(std::string_view text, std::size_t stop, boo
     return needles;
 }
 
+constexpr std::string_view anonymous_namespace = "(anonymous namespace)::";
+
+/// Users write a function of an anonymous namespace like a static one: by its name alone.
+void erase_anonymous(std::string &name) {
+    for (std::size_t at = 0; (at = name.find(anonymous_namespace, at)) != std::string::npos;)
+        name.erase(at, anonymous_namespace.size());
+}
+
 /// The signature without what follows its parameters (` const`, `&`).
 std::string_view without_qualifiers(std::string_view signature) {
     std::size_t close = signature.rfind(')');
@@ -179,6 +187,7 @@ NamePattern::NamePattern(std::string_view text, bool glob) : text_(text), glob_(
     templates_ = without_templates(name) != name;
     needles_ = needles_of(normal_, parameters, glob);
     mangled_ = is_mangled(text);
+    anonymous_ = normal_.find(anonymous_namespace) != std::string::npos;
 }
 
 bool NamePattern::matches(std::string_view name) const {
@@ -215,6 +224,7 @@ bool NamePattern::matches_demangled(std::string_view mangled) const {
     if (!name) return matches_plain(mangled);
     if (glob_) return text::glob_match(text_, *name) || text::glob_match(normal_, normal_spelling(*name));
     std::string normal = normal_spelling(*name);
+    if (!anonymous_) erase_anonymous(normal);
     if (normal == normal_) return true;
     if (parameters_) return without_qualifiers(normal) == normal_;
     return !templates_ && without_templates(normal) == normal_;

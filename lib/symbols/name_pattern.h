@@ -36,6 +36,7 @@ class NamePattern {
     bool glob_ = false;
     bool parameters_ = false;          // text_ has a parameter list
     bool templates_ = false;           // text_ names template arguments or ABI tags
+    bool anonymous_ = false;           // text_ names anonymous namespaces
     bool mangled_ = false;             // text_ is spelled as in the file
     std::vector<std::string> needles_; // identifiers that a mangled name must hold
 };
