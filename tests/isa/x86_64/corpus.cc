@@ -1,3 +1,4 @@
+// Corpus: the four sources of instructions, each with a fixed seed or a fixed order, so that every run has the same.
 #include "tests/isa/x86_64/corpus.h"
 
 #if defined(__x86_64__)

@@ -1,3 +1,4 @@
+// A Stage's child is set up by system calls that the test makes in it through ptrace, with the ISA's own set_syscall.
 #include "tests/isa/x86_64/stage.h"
 
 #if defined(__x86_64__)
@@ -9,6 +10,7 @@
 #include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/rseq.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -68,6 +70,7 @@ Stage::Stage() {
         map_into_child(region, offset);
         offset += region.size;
     }
+    unmap_everything_else();
     initial_ = registers();
     initial_.orig_ax = ~std::uint64_t{0};
     initial_extended_ = extended();
@@ -116,6 +119,32 @@ void Stage::map_into_child(const Region &region, std::size_t offset) {
                                        static_cast<std::uint64_t>(backing_),
                                        offset};
     KT_CHECK(system_call(SYS_mmap, arguments) == region.address);
+}
+
+/// Leaves an instruction nothing to touch but the regions: its random addresses could hit what the child was born with.
+void Stage::unmap_everything_else() {
+    constexpr std::uint64_t lowest = 0x10000, end_of_user_space = 0x7ffffffff000, unregister = 1,
+                            signature = 0x53053053;
+    const std::uint64_t thread = registers().fs_base;
+    const std::uint64_t rseq[] = {thread + static_cast<std::uint64_t>(__rseq_offset), 32, unregister, signature};
+    if (__rseq_size != 0) KT_CHECK(system_call(SYS_rseq, rseq) == 0); // or the kernel would write to it
+
+    const auto code = arch::X86_64::syscall_bytes();
+    set_code(code);
+    syscall_at_ = site;
+    std::vector<const Region *> order;
+    for (const Region &region : regions_) order.push_back(&region);
+    std::sort(order.begin(), order.end(), [](auto *a, auto *b) { return a->address < b->address; });
+    std::uint64_t from = lowest;
+    auto unmap_to = [&](std::uint64_t to) {
+        const std::uint64_t arguments[] = {from, to - from};
+        KT_CHECK(system_call(SYS_munmap, arguments) == 0);
+    };
+    for (const Region *region : order) {
+        unmap_to(region->address);
+        from = region->address + region->size;
+    }
+    unmap_to(end_of_user_space);
 }
 
 std::size_t Stage::read(VirtAddr at, std::span<std::byte> into) {

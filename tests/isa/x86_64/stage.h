@@ -1,8 +1,8 @@
 // Stage: a traced child of the test in which one instruction at a time runs on prepared registers and memory, so that
 // the ways of getting over it can be compared. Nothing of the child's own code runs again after it has stopped once.
 //
-// Invariants: the regions below are shared with the test, at the same addresses for every run; everything else in the
-// child is left alone; test and child are pinned to one CPU while the stage lives.
+// Invariants: the regions below are shared with the test, at the same addresses for every run, and are all that the
+// child has mapped; test and child are pinned to one CPU while the stage lives.
 #pragma once
 
 #if defined(__x86_64__)
@@ -89,6 +89,7 @@ class Stage : public Memory {
 
     void start_child();
     void map_into_child(const Region &region, std::size_t offset);
+    void unmap_everything_else();
     std::uint64_t system_call(std::uint64_t number, std::span<const std::uint64_t> arguments);
     std::vector<std::byte> extended() const;
 
