@@ -47,12 +47,9 @@ std::string describe(const Error &error) {
     std::string out(prefix);
     bool points = error.column >= 0 && !error.source.empty();
     if (points) {
-        std::string source = printable(error.source);
-        out += source + ": ";
-        std::string_view message = error.message;
-        if (message.starts_with(error.source + ": ")) message.remove_prefix(error.source.size() + 2);
-        out += printable(message);
-        return out + '\n' + pointer_line(error);
+        // The source stands first, so that the second line can point into it; some messages begin with it themselves.
+        if (!error.message.starts_with(error.source)) out += printable(error.source) + ": ";
+        return out + printable(error.message) + '\n' + pointer_line(error);
     }
     out += printable(error.message);
     if (!error.hint.empty()) out += "; " + printable(error.hint);

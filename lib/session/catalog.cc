@@ -49,7 +49,11 @@ bool is_function(const Symbol &symbol) {
     return symbol.kind == Symbol::Kind::function || symbol.kind == Symbol::Kind::ifunc;
 }
 
+/// The part of a function that was moved out of the way: no function of its own, unless it is asked for by name.
+bool is_cold_part(std::string_view name) { return name.ends_with(".cold"); }
+
 bool fits(const Wanted &wanted, const Module &module, const Symbol &symbol) {
+    if (is_cold_part(symbol.name) && (wanted.is_glob || wanted.name.empty())) return false;
     return wanted.fits(symbol.name) || wanted.fits(module.demangled(symbol, false)) ||
            wanted.fits(module.demangled(symbol, true));
 }
@@ -106,7 +110,8 @@ class Listing {
     }
 
     void function(const Symbol &symbol) {
-        symbols::Dwarf *dwarf = module_.dwarf();
+        // At the address of an indirect function is its resolver, whose types are its own.
+        symbols::Dwarf *dwarf = symbol.kind == Symbol::Kind::function ? module_.dwarf() : nullptr;
         const symbols::Function *known = dwarf ? dwarf->function_at(symbol.vaddr) : nullptr;
         if (known && known->entry != symbol.vaddr) known = nullptr;
         std::string name = versioned(module_.demangled(symbol, known == nullptr), symbol);
