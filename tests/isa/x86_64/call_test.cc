@@ -43,6 +43,8 @@ struct Call {
     std::optional<std::uint64_t> target;
 };
 
+void PrintTo(const Call &row, std::ostream *out) { *out << test_name(row.what); }
+
 class X86CallBefore : public ::testing::TestWithParam<Call> {};
 
 TEST_P(X86CallBefore, IsFound) {

@@ -1,10 +1,11 @@
-// Bytes of instructions written as hex text, for tables.
+// What tables of instructions are written with: their bytes as hex text, a memory of single bytes, names of rows.
 #pragma once
 
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,13 @@ inline std::vector<std::byte> hex(std::string_view text) {
         ++i;
     }
     return bytes;
+}
+
+/// `text` as a part of a test's name: letters, digits and underscores.
+inline std::string test_name(std::string_view text) {
+    std::string name;
+    for (char c : text) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+    return name;
 }
 
 /// Memory of which only the bytes that were put there exist.

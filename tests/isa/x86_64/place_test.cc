@@ -60,6 +60,8 @@ struct Scratch {
     int scratch;
 };
 
+void PrintTo(const Scratch &row, std::ostream *out) { *out << test_name(row.what); }
+
 class X86PlaceFar : public ::testing::TestWithParam<Scratch> {};
 
 TEST_P(X86PlaceFar, GoesThroughAScratchRegister) {

@@ -22,6 +22,8 @@ struct Row {
     bool repeats = false;
 };
 
+void PrintTo(const Row &row, std::ostream *out) { *out << test_name(row.what); }
+
 class X86Plan : public ::testing::TestWithParam<Row> {};
 
 TEST_P(X86Plan, AnswersWithItsMethod) {
