@@ -143,6 +143,8 @@ int ExprBuilder::floating(TextRange at, std::string_view word) {
     if (problem == std::errc::result_out_of_range) throw SyntaxError{at, "this number does not fit in a double", {}};
     if (problem != std::errc{} || stop != digits.data() + digits.size())
         throw SyntaxError{at, "`" + std::string(word) + "` is no number", {}};
+    node.is_single = word.back() == 'f' || word.back() == 'F';
+    if (node.is_single) node.real = static_cast<double>(static_cast<float>(node.real));
     return add(std::move(node));
 }
 

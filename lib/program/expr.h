@@ -28,7 +28,7 @@ struct TypeName {
 struct Expr {
     enum class Kind : std::uint8_t {
         integer,     // number, is_unsigned, is_long
-        floating,    // real
+        floating,    // real, is_single
         text,        // text: a string literal's bytes
         name,        // text: a bare name: parameter, variable, enumerator
         integer_arg, // number: argN
@@ -82,7 +82,9 @@ struct Expr {
 
     Kind kind = Kind::integer;
     Op op = Op::none;
-    bool is_unsigned = false, is_long = false, arrow = false;
+    bool is_unsigned = false, is_long = false; // integer
+    bool is_single = false;                    // floating: a float, not a double
+    bool arrow = false;                        // member
     std::uint16_t depth = 1;
     int a = -1, b = -1, c = -1;
     std::uint64_t number = 0;

@@ -130,7 +130,7 @@ std::string wanted_here(const Parser::context &context) {
     if (expects(context, S::S_RBRACKET)) return "a closing ]";
     if (closes) return "a closing )";
     if (expects(context, S::S_COLON)) return "the : of this ?";
-    if (expects(context, S::S_STAR)) return "an operator";
+    if (expects(context, S::S_STAR) || expects(context, S::S_YYEOF)) return "an operator";
     if (expects(context, S::S_NAME)) return "a member's name";
     return "something else";
 }

@@ -56,7 +56,8 @@ Operand Lowering::lower(int node) {
     case Kind::integer:
         return constant(e.number, e.is_long ? (e.is_unsigned ? types::uint64 : types::int64)
                                             : (e.is_unsigned ? types::uint32 : types::int32));
-    case Kind::floating: return constant(std::bit_cast<std::uint64_t>(e.real), types::float64);
+    case Kind::floating:
+        return constant(std::bit_cast<std::uint64_t>(e.real), e.is_single ? types::float32 : types::float64);
     case Kind::text:
     case Kind::func:
         code_.constants.push_back(e.kind == Kind::text ? e.text : scope_.function());
