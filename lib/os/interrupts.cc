@@ -50,6 +50,12 @@ Interrupts::Interrupts() {
         ::sigaction(signal, &action, nullptr);
     }
     ::signal(SIGPIPE, SIG_IGN);
+    // Every stop of a tracee would raise SIGCHLD, and wake the thread that only waits for the tracing one.
+    struct sigaction child {};
+    child.sa_handler = SIG_DFL;
+    child.sa_flags = SA_NOCLDSTOP;
+    sigemptyset(&child.sa_mask);
+    ::sigaction(SIGCHLD, &child, nullptr);
 }
 
 Interrupts::~Interrupts() {

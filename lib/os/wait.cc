@@ -62,7 +62,7 @@ std::optional<Stop> Waiter::poll(int id_type, pid_t id, bool block) {
     }
     if (info.si_pid == 0) return std::nullopt;
     Stop stop = decode_stop(Tid{info.si_pid}, info.si_code, info.si_status);
-    stop.seen_ns = monotonic_ns();
+    if (often_) stop.seen_ns = monotonic_ns();
     if (consumed_at_once(stop)) {
         siginfo_t again;
         ::waitid(P_PID, static_cast<id_t>(info.si_pid), &again, WEXITED | WSTOPPED | __WALL | WNOHANG);
@@ -70,25 +70,38 @@ std::optional<Stop> Waiter::poll(int id_type, pid_t id, bool block) {
     return stop;
 }
 
+Waiter::Known &Waiter::known(Tid tid) {
+    if (last_ && last_->tid == tid) return *last_;
+    auto &entry = known_[tid.value];
+    if (!entry) {
+        entry = std::make_unique<Known>();
+        entry->tid = tid;
+        order_.push_back(entry.get());
+    }
+    last_ = entry.get();
+    return *entry;
+}
+
 void Waiter::note(const Stop &stop) {
-    if (!held_.emplace(stop.tid.value, true).second) return;
+    Known &task = known(stop.tid);
+    if (task.held) return;
+    task.held = true;
+    task.quiet = 0;
     queue_.push_back(stop);
-    auto same = [&](const Recent &r) { return r.tid == stop.tid; };
-    auto found = std::find_if(recent_.begin(), recent_.end(), same);
-    if (found == recent_.end())
-        recent_.push_back({stop.tid, 0});
-    else
-        found->quiet = 0;
+    if (task.recent) return;
+    task.recent = true;
+    recent_.push_back(&task);
 }
 
 void Waiter::sweep() {
     for (std::size_t i = 0; i < recent_.size();) {
-        Recent &recent = recent_[i];
-        if (!held_.contains(recent.tid.value)) {
-            if (auto stop = poll(P_PID, recent.tid.value, false)) {
+        Known &task = *recent_[i];
+        if (!task.held) {
+            if (auto stop = poll(P_PID, task.tid.value, false)) {
                 note(*stop);
-            } else if (++recent.quiet > quiet_limit) {
-                recent = recent_.back();
+            } else if (++task.quiet > quiet_limit) {
+                task.recent = false;
+                recent_[i] = recent_.back();
                 recent_.pop_back();
                 continue;
             }
@@ -99,11 +112,11 @@ void Waiter::sweep() {
 
 /// A P_ALL peek answers with the first of the kernel's list, which may be one that waits here already: ask by name.
 void Waiter::ask_one_more() {
-    if (known_.empty()) return;
-    cursor_ = (cursor_ + 1) % known_.size();
-    Tid tid = known_[cursor_];
-    if (held_.contains(tid.value)) return;
-    if (auto stop = poll(P_PID, tid.value, false)) note(*stop);
+    if (order_.empty()) return;
+    cursor_ = (cursor_ + 1) % order_.size();
+    Known &task = *order_[cursor_];
+    if (task.held) return;
+    if (auto stop = poll(P_PID, task.tid.value, false)) note(*stop);
 }
 
 std::optional<Stop> Waiter::next(Block block) {
@@ -112,9 +125,10 @@ std::optional<Stop> Waiter::next(Block block) {
     while (queue_.empty()) {
         auto stop = poll(P_ALL, 0, block == Block::yes);
         if (!stop) return std::nullopt;
+        Known &task = known(stop->tid);
         bool ended = stop->kind == Stop::Kind::exited || stop->kind == Stop::Kind::killed;
-        if (ended) held_.erase(stop->tid.value); // it died in the stop that was handed out
-        if (held_.contains(stop->tid.value)) {
+        if (ended) task.held = false; // it died in the stop that was handed out
+        if (task.held) {
             sweep();
             if (queue_.empty()) return std::nullopt;
             break;
@@ -137,18 +151,33 @@ std::optional<Stop> Waiter::next_of(Tid tid) {
     while (true) {
         auto stop = poll(P_PID, tid.value, true);
         if (stop) {
-            held_[tid.value] = true;
+            known(tid).held = true;
             return stop;
         }
         if (errno != EINTR) return std::nullopt;
     }
 }
 
+void Waiter::resumed(Tid tid) {
+    if (last_ && last_->tid == tid) {
+        last_->held = false;
+        return;
+    }
+    auto found = known_.find(tid.value);
+    if (found != known_.end()) found->second->held = false;
+}
+
+void Waiter::watch(Tid tid) { known(tid); }
+
 void Waiter::forget(Tid tid) {
-    held_.erase(tid.value);
-    std::erase_if(recent_, [&](const Recent &r) { return r.tid == tid; });
-    std::erase(known_, tid);
     std::erase_if(queue_, [&](const Stop &s) { return s.tid == tid; });
+    auto found = known_.find(tid.value);
+    if (found == known_.end()) return;
+    Known *task = found->second.get();
+    std::erase(order_, task);
+    std::erase(recent_, task);
+    if (last_ == task) last_ = nullptr;
+    known_.erase(found);
 }
 
 } // namespace ktrace::os

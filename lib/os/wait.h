@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -36,7 +37,7 @@ struct Stop {
     Kind kind = Kind::signal;
     int signal = 0;
     int status = 0;
-    std::uint64_t seen_ns = 0; // CLOCK_MONOTONIC, when the stop was first seen
+    std::uint64_t seen_ns = 0; // CLOCK_MONOTONIC, when the stop was first seen; 0 unless look_often
 };
 
 /// Decodes what waitid says of a tracee. Pure.
@@ -56,9 +57,9 @@ class Waiter {
     std::optional<Stop> next_of(Tid tid);
 
     /// The task has been resumed: its next stop is news.
-    void resumed(Tid tid) { held_.erase(tid.value); }
+    void resumed(Tid tid);
     /// A task that is traced from now on; `forget` when it has ended, or was let go.
-    void watch(Tid tid) { known_.push_back(tid); }
+    void watch(Tid tid);
     void forget(Tid tid);
 
     /// With `often`, tasks that stopped recently are looked at between any two stops, so that seen_ns is close to the
@@ -69,20 +70,24 @@ class Waiter {
     bool pending() const { return !queue_.empty(); }
 
   private:
+    struct Known {
+        Tid tid;
+        bool held = false;   // its stop was seen, and it has not been resumed
+        bool recent = false; // in recent_
+        unsigned quiet = 0;  // sweeps since its last stop
+    };
     std::optional<Stop> poll(int id_type, pid_t id, bool block);
+    Known &known(Tid tid);
     void note(const Stop &stop);
     void sweep();
     void ask_one_more();
 
-    std::deque<Stop> queue_;               // seen, not handed out
-    std::unordered_map<pid_t, bool> held_; // seen and not resumed
-    struct Recent {
-        Tid tid;
-        unsigned quiet; // sweeps since its last stop
-    };
-    std::vector<Recent> recent_;
-    std::vector<Tid> known_; // all
-    std::size_t cursor_ = 0; // in known_: whom to ask next while the busy ones never pause
+    std::deque<Stop> queue_; // seen, not handed out
+    std::unordered_map<pid_t, std::unique_ptr<Known>> known_;
+    std::vector<Known *> order_;  // all known ones
+    std::vector<Known *> recent_; // those that stopped lately
+    Known *last_ = nullptr;       // the one looked up last: often the next one, too
+    std::size_t cursor_ = 0;      // in order_: whom to ask next while the busy ones never pause
     bool often_ = false;
     bool none_left_ = false;
     unsigned served_ = 0;

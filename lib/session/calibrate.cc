@@ -68,6 +68,7 @@ trap::Correction calibrate() {
     int status = 0;
     if (child > 0 && ::waitpid(child, &status, WUNTRACED) == child && os::seize(Tid{child}) == 0) {
         os::Waiter waiter;
+        waiter.look_often(true);
         ::kill(child, SIGCONT);
         Tid tid{child};
         // Group stop and SIGCONT first; the traps follow.

@@ -40,8 +40,21 @@ bool raised_by_kernel(Tid tid) {
     return info && info->si_code > 0;
 }
 
+constexpr std::uint64_t look_at_signals_every = 4096; // stops
+
+/// May a SIGTRAP that somebody sends arrive in this process and leave it alive?
+bool may_be_sent_sigtrap(const World &world, Traced &traced) {
+    if (traced.looked_at_signals == 0 || world.stops - traced.looked_at_signals >= look_at_signals_every) {
+        traced.looked_at_signals = world.stops;
+        auto status = os::read_status(traced.process.pid.value);
+        traced.uses_sigtrap =
+            !status || ((status->caught | status->ignored | status->blocked) & signal_bit(SIGTRAP)) != 0;
+    }
+    return traced.uses_sigtrap;
+}
+
 /// Collects the facts of a stop, with as few requests as the usual case (a trap at a site) needs.
-Seen gather(Traced &traced, Task &task, const Stop &stop, Stopped &stopped) {
+Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, Stopped &stopped) {
     Seen seen;
     Facts &f = seen.facts;
     f.kind = stop.kind;
@@ -55,8 +68,8 @@ Seen gather(Traced &traced, Task &task, const Stop &stop, Stopped &stopped) {
         f.site = site && site->armed && task.over != Over::stepping;
         seen.site = site;
         // Behind a longer instruction's first byte the pc is nowhere but at a trap; behind a whole instruction somebody
-        // may have sent SIGTRAP.
-        bool unmistakable = f.site && site->plan.length > 1;
+        // may have sent SIGTRAP, which only a process that is prepared for it survives.
+        bool unmistakable = f.site && (site->plan.length > 1 || !may_be_sent_sigtrap(world, traced));
         f.from_kernel = unmistakable || raised_by_kernel(stop.tid);
         if (f.site && f.from_kernel) return seen;
         f.was_ours = ground.space->ever_planted(seen.trap_at) && !own_trap_at(traced, seen.trap_at);
@@ -207,7 +220,7 @@ Event dispatch(World &world, const Stop &stop) {
     }
     Task &task = found->second;
     task.last_stop = world.stops;
-    Seen seen = gather(*traced, task, stop, stopped);
+    Seen seen = gather(world, *traced, task, stop, stopped);
     switch (classify(seen.facts)) {
     case Verdict::hit: return on_hit(world, *traced, task, *seen.site, std::move(stopped));
     case Verdict::late_trap:

@@ -19,8 +19,10 @@ namespace ktrace::trap {
 struct Traced {
     target::Process process;
     std::shared_ptr<Ground> ground;
-    bool silent = false;   // kept clean only (a vfork child that is not followed): its hits are not counted
-    bool borrowed = false; // runs in its parent's memory until it calls exec (vfork)
+    bool silent = false;      // kept clean only (a vfork child that is not followed): its hits are not counted
+    bool borrowed = false;    // runs in its parent's memory until it calls exec (vfork)
+    bool uses_sigtrap = true; // it catches, ignores or blocks SIGTRAP: one that is sent to it is not its end
+    std::uint64_t looked_at_signals = 0; // when (by count of stops) that was found out; it may change
 };
 
 /// Records, one behind the other, as eval wrote them.
