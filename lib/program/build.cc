@@ -16,7 +16,7 @@ using Role = Field::Role;
 class Builder {
   public:
     explicit Builder(const Recipe &recipe) : recipe_(recipe) {
-        std::size_t blobs = recipe.print.size() + recipe.by.size() + 1; // at most
+        std::size_t blobs = recipe.print.size() + recipe.by.size() + recipe.arguments.size(); // at most
         if (recipe.kind == 'r') capture_.next = (blobs * 4 + 7) / 8 * 8;
     }
     Built finish();
@@ -42,7 +42,7 @@ class Builder {
     void at_return(const Tree &tree, Role role, std::vector<Instrs> &parts, Lowering::Style style);
     Instrs shown(const Tree &tree, Scope &scope, ArgumentCapture *capture, Lowering::Style style);
     void begin_blob(Instrs &instrs, bool key);
-    std::uint32_t end_blob(Instrs instrs, std::size_t bytes);
+    std::uint32_t end_blob(Instrs instrs, std::size_t payload);
     void field(Moment when, Role role, std::string name) {
         built_.fields[static_cast<std::size_t>(when)].push_back({role, std::move(name)});
     }
@@ -52,8 +52,8 @@ class Builder {
     const Recipe &recipe_;
     Built built_;
     ArgumentCapture capture_{code(), *recipe_.entry, moment(Moment::call).body, 0};
-    std::size_t blob_bytes_ = 0; // of all blobs, at most
-    std::size_t payload_ = 0;    // of the value shown last
+    std::vector<std::size_t> blob_payloads_; // bytes of each, at most
+    std::size_t payload_ = 0;                // of the value shown last
 };
 
 Moment Builder::first_moment() const {
@@ -103,11 +103,11 @@ Instrs Builder::shown(const Tree &tree, Scope &scope, ArgumentCapture *capture, 
 
 void Builder::begin_blob(Instrs &instrs, bool key) { instrs.push_back({.op = Opcode::begin_blob, .is_signed = key}); }
 
-std::uint32_t Builder::end_blob(Instrs instrs, std::size_t bytes) {
+std::uint32_t Builder::end_blob(Instrs instrs, std::size_t payload) {
     std::uint32_t number = code().blobs++;
     instrs.push_back({.op = Opcode::end_blob, .index = number});
     moment(Moment::call).body.push_back(std::move(instrs));
-    blob_bytes_ += bytes;
+    blob_payloads_.push_back(payload);
     return number;
 }
 
@@ -124,7 +124,7 @@ void Builder::at_return(const Tree &tree, Role role, std::vector<Instrs> &parts,
     begin_blob(instrs, style == Lowering::Style::key);
     Instrs value = shown(tree, *recipe_.entry, nullptr, style);
     instrs.insert(instrs.end(), value.begin(), value.end());
-    std::uint32_t blob = end_blob(std::move(instrs), payload_ + node_overhead);
+    std::uint32_t blob = end_blob(std::move(instrs), payload_);
     parts.push_back({{.op = Opcode::copy_blob, .index = blob}});
 }
 
@@ -172,7 +172,7 @@ void Builder::arguments_of(Moment when) {
             moment(when).body.push_back(std::move(instrs));
             continue;
         }
-        std::uint32_t blob = end_blob(std::move(instrs), bytes + node_overhead);
+        std::uint32_t blob = end_blob(std::move(instrs), bytes);
         moment(when).body.push_back({{.op = Opcode::copy_blob, .index = blob}});
     }
 }
@@ -265,12 +265,13 @@ Built Builder::finish() {
     else
         event(first_moment());
     if (recipe_.post && recipe_.kind == 'k' && !aggregates()) post_event();
-    if (is_return() && !moment(Moment::call).body.empty()) {
-        code().capture_fixed = capture_.next;
-        code().capture_size = capture_.next + blob_bytes_;
-    }
     code().types = recipe_.entry->types() ? recipe_.entry->types() : recipe_.after ? recipe_.after->types() : nullptr;
     limit_payloads();
+    if (is_return() && !moment(Moment::call).body.empty()) {
+        code().capture_fixed = code().capture_size = capture_.next;
+        for (std::size_t payload : blob_payloads_)
+            code().capture_size += std::min(payload, code().payload_limit) + node_overhead;
+    }
     for (std::size_t m = 0; m < moments; ++m) find_needs(static_cast<Moment>(m));
     return std::move(built_);
 }

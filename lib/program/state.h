@@ -19,7 +19,7 @@ struct Selection {
     std::uint64_t every = 1; // 0 counts as 1
     double chance = 1.0;
     std::uint64_t seed = 0;
-    std::optional<std::uint64_t> first;
+    std::optional<std::uint64_t> first = {};
 
     bool selects_all() const { return every <= 1 && chance >= 1.0 && !first; }
 };

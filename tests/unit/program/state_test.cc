@@ -1,0 +1,146 @@
+// Selection and tables.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "program/node_writer.h"
+#include "program/state.h"
+
+namespace ktrace::program {
+namespace {
+
+std::vector<int> selected(Selection selection, int hits) {
+    Selector selector(selection);
+    std::vector<int> chosen;
+    for (int hit = 1; hit <= hits; ++hit)
+        if (selector.next()) chosen.push_back(hit);
+    return chosen;
+}
+
+TEST(Selector, EverySelectsItsMultiples) {
+    EXPECT_EQ(selected({.every = 3}, 10), (std::vector{3, 6, 9}));
+    EXPECT_EQ(selected({.every = 0}, 3), (std::vector{1, 2, 3}));
+    EXPECT_EQ(selected({.every = 3, .first = 1}, 20), (std::vector{3})); // the third hit only
+    EXPECT_EQ(selected({.first = 2}, 5), (std::vector{1, 2}));
+    EXPECT_EQ(selected({.first = 0}, 5), (std::vector<int>{}));
+}
+
+TEST(Selector, ChanceIsRepeatableAndFair) {
+    auto a = selected({.chance = 0.25, .seed = 7}, 40000), b = selected({.chance = 0.25, .seed = 7}, 40000);
+    EXPECT_EQ(a, b);
+    EXPECT_NE(a, selected({.chance = 0.25, .seed = 8}, 40000));
+    EXPECT_NEAR(static_cast<double>(a.size()), 10000, 500);
+    EXPECT_TRUE(selected({.chance = 0.0}, 1000).empty());
+    auto first = selected({.every = 2, .chance = 0.5, .seed = 1, .first = 3}, 1000);
+    EXPECT_EQ(first.size(), 3U);
+    for (int hit : first) EXPECT_EQ(hit % 2, 0);
+}
+
+Number unsigned_number(std::uint64_t value) { return {Number::Kind::uint, value}; }
+Number signed_number(std::int64_t value) { return {Number::Kind::sint, static_cast<std::uint64_t>(value)}; }
+
+TEST(Distribution, PercentilesAreWithinOnePercent) {
+    std::uint64_t state = 42;
+    std::vector<double> values;
+    Distribution distribution;
+    for (int i = 0; i < 20000; ++i) {
+        state = state * 6364136223846793005U + 1442695040888963407U;
+        auto value = static_cast<std::uint64_t>(std::exp2(static_cast<double>(state >> 40) / 0x1p24 * 50));
+        values.push_back(static_cast<double>(value));
+        distribution.add(unsigned_number(value));
+    }
+    std::sort(values.begin(), values.end());
+    for (double fraction : {0.01, 0.5, 0.9, 0.99, 1.0}) {
+        double exact = values[static_cast<std::size_t>(std::ceil(fraction * 20000)) - 1];
+        EXPECT_NEAR(distribution.percentile(fraction), exact, exact * 0.01) << fraction;
+    }
+}
+
+TEST(Distribution, SmallIntegersAndNegativesAreExact) {
+    Distribution distribution;
+    for (int value = -50; value <= 49; ++value) distribution.add(signed_number(value));
+    EXPECT_EQ(distribution.percentile(0.01), -50);
+    EXPECT_EQ(distribution.percentile(0.50), -1);
+    EXPECT_EQ(distribution.percentile(0.51), 0);
+    EXPECT_EQ(distribution.percentile(1.0), 49);
+}
+
+TEST(Aggregation, StatsOfOneKey) {
+    Aggregation table(Table::Kind::stats, {}, "duration");
+    for (std::uint64_t v = 1; v <= 100; ++v) {
+        Number number = unsigned_number(v * 1000);
+        table.add({}, 1, &number);
+    }
+    table.add({}, 1, nullptr);
+    Table snapshot = table.snapshot();
+    ASSERT_EQ(snapshot.rows.size(), 1U);
+    const Row &row = snapshot.rows[0];
+    EXPECT_EQ(row.count, 101U);
+    EXPECT_EQ(row.unread, 1U);
+    EXPECT_EQ(row.stats.count, 100U);
+    EXPECT_EQ(row.stats.avg, 50500);
+    EXPECT_EQ(row.stats.min.bits, 1000U);
+    EXPECT_EQ(row.stats.max.bits, 100000U);
+    EXPECT_NEAR(row.stats.p50.as_double(), 50000, 500);
+    EXPECT_NEAR(row.stats.p90.as_double(), 90000, 900);
+    EXPECT_NEAR(row.stats.p99.as_double(), 99000, 990);
+}
+
+TEST(Aggregation, HistogramsByPowersOfTwo) {
+    Aggregation table(Table::Kind::hist, {}, "n");
+    for (std::int64_t v : {-5, -1, 0, 1, 2, 3, 4, 7, 8}) {
+        Number number = signed_number(v);
+        table.add({}, 1, &number);
+    }
+    auto hist = table.snapshot().rows.at(0).hist;
+    std::vector<std::array<std::int64_t, 3>> seen;
+    for (const Bucket &b : hist) seen.push_back({b.low, b.high, static_cast<std::int64_t>(b.count)});
+    EXPECT_EQ(seen,
+              (std::vector<std::array<std::int64_t, 3>>{
+                  {-7, -4, 1}, {-3, -2, 0}, {-1, -1, 1}, {0, 0, 1}, {1, 1, 1}, {2, 3, 2}, {4, 7, 2}, {8, 15, 1}}));
+}
+
+TEST(Aggregation, HistogramsHoldTheExtremes) {
+    Aggregation table(Table::Kind::hist, {}, "n");
+    std::vector<Number> numbers = {signed_number(INT64_MIN),
+                                   signed_number(INT64_MAX),
+                                   unsigned_number(UINT64_MAX),
+                                   {Number::Kind::floating, std::bit_cast<std::uint64_t>(1e300)},
+                                   {Number::Kind::floating, std::bit_cast<std::uint64_t>(-0.5)},
+                                   {Number::Kind::floating, std::bit_cast<std::uint64_t>(std::nan(""))}};
+    for (const Number &number : numbers) table.add({}, 1, &number);
+    const Row row = table.snapshot().rows.at(0);
+    EXPECT_EQ(row.unread, 1U);
+    std::uint64_t sum = 0;
+    for (const Bucket &b : row.hist) sum += b.count;
+    EXPECT_EQ(sum, 5U);
+    EXPECT_EQ(row.hist.front().low, INT64_MIN);
+    EXPECT_EQ(row.hist.back().high, INT64_MAX);
+}
+
+std::vector<std::byte> key_of(std::uint64_t value) {
+    std::vector<std::byte> bytes(64);
+    NodeWriter writer(bytes, 1024, true);
+    writer.number(Tag::uint, value);
+    bytes.resize(writer.size());
+    return bytes;
+}
+
+TEST(Aggregation, KeysAreBounded) {
+    Aggregation table(Table::Kind::count, {"arg0"}, "");
+    for (std::uint64_t key = 0; key < Aggregation::max_rows + 5; ++key) table.add(key_of(key), 1, nullptr);
+    table.add(key_of(3), 1, nullptr);
+    table.add(key_of(Aggregation::max_rows + 1), 1, nullptr);
+    Table snapshot = table.snapshot();
+    ASSERT_EQ(snapshot.rows.size(), Aggregation::max_rows + 1);
+    EXPECT_TRUE(snapshot.rows.back().other);
+    EXPECT_EQ(snapshot.rows.back().count, 6U);
+    const Row &most = snapshot.rows[Aggregation::max_rows - 1];
+    EXPECT_EQ(most.count, 2U);
+    EXPECT_EQ(most.key.at(0).number, 3U);
+}
+
+} // namespace
+} // namespace ktrace::program
