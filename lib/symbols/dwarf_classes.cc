@@ -41,12 +41,12 @@ std::string_view without_template_arguments(std::string_view name) { return name
 
 } // namespace
 
-bool declares_pass_by_reference(Dwarf_Die die) {
+bool declares_pass_by_reference(Dwarf_Die die, bool is_cplusplus) {
     if (auto convention = number(die, DW_AT_calling_convention)) {
         if (*convention == DW_CC_pass_by_reference) return true;
         if (*convention == DW_CC_pass_by_value) return false;
     }
-    if (is_c(die)) return false;
+    if (!is_cplusplus) return false;
     std::string_view class_name = without_template_arguments(own_name(die));
     std::size_t copiers = 0, deleted = 0;
     for (Dwarf_Die child : children(die)) {

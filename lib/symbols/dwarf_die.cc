@@ -171,17 +171,4 @@ std::vector<Dwarf_Die> children(Dwarf_Die die) {
     return all;
 }
 
-bool is_c(Dwarf_Die die) {
-    Dwarf_Die unit = unit_die(die);
-    auto language = unit.addr != nullptr ? number(unit, DW_AT_language) : std::nullopt;
-    if (!language) return true;
-    switch (*language) {
-    case DW_LANG_C89:
-    case DW_LANG_C:
-    case DW_LANG_C99:
-    case DW_LANG_C11: return true;
-    default: return false;
-    }
-}
-
 } // namespace ktrace::symbols

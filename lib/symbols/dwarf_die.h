@@ -65,7 +65,4 @@ std::optional<std::uint64_t> entry_address(Dwarf_Die die);
 /// Its children, in order, at most a bounded number.
 std::vector<Dwarf_Die> children(Dwarf_Die die);
 
-/// True where the unit's language names types with `struct`, `union` and `enum` in front (C).
-bool is_c(Dwarf_Die die);
-
 } // namespace ktrace::symbols

@@ -439,7 +439,25 @@ class Translator {
             refuse("its frame is not described");
             return;
         }
+        if (count == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31 &&
+            !is_frame_register(ops[0].atom - unsigned{DW_OP_reg0})) {
+            refuse("its frame is not set up there");
+            return;
+        }
         push_inner(nested(&*attr, ops, count));
+    }
+
+    /// False where a register is not the frame base that the body of the function has: before the prologue has set it
+    /// up and after an epilogue restored it, a frame pointer is still the caller's, and a stack pointer has moved.
+    bool is_frame_register(unsigned reg) {
+        auto rule = frames_.cfa_rule(view_.vaddr);
+        if (!rule) return true;
+        for (auto [low, high] : address_ranges(*view_.function)) {
+            if (view_.vaddr < low || view_.vaddr >= high) continue;
+            auto usual = frames_.usual_cfa_rule(low, high);
+            return !usual || usual->reg != reg || *usual == *rule;
+        }
+        return true;
     }
 
     bool call(Dwarf_Attribute &attr, const Dwarf_Op &op) {

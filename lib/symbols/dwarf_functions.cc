@@ -125,11 +125,18 @@ std::vector<const Function *> Dwarf::functions_named(std::string_view name) {
 
 std::vector<std::string> Dwarf::function_names() {
     std::set<std::string> names;
-    for (Unit *unit : impl_->units.all())
-        for (const std::uint8_t *at : impl_->units.outline(*unit).functions) {
-            std::string name = impl_->units.qualified_name(die_at(at, impl_->units.top(*unit).cu));
-            if (!name.empty()) names.insert(std::move(name));
-        }
+    auto add = [&](Dwarf_Die die) {
+        std::string name = impl_->units.qualified_name(die);
+        if (!name.empty()) names.insert(std::move(name));
+    };
+    for (Unit *unit : impl_->units.all()) {
+        Dwarf_CU *cu = impl_->units.top(*unit).cu;
+        for (const std::uint8_t *at : impl_->units.outline(*unit).functions) add(die_at(at, cu));
+        const void *last = nullptr;
+        for (const Inlined &inlined : impl_->units.inlined(*unit)) // those that another unit or file describes
+            if (inlined.origin_unit != cu && std::exchange(last, inlined.origin) != inlined.origin)
+                add(die_at(inlined.origin, inlined.origin_unit));
+    }
     return {names.begin(), names.end()};
 }
 

@@ -1,9 +1,13 @@
 // Members of structures: where they lie, bit fields in both of DWARF's ways (dwarf_types.h: Types::add_member).
 #include "symbols/dwarf_types.h"
 
+#include <algorithm>
+
 namespace ktrace::symbols {
 
 namespace {
+
+constexpr std::uint64_t widest = 128; // bits of an integer
 
 /// DW_AT_data_member_location: a constant, or in old files an expression that adds one.
 std::optional<std::uint64_t> member_offset(Dwarf_Die die) {
@@ -22,7 +26,8 @@ std::optional<std::uint64_t> member_offset(Dwarf_Die die) {
 void place_bits(value::Member &member, Dwarf_Die die, std::uint64_t bits) {
     member.bit_size = static_cast<std::uint32_t>(bits);
     std::uint64_t unit = member.type != nullptr && member.type->size != 0 ? member.type->size : 1;
-    if (auto storage = number(die, DW_AT_byte_size)) unit = *storage;
+    if (auto storage = number(die, DW_AT_byte_size); storage && *storage != 0) unit = *storage;
+    unit = std::min(unit, widest / 8);
     if (auto data_offset = number(die, DW_AT_data_bit_offset)) {
         std::uint64_t first = *data_offset;
         std::uint64_t within = unit * 8;
@@ -36,7 +41,7 @@ void place_bits(value::Member &member, Dwarf_Die die, std::uint64_t bits) {
         return;
     }
     // DWARF 2: DW_AT_bit_offset counts from the most significant bit of the storage unit.
-    std::uint64_t from_top = number(die, DW_AT_bit_offset).value_or(0);
+    std::uint64_t from_top = std::min(number(die, DW_AT_bit_offset).value_or(0), widest);
     std::int64_t bit = static_cast<std::int64_t>(unit * 8) - static_cast<std::int64_t>(from_top + bits);
     if (bit < 0) { // a packed field that starts below its unit
         std::int64_t back = (-bit + 7) / 8;
@@ -49,7 +54,6 @@ void place_bits(value::Member &member, Dwarf_Die die, std::uint64_t bits) {
 } // namespace
 
 void Types::add_member(value::Type &type, Dwarf_Die die, int depth) {
-    constexpr std::uint64_t widest = 128;
     value::Member member;
     member.name = std::string(own_name(die));
     unsigned kind = tag(die);

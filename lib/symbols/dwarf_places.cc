@@ -59,6 +59,24 @@ std::uint64_t total_size(const Place &place) {
     return total;
 }
 
+/// A place in memory at a register and an offset, however it is computed.
+std::optional<std::pair<unsigned, std::uint64_t>> register_and_offset(const Place &place) {
+    if (!place.why.empty() || place.pieces.size() != 1 || place.pieces[0].kind != Piece::Kind::memory)
+        return std::nullopt;
+    std::optional<unsigned> reg;
+    std::uint64_t offset = 0;
+    for (const value::Op &op : place.pieces[0].ops) {
+        bool is_register = op.code == value::Op::Code::push_register;
+        if ((is_register && reg) ||
+            (!is_register && op.code != value::Op::Code::push && op.code != value::Op::Code::plus))
+            return std::nullopt;
+        if (is_register) reg = op.reg;
+        offset += static_cast<std::uint64_t>(op.operand);
+    }
+    if (!reg) return std::nullopt;
+    return std::pair(*reg, offset);
+}
+
 std::optional<Place> located(Dwarf_Attribute &attr, const Viewpoint &view, Frames &frames) {
     Dwarf_Op *ops = nullptr;
     std::size_t count = 0;
@@ -90,6 +108,11 @@ std::optional<Place> entry_place_of(Dwarf_Die parameter, std::uint64_t size, con
     if (incomplete || (place->pieces.back().size != 0 && total_size(*place) < size)) return std::nullopt;
     if (is_expression(*attr) && place->pieces[0].kind != Piece::Kind::register_) return std::nullopt;
     return place;
+}
+
+bool same_address(const Place &a, const Place &b) {
+    auto first = register_and_offset(a), second = register_and_offset(b);
+    return first && second && *first == *second;
 }
 
 bool lives_in_memory(Dwarf_Die variable) {

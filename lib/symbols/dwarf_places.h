@@ -31,6 +31,9 @@ value::Place place_of(Dwarf_Die variable, std::uint64_t size, const Viewpoint &v
 std::optional<value::Place> entry_place_of(Dwarf_Die parameter, std::uint64_t size, const Viewpoint &entry,
                                            Frames &frames, bool registers_hold);
 
+/// True where two places are the same address, counted from the same register.
+bool same_address(const value::Place &a, const value::Place &b);
+
 /// True where DW_AT_location is one expression, valid in the whole scope, that gives an address (as all are at -O0).
 bool lives_in_memory(Dwarf_Die variable);
 

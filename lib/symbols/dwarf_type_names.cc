@@ -110,7 +110,7 @@ class Writer {
             }
             list += write(reference(child, DW_AT_type), "", depth + 1);
         }
-        if (count == 0 && flag(die, DW_AT_prototyped) && is_c(die)) list = "void";
+        if (count == 0 && flag(die, DW_AT_prototyped) && units_.is_c(die)) list = "void";
         return "(" + list + ")";
     }
 
@@ -123,7 +123,7 @@ class Writer {
                                 : kind == DW_TAG_enumeration_type ? "enum"
                                                                   : "";
         if (name.empty()) return word.empty() ? "?" : std::string(word) + " {...}";
-        if (!word.empty() && is_c(die)) return std::string(word) + " " + name;
+        if (!word.empty() && units_.is_c(die)) return std::string(word) + " " + name;
         return name;
     }
 

@@ -352,7 +352,7 @@ void Types::fill_members(Type &type, Dwarf_Die die, int depth) {
 }
 
 bool Types::passes_by_reference(const Type &type, Dwarf_Die die) {
-    if (declares_pass_by_reference(die)) return true;
+    if (declares_pass_by_reference(die, !units_.is_c(die))) return true;
     if (number(die, DW_AT_calling_convention).value_or(0) == DW_CC_pass_by_value) return false;
     return std::any_of(type.members.begin(), type.members.end(), [](const value::Member &member) {
         const Type *part = member.type;

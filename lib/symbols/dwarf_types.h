@@ -94,7 +94,7 @@ Dwarf_Die through_signature(Dwarf_Die die);
 /// C++ (Itanium ABI, 3.1.1): true where a class is passed by a hidden reference, as far as its own DIE tells: by
 /// DW_AT_calling_convention, else by its declared copy and move constructors, destructor and virtual parts. Members and
 /// bases are the caller's.
-bool declares_pass_by_reference(Dwarf_Die die);
+bool declares_pass_by_reference(Dwarf_Die die, bool is_cplusplus);
 
 /// The element counts of an array's dimensions, outermost first; 0: not known.
 std::vector<std::uint64_t> dimensions(Dwarf_Die array);

@@ -358,6 +358,22 @@ const std::vector<LineRow> &Units::line_rows(Unit &unit) {
 
 std::string Units::file_of(Dwarf_Die die, std::uint64_t index) { return line_header(of(die)).file(index); }
 
+bool Units::is_c(Dwarf_Die die) {
+    auto language = number(of(die).skeleton, DW_AT_language);
+    if (!language) {
+        for (std::size_t i = 0; i < all().size() && !language_; ++i)
+            language_ = number(all()[i]->skeleton, DW_AT_language);
+        language = language_;
+    }
+    switch (language.value_or(DW_LANG_C)) {
+    case DW_LANG_C89:
+    case DW_LANG_C:
+    case DW_LANG_C99:
+    case DW_LANG_C11: return true;
+    default: return false;
+    }
+}
+
 bool Units::executable(std::uint64_t vaddr) const {
     if (executable_.empty()) return vaddr != 0;
     return std::any_of(executable_.begin(), executable_.end(),

@@ -92,6 +92,10 @@ class Units {
     /// The file that DW_AT_decl_file or DW_AT_call_file of a DIE means (`index` its value).
     std::string file_of(Dwarf_Die die, std::uint64_t index);
 
+    /// True where a DIE is C's, which writes `struct`, `union` and `enum` in front of names. Partial units (dwz) do not
+    /// say their language; they count as the file's first unit that does.
+    bool is_c(Dwarf_Die die);
+
     /// True where code can be: outside the linker's marks for what it left out.
     bool executable(std::uint64_t vaddr) const;
     /// Bytes of .debug_info, to judge what a pass over all of it costs.
@@ -115,6 +119,7 @@ class Units {
     std::unordered_map<Dwarf_CU *, Unit *> by_cu_;
     std::vector<UnitRange> ranges_;
     std::uint64_t info_size_ = 0;
+    std::optional<std::uint64_t> language_;                     // of the first unit that says it
     std::unordered_map<::Dwarf *, LineSections> line_sections_; // of this file, split and dwz files
 };
 

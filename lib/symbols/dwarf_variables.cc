@@ -88,28 +88,22 @@ std::optional<value::Place> by_convention(const Function &function, const std::v
     return std::nullopt;
 }
 
-/// True where a place counts from the stack pointer, which the prologue moves.
-bool is_on_stack(const value::Place &place) {
-    return std::any_of(place.pieces.begin(), place.pieces.end(), [](const value::Piece &piece) {
-        return std::any_of(piece.ops.begin(), piece.ops.end(), [](const value::Op &op) {
-            return op.code == value::Op::Code::push_register && op.reg == arch::Host::stack_pointer_dwarf;
-        });
-    });
-}
-
-/// The place of a local or parameter. A parameter that lives in memory gets there in the prologue: until then it is
-/// where the caller put it.
+/// The place of a local or parameter. A parameter that lives in memory gets there in the prologue, unless the caller
+/// put it there: at the entry it is where the calling convention says; in the rest of the prologue nothing says where.
 value::Place local_place(Dwarf::Impl &impl, Dwarf_Die die, std::uint64_t size, const Viewpoint &view) {
-    if (view.function && lives_in_memory(die) && is_direct_parameter(die, *view.function)) {
-        const auto &known = impl.function(*view.function);
-        std::uint64_t entry = known.function.entry;
-        bool in_prologue =
-            view.vaddr == entry || (view.vaddr > entry && view.vaddr < prologue_end(impl.units, *view.function, entry));
-        if (in_prologue && !known.function.own_convention)
-            if (auto place = by_convention(known.function, known.parameters, die); place && !is_on_stack(*place))
-                return std::move(*place);
-    }
-    return place_of(die, size, view, impl.frames);
+    value::Place place = place_of(die, size, view, impl.frames);
+    if (!view.function || !lives_in_memory(die) || !is_direct_parameter(die, *view.function)) return place;
+    const auto &known = impl.function(*view.function);
+    std::uint64_t entry = known.function.entry;
+    bool in_prologue =
+        view.vaddr == entry || (view.vaddr > entry && view.vaddr < prologue_end(impl.units, *view.function, entry));
+    if (!in_prologue || known.function.own_convention) return place;
+    auto passed = by_convention(known.function, known.parameters, die);
+    if (!passed) return place;
+    Viewpoint at_entry{entry, view.bias, view.function, true};
+    if (same_address(*passed, place_of(die, size, at_entry, impl.frames))) return place;
+    if (view.vaddr == entry) return std::move(*passed);
+    return value::Place::unavailable("the function has not stored it yet there; probe its first instruction");
 }
 
 Result<Variable> refused(std::string_view name, const std::string &why) {
