@@ -1,5 +1,5 @@
-// The registers of x86-64, laid out as the kernel's user_regs_struct and user_fpregs_struct (native.cc proves it), so that
-// PTRACE_GETREGS and PTRACE_GETFPREGS fill them directly.
+// The registers of x86-64, laid out as the kernel's user_regs_struct and user_fpregs_struct (native.cc proves it), so
+// that PTRACE_GETREGS and PTRACE_GETFPREGS fill them directly.
 #pragma once
 
 #include <cstdint>
