@@ -207,6 +207,10 @@ Result<ArmPlan> plan_arming(State &state, Traced &traced, bool complete) {
         armed->armed.state = state.probe_states[f.probe].get();
         armed->armed.counters = &state.locations[armed->location]->counters;
         armed->armed.maxactive = state.config.actions.maxactive.value_or(default_maxactive);
+        if (f.location.function != 0) {
+            armed->armed.function = VirtAddr{f.location.function + f.bias};
+            armed->armed.function_end = VirtAddr{f.location.function_end + f.bias};
+        }
         returns = returns || wish.kind == probe::Kind::ret;
         specs[f.probe] = true;
         plan.locations.push_back(std::move(armed));

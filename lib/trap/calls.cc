@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "target/modules.h"
+#include "trap/exits.h"
 
 namespace ktrace::trap {
 
@@ -70,7 +71,7 @@ void drop_return_site(Ground &ground, Site &site) {
 void drop_oldest_return_site(Ground &ground) {
     Site *oldest = nullptr;
     for (auto &[at, site] : ground.sites)
-        if (site->armed && site->probes.empty() && site->returns == 0 &&
+        if (site->armed && site->probes.empty() && site->returns == 0 && !site->exit &&
             (!oldest || site->last_return < oldest->last_return))
             oldest = site.get();
     if (oldest) drop_return_site(ground, *oldest);
@@ -139,7 +140,7 @@ void reclaim(World &world, Traced &traced, const Armed &armed) {
 
 void end_call(Traced &traced, Instance &call, Task *owner) {
     call.armed->active--;
-    call.return_site->returns--;
+    if (call.return_site) call.return_site->returns--;
     traced.ground->returns.end(call, owner);
 }
 
@@ -157,8 +158,12 @@ void begin_call(World &world, Traced &traced, Task &task, Armed &armed, Site &si
     drop_dead_calls(traced, task, frame.sp);
     settle_collisions(world, traced, task, site, frame);
     if (armed.active >= armed.maxactive) reclaim(world, traced, armed);
-    Site *returns_to = armed.active < armed.maxactive ? return_site(world, traced, *return_address, stopped) : nullptr;
-    if (!returns_to) {
+    if (armed.active >= armed.maxactive) {
+        armed.counters->missed++;
+        return;
+    }
+    Site *returns_to = return_site(world, traced, *return_address, stopped);
+    if (!returns_to && !watch_exits(world, traced, armed, stopped)) {
         armed.counters->missed++;
         return;
     }
@@ -169,6 +174,7 @@ void begin_call(World &world, Traced &traced, Task &task, Armed &armed, Site &si
     call.hit = world.stops;
     call.captured = std::move(captured);
     armed.active++;
+    if (!returns_to) return;
     returns_to->returns++;
     returns_to->last_return = world.stops;
 }

@@ -85,15 +85,26 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
     return seen;
 }
 
-/// A trap in a task that has SIGTRAP blocked makes the kernel unblock it. glibc blocks all signals around clone and
-/// thread exit, daemons in their workers: where everything else that can be blocked is, SIGTRAP was.
+constexpr std::uint8_t look_at_mask_every = 16; // hits of a task that had SIGTRAP unblocked when last looked at
+
+/// A trap in a task that has SIGTRAP blocked makes the kernel unblock it. glibc blocks all signals for a moment around
+/// clone and thread exit, daemons in their workers for ever: where everything else that can be blocked is, SIGTRAP was.
+/// A task that was seen so is looked at at every hit, others now and then: a look costs as much as all else that a hit
+/// does in here.
 void restore_mask(Task &task) {
-    auto mask = os::signal_mask(task.tid);
-    if (!mask || *mask == 0 || (*mask & signal_bit(SIGTRAP)) != 0) return;
+    if (task.hits_until_mask > 0) {
+        task.hits_until_mask--;
+        return;
+    }
     constexpr std::uint64_t usual =
         signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGUSR1) | signal_bit(SIGUSR2) |
         signal_bit(SIGALRM) | signal_bit(SIGTERM) | signal_bit(SIGCHLD) | signal_bit(SIGTSTP) | signal_bit(SIGWINCH);
-    if ((*mask & usual) == usual) os::set_signal_mask(task.tid, *mask | signal_bit(SIGTRAP));
+    auto mask = os::signal_mask(task.tid);
+    bool blocks_all = mask && (*mask & usual) == usual;
+    if (!blocks_all)
+        task.hits_until_mask = look_at_mask_every - 1;
+    else if ((*mask & signal_bit(SIGTRAP)) == 0)
+        os::set_signal_mask(task.tid, *mask | signal_bit(SIGTRAP));
 }
 
 /// The same hit as before: its instruction had not run.
@@ -119,6 +130,7 @@ Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopp
         return event;
     }
     if (site.returns > 0) run_returns(world, traced, task, site, stopped);
+    if (site.exit) run_exits(world, traced, task, site, stopped);
     bool post = run_pre(world, traced, task, site, stopped);
     if (reports_to_loader(site)) {
         event.kind = Event::Kind::loader;

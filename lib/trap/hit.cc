@@ -128,31 +128,50 @@ void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
     }
 }
 
+namespace {
+
+/// How long the call took by itself: without the time in which ktrace had its thread stopped.
+std::uint64_t duration(const World &world, const Task &task, const Instance &call, std::uint64_t seen_ns) {
+    std::uint64_t elapsed = seen_ns > call.start_ns ? seen_ns - call.start_ns : 0;
+    if (call.owner != task.tid) return elapsed; // finished by another thread (a fiber)
+    std::uint64_t apart =
+        (task.stopped_ns - call.stopped_ns) + (task.stops - call.stops) * world.correction.per_stop_ns;
+    return elapsed > apart ? elapsed - apart : 0;
+}
+
+void finish_call(World &world, Traced &traced, Task &task, const Site &site, Instance &call, os::Stopped &stopped) {
+    if (world.closing) {
+        end_unreturned(traced, call, &task);
+        return;
+    }
+    std::size_t unused = 0;
+    Armed &armed = *call.armed;
+    std::uint64_t took = duration(world, task, call, stopped.stop().seen_ns);
+    count(*armed.counters,
+          run_program(world, traced, task, armed, Moment::ret, site.at, stopped, {}, unused, call.captured, took));
+    end_returned(traced, call, &task);
+}
+
+} // namespace
+
 void run_returns(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped) {
     VirtAddr frame_sp = stopped.sp() - Host::return_pop;
     Returns &returns = traced.ground->returns;
-    std::uint64_t seen = stopped.stop().seen_ns;
     while (Instance *call = returns.at(frame_sp)) {
         if (call->frame.return_address != site.at) break;
-        if (vanished(traced, task, *call)) {
+        if (vanished(traced, task, *call))
             end_unreturned(traced, *call, &task);
-            continue;
-        }
-        std::uint64_t elapsed = seen > call->start_ns ? seen - call->start_ns : 0;
-        if (call->owner == task.tid) {
-            std::uint64_t apart =
-                (task.stopped_ns - call->stopped_ns) + (task.stops - call->stops) * world.correction.per_stop_ns;
-            elapsed = elapsed > apart ? elapsed - apart : 0;
-        }
-        std::size_t unused = 0;
-        Armed &armed = *call->armed;
-        if (!world.closing) {
-            count(*armed.counters, run_program(world, traced, task, armed, Moment::ret, site.at, stopped, {}, unused,
-                                               call->captured, elapsed));
-            end_returned(traced, *call, &task);
-        } else {
-            end_unreturned(traced, *call, &task);
-        }
+        else
+            finish_call(world, traced, task, site, *call, stopped);
+    }
+}
+
+void run_exits(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped) {
+    VirtAddr frame_sp = stopped.sp();
+    Returns &returns = traced.ground->returns;
+    while (Instance *call = returns.at(frame_sp)) {
+        if (call->return_site) break;
+        finish_call(world, traced, task, site, *call, stopped);
     }
 }
 

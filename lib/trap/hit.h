@@ -16,6 +16,9 @@ void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
 /// The calls that have ended with this arrival at a return address, youngest first.
 void run_returns(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);
 
+/// The calls that end with the return instruction at this site, youngest first.
+void run_exits(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);
+
 /// The task goes on now: the clocks of calls that began in this stop start.
 void start_clocks(World &world, Task &task, std::uint64_t now_ns);
 

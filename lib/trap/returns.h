@@ -27,7 +27,7 @@ struct Instance {
     Armed *armed = nullptr;
     Site *site = nullptr; // of the function's entry
     arch::Frame frame;
-    Site *return_site = nullptr;
+    Site *return_site = nullptr; // nullptr: it is seen to end at its function's own return instructions
     Tid owner;
     std::uint64_t hit = 0;        // the entry's stop, by the world's count: probes of one hit share a call
     std::uint64_t start_ns = 0;   // CLOCK_MONOTONIC, just before the task went on

@@ -30,6 +30,8 @@ struct Armed {
     program::Counters *counters = nullptr;
     std::uint32_t maxactive = 0; // return probes: most calls in flight
     std::uint32_t active = 0;
+    VirtAddr function, function_end; // return probes: the code of the function; 0: not known
+    enum class Exits : std::uint8_t { unknown, watched, unwatchable } exits = Exits::unknown;
 };
 
 struct Site {
@@ -39,6 +41,7 @@ struct Site {
     VirtAddr slot;      // 0: none is needed (emulated)
     bool armed = false; // the trap is planted
     std::vector<Armed *> probes;
+    bool exit = false;             // a return instruction at which calls of its function are seen to end
     std::uint32_t returns = 0;     // calls in flight that return to here
     std::uint64_t last_return = 0; // when (by count of stops) the last such call was seen, to drop the oldest
 

@@ -37,15 +37,16 @@ struct Task {
     // frame, it is the same hit (a signal handler or a fixed fault was in between).
     VirtAddr retry_at, retry_sp;
 
-    std::uint64_t sequence = 0;    // records
-    std::uint64_t stops = 0;       // so far
-    std::uint64_t stopped_ns = 0;  // spent stopped so far, while calls are in flight
-    std::uint64_t last_stop = 0;   // by the world's count of stops
-    std::uint32_t unwinds = 0;     // exceptions and longjmps so far
-    Instance *calls = nullptr;     // in flight, youngest first
-    bool stopped_by_group = false; // in a group stop (PTRACE_LISTEN)
-    bool announced = false;        // its first stop was seen
-    bool in_session = true;        // false: it was let go, or belongs to a process that is only kept clean
+    std::uint8_t hits_until_mask = 0; // until its signal mask is looked at again
+    std::uint64_t sequence = 0;       // records
+    std::uint64_t stops = 0;          // so far
+    std::uint64_t stopped_ns = 0;     // spent stopped so far, while calls are in flight
+    std::uint64_t last_stop = 0;      // by the world's count of stops
+    std::uint32_t unwinds = 0;        // exceptions and longjmps so far
+    Instance *calls = nullptr;        // in flight, youngest first
+    bool stopped_by_group = false;    // in a group stop (PTRACE_LISTEN)
+    bool announced = false;           // its first stop was seen
+    bool in_session = true;           // false: it was let go, or belongs to a process that is only kept clean
 };
 
 } // namespace ktrace::trap
