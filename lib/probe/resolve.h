@@ -47,7 +47,8 @@ struct Resolved {
 
 /// All the places that a spec means. `memory` reads the process (for GOT slots of IFUNCs, for instruction boundaries of
 /// code that no file has); nullptr: a file is looked at, not a process. Errors: not_found (nearest names as a hint),
-/// refused (not on an instruction boundary, no function's first instruction, …), usage.
+/// refused (not on an instruction boundary, no function's first instruction, a variable, …), usage (a symbol and an
+/// address together). Inlined instances are looked for in the program and, where the spec names a MODULE, in that.
 Result<Resolved> resolve(const Spec &spec, Kind kind, std::span<const Loaded> modules, Memory *memory);
 
 /// True where `module` (a path or base name, with or without version suffix: libc.so.6, libc) names this one; globs

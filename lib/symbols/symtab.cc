@@ -10,6 +10,13 @@ namespace {
 
 constexpr std::uint16_t hidden_bit = 0x8000;
 
+/// The name at an offset of a string table; empty where it is longer than any compiler makes them.
+std::string_view symbol_name(std::span<const std::byte> strings, std::uint32_t offset) {
+    constexpr std::size_t longest = 65536;
+    if (offset >= strings.size()) return {};
+    return string_at(strings.subspan(offset, std::min<std::size_t>(longest, strings.size() - offset)), 0);
+}
+
 /// DT_GNU_HASH: four words, a Bloom filter of 64-bit words, buckets, then a hash value for each symbol from `first` on,
 /// in which the lowest bit ends a bucket's chain.
 struct GnuHash {
@@ -22,7 +29,7 @@ struct GnuHash {
         };
         auto header = load<Header>(bytes, 0);
         if (!header || header->buckets == 0 || header->bloom_words == 0) return std::nullopt;
-        GnuHash hash{header->buckets, header->first, header->bloom_words, header->bloom_shift & 63U};
+        GnuHash hash{header->buckets, header->first, header->bloom_words, header->bloom_shift & 31U};
         hash.buckets_at = sizeof(Header) + std::uint64_t{hash.bloom_words} * sizeof(std::uint64_t);
         hash.chains_at = hash.buckets_at + std::uint64_t{hash.buckets} * sizeof(std::uint32_t);
         if (hash.chains_at > bytes.size()) return std::nullopt;
@@ -104,11 +111,13 @@ void SymbolVersions::read_definitions(const ElfFile &file) {
 
 void SymbolVersions::read_needs(const ElfFile &file) {
     std::uint64_t at = file.dynamic(DT_VERNEED).value_or(0);
+    int names_left = 0x8000; // as many as there are numbers for
     for (std::uint64_t left = file.dynamic(DT_VERNEEDNUM).value_or(0); left != 0; left--) {
         auto need = load<Elf64_Verneed>(file.at(at), 0);
         if (!need) return;
         std::uint64_t auxiliary_at = at + need->vn_aux;
         for (std::uint16_t i = 0; i < need->vn_cnt; i++) {
+            if (names_left-- == 0) return;
             auto auxiliary = load<Elf64_Vernaux>(file.at(auxiliary_at), 0);
             if (!auxiliary) break;
             set(auxiliary->vna_other, file.dynamic_string(auxiliary->vna_name));
@@ -159,7 +168,7 @@ std::optional<SymbolTable> SymbolTable::dynamic_of(const ElfFile &file) {
 
 std::string_view SymbolTable::name(std::uint64_t index) const {
     auto entry = load<Elf64_Sym>(entries_, index * sizeof(Elf64_Sym));
-    return entry ? string_at(strings_, entry->st_name) : std::string_view{};
+    return entry ? symbol_name(strings_, entry->st_name) : std::string_view{};
 }
 
 std::string_view SymbolTable::version(std::uint64_t index) const {
@@ -207,7 +216,7 @@ std::optional<Symbol> SymbolTable::symbol(std::uint64_t index) const {
     if (index >= count_ || !maybe_told(index)) return std::nullopt;
     auto entry = *load<Elf64_Sym>(entries_, index * sizeof(Elf64_Sym));
     Symbol symbol;
-    symbol.name = string_at(strings_, entry.st_name);
+    symbol.name = symbol_name(strings_, entry.st_name);
     if (symbol.name.empty()) return std::nullopt;
     auto kind = kind_of(*file_, entry, symbol.name);
     if (!kind) return std::nullopt;

@@ -297,8 +297,10 @@ std::vector<Loaded> own_modules() {
 TEST(ResolveProcess, FindsTheImplementationOfAnIfunc) {
     OwnMemory memory;
     auto modules = own_modules();
+    void *libc = ::dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD); // a sanitizer may have its own in front
+    ASSERT_TRUE(libc);
     for (const char *name : {"strlen", "memcpy", "strchr"}) {
-        auto expected = reinterpret_cast<std::uint64_t>(::dlsym(RTLD_DEFAULT, name));
+        auto expected = reinterpret_cast<std::uint64_t>(::dlsym(libc, name));
         auto found = resolve(*parse_spec(std::string("libc.so.6:") + name), Kind::ret, modules, &memory);
         ASSERT_TRUE(found) << found.error().message;
         EXPECT_TRUE(found->ifunc_resolvers.empty());
@@ -333,9 +335,10 @@ TEST(ResolveProcess, TakesRawAddresses) {
         std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
         return resolve(*parse_spec(text), kind, modules, &memory);
     };
-    auto found = find(reinterpret_cast<std::uint64_t>(::dlsym(RTLD_DEFAULT, "malloc")));
+    auto found = find(reinterpret_cast<std::uint64_t>(::dlsym(RTLD_DEFAULT, "getpid")));
     ASSERT_TRUE(found);
-    EXPECT_EQ(found->locations[0].symbol, "malloc");
+    EXPECT_TRUE(found->locations[0].symbol.ends_with("getpid")) << found->locations[0].symbol;
+    EXPECT_EQ(found->locations[0].offset, 0U);
     void *page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     auto generated = find(reinterpret_cast<std::uint64_t>(page));
     ASSERT_TRUE(generated);

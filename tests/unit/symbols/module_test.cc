@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <elf.h>
+#include <sys/auxv.h>
 
 #include "symbols/name_pattern.h"
 #include "workshop.h"
@@ -220,6 +221,39 @@ TEST_F(DebugFiles, DoNotLeadOutOfTheTargetsRoot) {
     workshop.run(
         "mkdir -p root/secret && cp full.debug root/secret/full.debug && ln -s /secret/full.debug root/app/full.debug");
     EXPECT_EQ(open()->named("hidden").size(), 1U); // an absolute link, from the target's root
+}
+
+TEST_F(DebugFiles, AreFetchedFromDebuginfod) {
+    ::setenv("DEBUGINFOD_CACHE_PATH", workshop.path("cache").c_str(), 1);
+    ::unsetenv("DEBUGINFOD_URLS");
+    auto offline = open();
+    EXPECT_FALSE(offline->fetch_symbols());
+    workshop.run("id=$(readelf -n program | sed -n 's/.*Build ID: //p') && mkdir -p server/buildid/$id && "
+                 "cp full.debug server/buildid/$id/debuginfo");
+    ::setenv("DEBUGINFOD_URLS", ("file://" + workshop.path("server")).c_str(), 1);
+    auto module = open();
+    EXPECT_TRUE(module->named("hidden").empty());
+    EXPECT_EQ(module->dwarf(DebugSource::local), nullptr);
+    EXPECT_TRUE(module->fetch_symbols());
+    EXPECT_EQ(module->named("hidden").size(), 1U);
+    EXPECT_NE(module->dwarf(), nullptr) << module->why_no_dwarf();
+    ::unsetenv("DEBUGINFOD_URLS");
+}
+
+TEST(Module, ReadsTheVdso) {
+    auto address = ::getauxval(AT_SYSINFO_EHDR);
+    if (address == 0) GTEST_SKIP() << "this kernel maps no vdso";
+    const auto *image = reinterpret_cast<const std::byte *>(address);
+    std::vector<std::byte> bytes(image, image + 4096);
+    auto module = Module::from_bytes(bytes, "[vdso]");
+    for (int pages = 2; !module && pages <= 4; pages++) { // its size is known to the kernel only
+        bytes.assign(image, image + pages * 4096);
+        module = Module::from_bytes(bytes, "[vdso]");
+    }
+    ASSERT_TRUE(module) << module.error().message;
+    auto all = (*module)->symbols();
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const Symbol &s) { return s.name.ends_with("clock_gettime"); }));
+    EXPECT_EQ((*module)->dwarf(), nullptr);
 }
 
 TEST(Module, TellsSlotsOfTheGot) {
