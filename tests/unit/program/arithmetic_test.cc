@@ -31,18 +31,20 @@ void expect_same(const std::string &text, std::pair<Tag, std::uint64_t> wanted) 
 #define SAME(expression) expect_same(#expression, in_c(expression))
 
 #pragma GCC diagnostic push
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Wunknown-warning-option"
+#pragma GCC diagnostic ignored "-Wbool-operation"
+#pragma GCC diagnostic ignored "-Wconstant-logical-operand"
+#pragma GCC diagnostic ignored "-Wtautological-compare"
+#pragma GCC diagnostic ignored "-Wliteral-conversion"
+#pragma GCC diagnostic ignored "-Wconstant-conversion"
+#endif
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #pragma GCC diagnostic ignored "-Wparentheses"
 #pragma GCC diagnostic ignored "-Wbool-compare"
 #pragma GCC diagnostic ignored "-Wint-in-bool-context"
 #pragma GCC diagnostic ignored "-Wold-style-cast"
 #pragma GCC diagnostic ignored "-Woverflow"
-#ifdef __clang__
-#pragma GCC diagnostic ignored "-Wbool-operation"
-#pragma GCC diagnostic ignored "-Wconstant-logical-operand"
-#pragma GCC diagnostic ignored "-Wtautological-compare"
-#pragma GCC diagnostic ignored "-Wliteral-conversion"
-#endif
 
 TEST(Arithmetic, LiteralsHaveCsTypes) {
     SAME(2147483647);
