@@ -29,13 +29,9 @@ VirtAddr Stopped::pc() {
 }
 
 void Stopped::set_pc(VirtAddr pc) {
-    if (registers_) {
-        Host::set_pc(*registers_, pc);
-        registers_changed_ = true;
-    } else {
-        pc_ = pc;
-        pc_changed_ = true;
-    }
+    if (registers_) Host::set_pc(*registers_, pc);
+    pc_ = pc;
+    pc_changed_ = true;
 }
 
 VirtAddr Stopped::sp() { return Host::sp(registers()); }
@@ -47,11 +43,7 @@ const Host::Registers &Stopped::registers() {
             gone_ = true;
             *registers_ = {};
         }
-        if (pc_changed_) {
-            Host::set_pc(*registers_, *pc_);
-            registers_changed_ = true;
-            pc_changed_ = false;
-        }
+        if (pc_changed_) Host::set_pc(*registers_, *pc_);
     }
     return *registers_;
 }
