@@ -26,7 +26,8 @@ static const char *const users[] = {"alice", "bob", "carol", "dave"};
 
 static void pause_us(long us) {
     struct timespec time = {us / 1000000, us % 1000000 * 1000};
-    while (nanosleep(&time, &time) != 0) {}
+    while (nanosleep(&time, &time) != 0) {
+    }
 }
 
 /* What a request costs: 0.2 ms for a read, 1 ms for a write; every scan waits for a disk. Returns the bytes served. */
