@@ -105,7 +105,7 @@ TEST_F(DamagedElf, WithFlippedBitsNeverCrashes) {
 
 TEST_F(DamagedElf, WithDamagedTablesNeverCrashes) {
     // Where the headers and the dynamic tables are, every byte counts: extreme values in all of them.
-    for (unsigned char value : {0x00, 0x01, 0x7f, 0x80, 0xff})
+    for (unsigned char value : {0x00, 0x7f, 0xff})
         for (std::size_t at = 16; at < std::min<std::size_t>(library.size(), 0x1000); at++) {
             auto damaged = library;
             damaged[at] = static_cast<char>(value);
