@@ -171,4 +171,19 @@ std::vector<Dwarf_Die> children(Dwarf_Die die) {
     return all;
 }
 
+std::vector<Declared> declared_in(Dwarf_Die scope) {
+    std::vector<Declared> all;
+    for (Dwarf_Die child : children(scope)) {
+        unsigned kind = tag(child);
+        if (kind == DW_TAG_variable || kind == DW_TAG_formal_parameter)
+            all.push_back({child, std::string(inherited_name(child))});
+        if (kind != DW_TAG_GNU_formal_parameter_pack) continue;
+        std::string pack(inherited_name(child));
+        int index = 0;
+        for (Dwarf_Die element : children(child))
+            if (tag(element) == DW_TAG_formal_parameter) all.push_back({element, pack + "#" + std::to_string(index++)});
+    }
+    return all;
+}
+
 } // namespace ktrace::symbols

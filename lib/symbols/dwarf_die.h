@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -64,5 +65,13 @@ std::optional<std::uint64_t> entry_address(Dwarf_Die die);
 
 /// Its children, in order, at most a bounded number.
 std::vector<Dwarf_Die> children(Dwarf_Die die);
+
+/// A variable or parameter that a scope declares; the parameters of a pack `args` are called args#0, args#1, … (gcc
+/// often does not name the pack).
+struct Declared {
+    Dwarf_Die die{};
+    std::string name; // empty where it has none
+};
+std::vector<Declared> declared_in(Dwarf_Die scope);
 
 } // namespace ktrace::symbols

@@ -4,40 +4,90 @@
 #include <algorithm>
 #include <set>
 
+#include "symbols/demangle.h"
+
 namespace ktrace::symbols {
 
 namespace {
 
 /// One parameter of a function: its DIE in the concrete instance, or where only the abstract one has it, there.
 struct ParameterDie {
-    Dwarf_Die die{};
+    Declared declared;
     bool dropped = false;
 };
 
 bool is_parameter(Dwarf_Die die) { return tag(die) == DW_TAG_formal_parameter; }
 
+std::vector<ParameterDie> own_parameters(Dwarf_Die function) {
+    std::vector<ParameterDie> own;
+    for (Declared &declared : declared_in(function))
+        if (is_parameter(declared.die)) own.push_back({std::move(declared), false});
+    return own;
+}
+
+bool is_variadic(Dwarf_Die function) {
+    auto below = children(function);
+    return std::any_of(below.begin(), below.end(),
+                       [](Dwarf_Die child) { return tag(child) == DW_TAG_unspecified_parameters; });
+}
+
 /// The parameters in the order of the source. An optimized copy (.isra, .constprop) may lack some that its abstract
-/// instance or declaration has.
-std::vector<ParameterDie> parameters_of(Dwarf_Die function, bool &variadic) {
-    std::vector<ParameterDie> concrete;
-    for (Dwarf_Die child : children(function)) {
-        if (is_parameter(child)) concrete.push_back({child, false});
-        if (tag(child) == DW_TAG_unspecified_parameters) variadic = true;
-    }
+/// instance has.
+std::vector<ParameterDie> parameters_of(Dwarf_Die function) {
+    auto concrete = own_parameters(function);
     Dwarf_Die abstract = abstract_instance(function);
     if (abstract.addr == function.addr) return concrete;
-    std::vector<ParameterDie> all;
-    for (Dwarf_Die child : children(abstract)) {
-        if (tag(child) == DW_TAG_unspecified_parameters) variadic = true;
-        if (!is_parameter(child)) continue;
-        auto own = std::find_if(concrete.begin(), concrete.end(), [&](const ParameterDie &parameter) {
-            return abstract_instance(parameter.die).addr == child.addr;
-        });
-        all.push_back(own != concrete.end() ? *own : ParameterDie{child, true});
+    auto all = own_parameters(abstract);
+    for (ParameterDie &parameter : all) parameter.dropped = true;
+    for (ParameterDie &parameter : concrete) {
+        Dwarf_Die origin = abstract_instance(parameter.declared.die);
+        auto source = std::find_if(all.begin(), all.end(),
+                                   [&](const ParameterDie &p) { return p.declared.die.addr == origin.addr; });
+        if (source == all.end()) {
+            all.push_back(std::move(parameter));
+        } else {
+            source->declared.die = parameter.declared.die;
+            source->dropped = false;
+        }
     }
-    for (const ParameterDie &parameter : concrete)
-        if (abstract_instance(parameter.die).addr == parameter.die.addr) all.push_back(parameter);
+    // What constructors and destructors have in the abstract only (`__in_chrg`) is passed by no caller.
+    std::erase_if(all, [](const ParameterDie &p) { return p.dropped && flag(p.declared.die, DW_AT_artificial); });
     return all;
+}
+
+/// How many parameters a demangled signature has in its last parentheses, nullopt where it is not plain to see.
+std::optional<std::size_t> count_parameters(std::string_view signature) {
+    std::size_t close = signature.rfind(')');
+    if (close == std::string_view::npos) return std::nullopt;
+    std::size_t count = 1;
+    int depth = 0;
+    for (std::size_t i = close + 1; i-- > 0;) {
+        char c = signature[i];
+        if (c == ')' || c == '>' || c == ']' || c == '}') ++depth;
+        if (c == ',' && depth == 1) ++count;
+        if (c != '(' && c != '<' && c != '[' && c != '{') continue;
+        if (--depth > 0) continue;
+        if (c != '(' || (i > 0 && signature[i - 1] == ')')) return std::nullopt; // returns a pointer to a function
+        std::string_view list = signature.substr(i + 1, close - i - 1);
+        if (list.empty() || list == "void" || list == "...") return 0;
+        return count - (list.ends_with(", ...") ? 1 : 0);
+    }
+    return std::nullopt;
+}
+
+/// True where the source has more parameters than the DIEs tell: clang at -O0 leaves some out that it has no place for.
+/// The declaration in the class says how many there are, else the mangled name.
+bool lacks_parameters(Dwarf_Die function, const std::string &linkage, std::size_t told) {
+    auto declared = reference(abstract_instance(function), DW_AT_specification);
+    if (declared) {
+        auto own = own_parameters(*declared);
+        auto real = [](const ParameterDie &parameter) { return !flag(parameter.declared.die, DW_AT_artificial); };
+        return static_cast<std::size_t>(std::count_if(own.begin(), own.end(), real)) > told;
+    }
+    if (!linkage.starts_with("_Z")) return false;
+    auto signature = demangle(linkage, Spelling::signature);
+    auto count = signature ? count_parameters(*signature) : std::nullopt;
+    return count && *count > told;
 }
 
 /// True where the compiler says that callers do not keep the calling convention (LLVM marks changed signatures so).
@@ -45,7 +95,38 @@ bool has_own_convention(Dwarf_Die function) {
     return inherited_number(function, DW_AT_calling_convention).value_or(DW_CC_normal) == DW_CC_nocall;
 }
 
+/// True where code was optimized, as far as can be told: gcc says how it was called; for others, parameters that are
+/// not all in memory.
+bool is_optimized(Dwarf_Die unit, const std::vector<Dwarf_Die> &parameters) {
+    std::string_view producer = text(unit, DW_AT_producer);
+    if (producer.starts_with("GNU "))
+        return producer.find(" -O") != std::string_view::npos && producer.find(" -O0") == std::string_view::npos;
+    return !std::all_of(parameters.begin(), parameters.end(), [](Dwarf_Die die) { return lives_in_memory(die); });
+}
+
+/// True for copies that optimizers make of a function, and functions that only their unit calls.
+bool may_change_signature(Dwarf_Die function) {
+    return attribute(function, DW_AT_abstract_origin).has_value() || !inherited_flag(function, DW_AT_external);
+}
+
 } // namespace
+
+/// True where a parameter is a constant, or nothing is told of it at the entry: a sign that callers do not pass it.
+bool Dwarf::Impl::hides_parameters(const Known &known_function) {
+    for (std::size_t i = 0; i < known_function.parameters.size(); ++i) {
+        auto place = known_function.entry_place(i, 0, frames);
+        if (!place || place->pieces[0].kind == value::Piece::Kind::bytes) return true;
+    }
+    return false;
+}
+
+std::optional<value::Place> Dwarf::Impl::Known::entry_place(std::size_t parameter, std::uint64_t bias,
+                                                            Frames &frames) const {
+    if (function.parameters[parameter].dropped) return std::nullopt;
+    const value::Type *type = function.parameters[parameter].type;
+    return entry_place_of(parameters[parameter], type != nullptr ? type->size : 0,
+                          Viewpoint{function.entry, bias, die, true}, frames, optimized);
+}
 
 const Dwarf::Impl::Known &Dwarf::Impl::function(Dwarf_Die die) {
     auto found = functions.find(die.addr);
@@ -67,13 +148,21 @@ const Dwarf::Impl::Known &Dwarf::Impl::function(Dwarf_Die die) {
     function.die = dwarf_dieoffset(&die);
     Dwarf_Die declared = attribute(die, DW_AT_decl_file) ? die : declaration(die);
     if (auto file = number(declared, DW_AT_decl_file)) function.file = units.file_of(declared, *file);
-    for (const ParameterDie &parameter : parameters_of(die, function.variadic)) {
-        function.parameters.push_back({std::string(inherited_name(parameter.die)), types.type_of(parameter.die),
-                                       inherited_flag(parameter.die, DW_AT_artificial), parameter.dropped});
-        known_function.parameters.push_back(parameter.die);
+    function.variadic = is_variadic(die) || is_variadic(abstract_instance(die));
+    for (ParameterDie &parameter : parameters_of(die)) {
+        Dwarf_Die own = parameter.declared.die;
+        function.parameters.push_back({std::move(parameter.declared.name), types.type_of(own),
+                                       inherited_flag(own, DW_AT_artificial), parameter.dropped});
+        known_function.parameters.push_back(own);
         function.own_convention = function.own_convention || parameter.dropped;
     }
-    function.own_convention = function.own_convention || has_own_convention(die);
+    known_function.optimized = is_optimized(units.of(die).skeleton, known_function.parameters);
+    auto told = std::count_if(function.parameters.begin(), function.parameters.end(),
+                              [](const Parameter &parameter) { return !parameter.artificial; });
+    function.own_convention =
+        function.own_convention || has_own_convention(die) ||
+        lacks_parameters(die, function.linkage, static_cast<std::size_t>(told)) ||
+        (known_function.optimized && may_change_signature(die) && hides_parameters(known_function));
     return known_function;
 }
 
@@ -92,13 +181,7 @@ std::vector<std::optional<value::Place>> Dwarf::entry_places(const Function &fun
     std::vector<std::optional<value::Place>> places(function.parameters.size());
     auto known = impl_->known.find(&function);
     if (known == impl_->known.end()) return places;
-    Viewpoint entry{function.entry, bias, known->second->die, true};
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        if (function.parameters[i].dropped) continue;
-        const value::Type *type = function.parameters[i].type;
-        places[i] = entry_place_of(known->second->parameters[i], type != nullptr ? type->size : 0, entry, impl_->frames,
-                                   function.own_convention);
-    }
+    for (std::size_t i = 0; i < places.size(); ++i) places[i] = known->second->entry_place(i, bias, impl_->frames);
     return places;
 }
 

@@ -47,11 +47,16 @@ struct Dwarf::Impl {
         Function function;
         Dwarf_Die die{};
         std::vector<Dwarf_Die> parameters; // in order of Function::parameters
+        bool optimized = false;            // as far as can be told
+
+        /// Where a parameter lies at the entry, as far as the debug information says.
+        std::optional<value::Place> entry_place(std::size_t parameter, std::uint64_t bias, Frames &frames) const;
     };
     std::unordered_map<const void *, std::unique_ptr<Known>> functions; // by Dwarf_Die::addr
     std::unordered_map<const Function *, const Known *> known;          // for entry_places
 
     const Known &function(Dwarf_Die die);
+    bool hides_parameters(const Known &known_function);
     std::optional<Dwarf_Die> function_die(std::uint64_t vaddr) { return units.function(vaddr); }
     Viewpoint viewpoint(std::uint64_t vaddr, std::uint64_t bias);
 };

@@ -98,15 +98,14 @@ Place place_of(Dwarf_Die variable, std::uint64_t size, const Viewpoint &view, Fr
 }
 
 std::optional<Place> entry_place_of(Dwarf_Die parameter, std::uint64_t size, const Viewpoint &entry, Frames &frames,
-                                    bool registers_hold) {
+                                    bool always_holds) {
     auto attr = attribute(parameter, DW_AT_location);
     if (!attr) return attribute(parameter, DW_AT_const_value) ? constant_of(parameter, size) : std::nullopt;
-    auto place = is_expression(*attr) && !registers_hold ? std::nullopt : located(*attr, entry, frames);
+    auto place = is_expression(*attr) && !always_holds ? std::nullopt : located(*attr, entry, frames);
     if (!place || !place->why.empty() || place->pieces.empty()) return std::nullopt;
     bool incomplete = std::any_of(place->pieces.begin(), place->pieces.end(),
                                   [](const Piece &piece) { return piece.kind == Piece::Kind::unavailable; });
     if (incomplete || (place->pieces.back().size != 0 && total_size(*place) < size)) return std::nullopt;
-    if (is_expression(*attr) && place->pieces[0].kind != Piece::Kind::register_) return std::nullopt;
     return place;
 }
 

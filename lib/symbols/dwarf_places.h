@@ -26,10 +26,10 @@ struct Viewpoint {
 value::Place place_of(Dwarf_Die variable, std::uint64_t size, const Viewpoint &view, Frames &frames);
 
 /// Where a parameter lies at the entry of a function: by a location-list entry that covers it, or a constant; nullopt:
-/// the debug information does not say. An expression that is not in a list holds after the prologue only; where
-/// `registers_hold` (optimized code that does not keep the calling convention) one that is a register counts too.
+/// the debug information does not say. An expression that is not in a list holds after the prologue only, but for
+/// optimized code (`always_holds`).
 std::optional<value::Place> entry_place_of(Dwarf_Die parameter, std::uint64_t size, const Viewpoint &entry,
-                                           Frames &frames, bool registers_hold);
+                                           Frames &frames, bool always_holds);
 
 /// True where two places are the same address, counted from the same register.
 bool same_address(const value::Place &a, const value::Place &b);

@@ -14,11 +14,6 @@ namespace ktrace::symbols {
 
 namespace {
 
-bool is_variable(Dwarf_Die die) {
-    unsigned kind = tag(die);
-    return kind == DW_TAG_variable || kind == DW_TAG_formal_parameter;
-}
-
 bool has_place(Dwarf_Die die) {
     return inherited(die, DW_AT_location).has_value() || inherited(die, DW_AT_const_value).has_value();
 }
@@ -29,16 +24,16 @@ struct InScope {
     bool concrete = true;
 };
 
-std::optional<InScope> declared_in(Dwarf_Die scope, std::string_view name) {
-    std::optional<InScope> found;
-    for (Dwarf_Die child : children(scope))
-        if (is_variable(child) && inherited_name(child) == name) found = InScope{child, true};
-    if (found) return found;
+std::optional<InScope> find_in(Dwarf_Die scope, std::string_view name) {
+    auto last_of = [name](Dwarf_Die where, bool concrete) {
+        std::optional<InScope> found;
+        for (const Declared &declared : declared_in(where))
+            if (declared.name == name) found = InScope{declared.die, concrete};
+        return found;
+    };
+    auto found = last_of(scope, true);
     Dwarf_Die abstract = abstract_instance(scope);
-    if (abstract.addr == scope.addr) return std::nullopt;
-    for (Dwarf_Die child : children(abstract))
-        if (is_variable(child) && own_name(child) == name) found = InScope{child, false};
-    return found;
+    return found || abstract.addr == scope.addr ? found : last_of(abstract, false);
 }
 
 /// The scopes around an address from the innermost outwards, in groups: those of one (inlined) function each.
@@ -52,9 +47,9 @@ std::vector<std::vector<Dwarf_Die>> groups_at(Dwarf_Die function, std::uint64_t 
     return groups;
 }
 
-std::optional<InScope> declared_in_group(const std::vector<Dwarf_Die> &group, std::string_view name) {
+std::optional<InScope> find_in_group(const std::vector<Dwarf_Die> &group, std::string_view name) {
     for (Dwarf_Die scope : group)
-        if (auto found = declared_in(scope, name)) return found;
+        if (auto found = find_in(scope, name)) return found;
     return std::nullopt;
 }
 
@@ -71,8 +66,8 @@ std::uint64_t prologue_end(Units &units, Dwarf_Die function, std::uint64_t entry
 
 bool is_direct_parameter(Dwarf_Die die, Dwarf_Die function) {
     if (tag(die) != DW_TAG_formal_parameter) return false;
-    auto own = children(function);
-    return std::any_of(own.begin(), own.end(), [&](Dwarf_Die child) { return child.addr == die.addr; });
+    auto own = declared_in(function);
+    return std::any_of(own.begin(), own.end(), [&](const Declared &each) { return each.die.addr == die.addr; });
 }
 
 /// Where the calling convention puts the parameter that this DIE is; nullopt where that is not known.
@@ -171,11 +166,11 @@ Result<Variable> Dwarf::variable(std::string_view name, std::uint64_t vaddr, std
     std::vector<std::vector<Dwarf_Die>> groups;
     if (view.function) groups = groups_at(*view.function, vaddr);
     if (!groups.empty())
-        if (auto found = declared_in_group(groups.front(), name)) return local(*impl_, *found, name, view);
+        if (auto found = find_in_group(groups.front(), name)) return local(*impl_, *found, name, view);
     for (Unit *unit : impl_->units.covering(vaddr))
         if (auto die = static_in(*impl_, *unit, name)) return from_static(*impl_, *die, name, bias);
     for (std::size_t i = 1; i < groups.size(); ++i)
-        if (auto found = declared_in_group(groups[i], name)) return local(*impl_, *found, name, view);
+        if (auto found = find_in_group(groups[i], name)) return local(*impl_, *found, name, view);
     if (auto die = static_anywhere(*impl_, name)) return from_static(*impl_, *die, name, bias);
     return fail(Error::Kind::not_found, "there is no variable `" + std::string(name) + "` in scope there",
                 hint_of(names_in_scope(vaddr), name));
@@ -193,10 +188,9 @@ std::vector<std::string> Dwarf::names_in_scope(std::uint64_t vaddr) {
     std::set<std::string> seen;
     for (const auto &group : groups_at(*function, vaddr))
         for (Dwarf_Die scope : group)
-            for (Dwarf_Die child : children(scope)) {
-                std::string name(is_variable(child) ? inherited_name(child) : "");
-                if (!name.empty() && seen.insert(name).second) names.push_back(std::move(name));
-            }
+            for (Declared &declared : declared_in(scope))
+                if (!declared.name.empty() && seen.insert(declared.name).second)
+                    names.push_back(std::move(declared.name));
     return names;
 }
 

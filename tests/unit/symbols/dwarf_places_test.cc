@@ -210,6 +210,52 @@ int main(int argc, char **argv) { register int in_register asm("ebx") = argc; re
     EXPECT_EQ(answer->place.pieces.at(0).bytes, (std::vector<std::uint8_t>{200, 0, 0, 0}));
 }
 
+TEST(DwarfFunctions, CopiesWithASignatureOfTheirOwn) {
+    for (const char *compiler : {"gcc", "clang"}) {
+        SCOPED_TRACE(compiler);
+        Program program = Program::compile({compiler, 5, "-O2", ""}, R"(
+#include <stdio.h>
+static __attribute__((noinline)) int changed(int n, int unused, int k) { printf("%d\n", n); return n * k + 1; }
+__attribute__((noinline)) int plain(int n, int unused) { printf("%d\n", n); return n; }
+int main(int c, char **v) { return changed(c, 5, 7) + changed(c + 1, c, 7) + plain(c, 2); })");
+        auto changed = program.dwarf().functions_named("changed");
+        ASSERT_EQ(changed.size(), 1U);
+        EXPECT_TRUE(changed[0]->own_convention);
+        auto places = program.dwarf().entry_places(*changed[0], 0);
+        ASSERT_EQ(places.size(), 3U);
+        ASSERT_TRUE(places[0]);
+        EXPECT_EQ(places[0]->pieces[0].kind, Piece::Kind::register_);
+        EXPECT_FALSE(places[1]);
+        ASSERT_TRUE(places[2]);
+        EXPECT_EQ(places[2]->pieces[0].bytes, (std::vector<std::uint8_t>{7, 0, 0, 0}));
+        auto plain = program.dwarf().functions_named("plain");
+        ASSERT_EQ(plain.size(), 1U);
+        EXPECT_FALSE(plain[0]->own_convention);
+    }
+}
+
+TEST(DwarfFunctions, ParameterPacksAndParametersThatTheCompilerLeftOut) {
+    Program gcc = Program::compile({"gcc", 5, "-O0", ""}, R"(
+template <class... T> __attribute__((noinline)) int sum(int first, T... rest) { return (first + ... + rest); }
+int main() { return sum(1, 2L, char(3)); })",
+                                   true);
+    auto sums = gcc.dwarf().functions_named("sum<long int, char>");
+    ASSERT_EQ(sums.size(), 1U);
+    ASSERT_EQ(sums[0]->parameters.size(), 3U);
+    EXPECT_EQ(sums[0]->parameters[1].type->name, "long int");
+    EXPECT_EQ(sums[0]->parameters[2].type->name, "char");
+    EXPECT_FALSE(sums[0]->own_convention);
+    Program clang = Program::compile({"clang", 4, "-O0", ""}, R"(
+struct Owner { Owner() {} ~Owner(); int *p = nullptr; };
+__attribute__((noinline)) Owner::~Owner() { p = nullptr; }
+int use(int n, Owner unnamed_here, int m) { return n + m; }
+int main() { return use(1, Owner(), 2); })",
+                                     true);
+    auto used = clang.dwarf().functions_named("use");
+    ASSERT_EQ(used.size(), 1U);
+    EXPECT_EQ(used[0]->own_convention, used[0]->parameters.size() != 3);
+}
+
 // ── expressions, as bytes of a location would give them
 // ───────────────────────────────────────────────────────────────
 
