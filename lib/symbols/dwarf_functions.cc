@@ -121,11 +121,11 @@ bool Dwarf::Impl::hides_parameters(const Known &known_function) {
 }
 
 std::optional<value::Place> Dwarf::Impl::Known::entry_place(std::size_t parameter, std::uint64_t bias,
-                                                            Frames &frames) const {
+                                                            Frames &described) const {
     if (function.parameters[parameter].dropped) return std::nullopt;
     const value::Type *type = function.parameters[parameter].type;
     return entry_place_of(parameters[parameter], type != nullptr ? type->size : 0,
-                          Viewpoint{function.entry, bias, die, true}, frames, optimized);
+                          Viewpoint{function.entry, bias, die, true}, described, optimized);
 }
 
 const Dwarf::Impl::Known &Dwarf::Impl::function(Dwarf_Die die) {

@@ -50,7 +50,7 @@ struct Dwarf::Impl {
         bool optimized = false;            // as far as can be told
 
         /// Where a parameter lies at the entry, as far as the debug information says.
-        std::optional<value::Place> entry_place(std::size_t parameter, std::uint64_t bias, Frames &frames) const;
+        std::optional<value::Place> entry_place(std::size_t parameter, std::uint64_t bias, Frames &described) const;
     };
     std::unordered_map<const void *, std::unique_ptr<Known>> functions; // by Dwarf_Die::addr
     std::unordered_map<const Function *, const Known *> known;          // for entry_places
