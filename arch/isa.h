@@ -144,7 +144,8 @@ concept InstructionSet = requires(
     { I::leave_slot_in_syscall(plan, address, regs) };                     // site; at the entry stop of Method::syscall: the pc goes behind the site
     // calls and returns
     { I::argument(cregs, memory, n) } -> std::same_as<std::optional<std::uint64_t>>; // nth integer argument, at a function's first instruction
-    { I::return_value(cregs) } -> std::same_as<std::uint64_t>;
+    { I::return_value(cregs) } -> std::same_as<std::uint64_t>;             // of a function or a system call
+    { I::set_return_value(regs, number) };
     { I::return_address(cregs, memory) } -> std::same_as<std::optional<VirtAddr>>; // at a function's first instruction
     { I::frame(cregs, address) } -> std::same_as<Frame>;                   // at a function's first instruction; its return address
     { I::return_pop } -> std::convertible_to<std::int64_t>;                // what a return takes off the stack: sp just after it is Frame::sp + this

@@ -61,6 +61,7 @@ struct Arm64 {
 
     static std::optional<std::uint64_t> argument(const Registers &regs, Memory &memory, unsigned n);
     static std::uint64_t return_value(const Registers &regs) { return regs.x[0]; }
+    static void set_return_value(Registers &regs, std::uint64_t value) { regs.x[0] = value; }
     static std::optional<VirtAddr> return_address(const Registers &regs, Memory &) { return VirtAddr{regs.x[30]}; }
     static Frame frame(const Registers &regs, VirtAddr return_address) { return {VirtAddr{regs.sp}, return_address}; }
     static bool frame_alive(const Frame &frame, VirtAddr sp, When when) {

@@ -51,6 +51,7 @@ struct X86_64 {
 
     static std::optional<std::uint64_t> argument(const Registers &regs, Memory &memory, unsigned n);
     static std::uint64_t return_value(const Registers &regs) { return regs.ax; }
+    static void set_return_value(Registers &regs, std::uint64_t value) { regs.ax = value; }
     static std::optional<VirtAddr> return_address(const Registers &regs, Memory &memory);
     static Frame frame(const Registers &regs, VirtAddr return_address) { return {VirtAddr{regs.sp}, return_address}; }
     static bool frame_alive(const Frame &frame, VirtAddr sp, When when) {

@@ -32,7 +32,7 @@ Result<void> step_once(Waiter &waiter, Tid tid, std::vector<siginfo_t> &held) {
 Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr instruction, std::uint64_t number,
                                     std::initializer_list<std::uint64_t> arguments) {
     Tid tid = stopped.tid();
-    const Host::Registers before = stopped.registers();
+    Host::Registers before = stopped.registers();
     auto mask = signal_mask(tid);
     if (stopped.gone() || !mask) return fail(Error::Kind::gone, "the task has ended");
 
@@ -42,11 +42,18 @@ Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr i
     Host::Registers call = before;
     Host::set_syscall(call, number, std::span(arguments.begin(), arguments.size()));
     Host::set_pc(call, instruction);
-    HostNative::write_registers(tid, call);
     std::vector<siginfo_t> held;
-    auto stepped = step_once(waiter, tid, held);
     Host::Registers after{};
-    bool alive = stepped && HostNative::read_registers(tid, after);
+    bool alive = true;
+    Result<void> stepped;
+    // Where the task stands in a system call of its own (an exec or fork event), the first step ends on its way out of
+    // that, which also writes that call's result over ours.
+    do {
+        alive = HostNative::write_registers(tid, call);
+        stepped = step_once(waiter, tid, held);
+        alive = alive && stepped && HostNative::read_registers(tid, after);
+        if (alive && Host::pc(after) == instruction) Host::set_return_value(before, Host::return_value(after));
+    } while (alive && Host::pc(after) == instruction);
     if (alive) alive = HostNative::write_registers(tid, before) && set_signal_mask(tid, *mask);
     // SIGSTOP is the only signal that can come in between; it is sent again, to the whole process as it was.
     for (const siginfo_t &info : held) ::kill(tid.value, info.si_signo);

@@ -66,16 +66,34 @@ void remember_retry(Task &task, const Site &site, os::Stopped &stopped) {
     task.retry_sp = stopped.sp();
 }
 
-/// The emulated instruction could not read or write memory: the task gets the signal that it would have got.
-void fault_at_site(World &world, Task &task, Site &site, os::Stopped stopped, VirtAddr fault) {
+/// The signal that the instruction itself would have raised.
+siginfo_t fault_signal(const arch::Emulated &done) {
     siginfo_t info{};
-    info.si_signo = SIGSEGV;
-    info.si_code = SEGV_MAPERR;
-    info.si_addr = reinterpret_cast<void *>(fault.value);
+    switch (done.fault) {
+    case arch::Emulated::Fault::page:
+        info.si_signo = SIGSEGV;
+        info.si_code = SEGV_MAPERR;
+        info.si_addr = reinterpret_cast<void *>(done.fault_address.value);
+        break;
+    case arch::Emulated::Fault::protection:
+        info.si_signo = SIGSEGV;
+        info.si_code = SI_KERNEL;
+        break;
+    case arch::Emulated::Fault::stack:
+        info.si_signo = SIGBUS;
+        info.si_code = SI_KERNEL;
+        break;
+    }
+    return info;
+}
+
+/// The emulated instruction could not be done: the task gets the signal that it would have got.
+void fault_at_site(World &world, Task &task, Site &site, os::Stopped stopped, const arch::Emulated &done) {
+    siginfo_t info = fault_signal(done);
     stopped.set_pc(site.at);
     remember_retry(task, site, stopped);
     os::set_signal_info(task.tid, info);
-    continue_task(world, task, std::move(stopped), SIGSEGV);
+    continue_task(world, task, std::move(stopped), info.si_signo);
 }
 
 } // namespace
@@ -85,7 +103,7 @@ void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
     case Method::emulate: {
         auto done = Host::emulate(site.plan, site.at, stopped.change_registers(), *traced.ground->space);
         if (done.outcome == arch::Emulated::Outcome::fault) {
-            fault_at_site(world, task, site, std::move(stopped), done.fault_address);
+            fault_at_site(world, task, site, std::move(stopped), done);
             return;
         }
         if (post) run_post(world, traced, task, site, stopped);
