@@ -1,0 +1,176 @@
+"""Children of traced processes: clean and uncounted without -f, counted exactly with it."""
+from live import LiveTest, adds_up, ktrace, program
+
+
+class Processes(LiveTest):
+    def children(self, way, count, calls, *options, follow, all_clean=True):
+        target = self.start(program("processes"))
+        follow_option = ["-f"] if follow else []
+        tracer = self.attach(target, *options, *follow_option, "--count", "--format", "json")
+        target.tell(f"{way} {count} {calls}")
+        truth = target.truth(r"children (\d+) clean (\d+) calls (\d+) own (\d+)")
+        if all_clean:
+            self.assertEqual(truth[2], truth[1], target.lines.seen)
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        summary = trace.summary("do_work")
+        self.assertEqual(summary["hits"], int(truth[3] if follow else truth[4]), trace)
+        self.assertTrue(adds_up(summary), summary)
+        self.check_untouched(target)
+        # It works on as if nobody had been there.
+        target.tell(f"{way} 2 {calls}")
+        self.assertEqual(target.truth(r"children (\d+) clean (\d+) calls")[2], "2", target.lines.seen)
+        self.assertEqual(target.end(), 0)
+        return trace
+
+    def alone(self, way, count=20, calls=3):
+        return self.children(way, count, calls, "-k", "do_work", follow=False)
+
+    def followed(self, way, count=20, calls=3):
+        # Who is traced cannot be clean, but for what exec makes of it and ktrace has nothing in.
+        return self.children(way, count, calls, "-k", "do_work", follow=True, all_clean=False)
+
+    def test_fork_alone(self):
+        self.alone("fork")
+
+    def test_fork_alone_with_returns(self):
+        self.children("fork", 20, 3, "-r", "do_work", follow=False)
+
+    def test_vfork_alone(self):
+        self.alone("vfork")
+
+    def test_vfork_alone_with_returns(self):
+        self.children("vfork", 20, 3, "-r", "do_work", follow=False)
+
+    def test_vfork_exit_alone(self):
+        self.alone("vforkexit")
+
+    def test_spawn_alone(self):
+        self.alone("spawn")
+
+    def test_system_alone(self):
+        self.alone("system")
+
+    def test_clone_vm_alone(self):
+        self.alone("clonevm")
+
+    def test_clone_alone(self):
+        self.alone("clone")
+
+    def test_grandchild_alone(self):
+        self.alone("grandchild")
+
+    def test_exec_alone(self):
+        self.alone("exec")
+
+    def test_fork_inside_alone(self):
+        trace = self.children("inside", 20, 3, "-k", "do_work", "-r", "fork_here", follow=False)
+        summary = trace.summary("fork_here")
+        self.assertEqual((summary["hits"], summary["events"]), (20, 20), trace)
+
+    def test_fork_followed(self):
+        self.followed("fork")
+
+    def test_vfork_followed(self):
+        self.followed("vfork")
+
+    def test_vfork_exit_followed(self):
+        self.followed("vforkexit")
+
+    def test_vfork_followed_with_returns(self):
+        trace = self.children("vfork", 20, 3, "-r", "do_work", follow=True, all_clean=False)
+        summary = trace.summary("do_work")
+        self.assertEqual(summary["events"], summary["hits"], trace)
+
+    def test_spawn_followed(self):
+        self.followed("spawn")
+
+    def test_system_followed(self):
+        self.followed("system")
+
+    def test_clone_vm_followed(self):
+        self.followed("clonevm")
+
+    def test_clone_followed(self):
+        self.followed("clone")
+
+    def test_grandchild_followed(self):
+        self.followed("grandchild")
+
+    def test_exec_followed(self):
+        self.followed("exec")
+
+    def test_fork_inside_followed(self):
+        trace = self.children("inside", 20, 3, "-k", "do_work", "-r", "fork_here", follow=True, all_clean=False)
+        summary = trace.summary("fork_here")
+        # A call that a fork's child was born in began before it was there: it is not one of its calls.
+        self.assertEqual((summary["hits"], summary["events"]), (20, 20), trace)
+
+    def test_constructor_after_exec(self):
+        target = self.start(program("processes"))
+        tracer = self.attach(target, "-k", "early", "-k", "do_work", "-f", "--count", "--format", "json")
+        target.tell("exec 5 7")
+        target.truth(r"children 5 clean \d+ calls")
+        trace = tracer.stop()
+        self.assertEqual(trace.summary("early")["hits"], 5, trace)
+        self.assertEqual(trace.summary("do_work")["hits"], 5 * 7 + 10, trace)
+        self.assertEqual(target.end(), 0)
+
+    def bomb(self, follow):
+        target = self.start(program("processes"))
+        follow_option = ["-f"] if follow else []
+        tracer = self.attach(target, "-k", "do_work", *follow_option, "--count", "--format", "json")
+        target.tell("bomb 200 10")
+        truth = target.truth(r"children (\d+) clean (\d+) calls (\d+) own (\d+)")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        if not follow:
+            self.assertEqual(truth[2], "200", target.lines.seen)
+        self.assertEqual(trace.summary("do_work")["hits"], int(truth[3] if follow else truth[4]), trace)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_bomb_alone(self):
+        self.bomb(False)
+
+    def test_bomb_followed(self):
+        self.bomb(True)
+
+    def test_bomb_with_returns(self):
+        target = self.start(program("processes"))
+        tracer = self.attach(target, "-r", "do_work", "-f", "--count", "--format", "json")
+        target.tell("bomb 200 10")
+        truth = target.truth(r"children (\d+) clean (\d+) calls (\d+) own (\d+)")
+        trace = tracer.stop()
+        summary = trace.summary("do_work")
+        self.assertEqual(summary["hits"], int(truth[3]), trace)
+        self.assertTrue(adds_up(summary), summary)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_detach_amid_children(self):
+        """Detaching while processes are born leaves none of them with a trap."""
+        target = self.start(program("processes"))
+        for follow in ([], ["-f"]) * 5:
+            tracer = self.attach(target, "-k", "do_work", *follow, "--count", "--max-events", "40")
+            target.tell("bomb 60 10")
+            trace = tracer.finish()
+            self.assertEqual(trace.status, 0, trace)
+            truth = target.truth(r"children (\d+) clean (\d+) calls")
+            if not follow:
+                self.assertEqual(truth[2], "60", target.lines.seen)
+            self.assertNotIn("child ", "".join(line for line in target.lines.seen if "status 0x0" not in line
+                                               and not line.endswith("00") and follow))
+            self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_run_follows_exec(self):
+        """A probe that waits for a module is armed in whatever program has it."""
+        trace = ktrace("run", "-k", "processes:do_work", "-k", "processes:early", "-f", "--count", "--format", "json",
+                       "--", "/bin/sh", "-c", f"{program('processes')} work 11; {program('processes')} work 31; exit 7")
+        self.assertEqual(trace.status, 7, trace)
+        self.assertIn("early 1 do_work 11", trace.out)
+        json_lines = [line for line in trace.lines if line.startswith("{")]
+        trace.out = "\n".join(json_lines)
+        self.assertEqual(trace.summary("do_work")["hits"], 42, trace)
+        self.assertEqual(trace.summary("early")["hits"], 2, trace)
