@@ -98,8 +98,11 @@ std::string shown_name(const Location &location, const Function &function) {
     return location.symbol.empty() ? function.name : location.symbol;
 }
 
-bool is_register(const Place &place) {
-    return place.pieces.size() == 1 && place.pieces[0].kind == Piece::Kind::register_;
+/// True where all of the value lies in registers, whatever the stack pointer is.
+bool in_registers(const Place &place) {
+    for (const Piece &piece : place.pieces)
+        if (piece.kind != Piece::Kind::register_) return false;
+    return !place.pieces.empty();
 }
 
 /// True where the place is the same at every instruction: no register and no frame is part of it.
@@ -126,9 +129,9 @@ Result<Binding> LocationScope::argument(std::string_view name) {
         const Type *type = function->parameters[i].type;
         find_places();
         if (is_at_entry()) return Binding{type, places_[i]};
-        if (instant_ == Instant::before && is_register(places_[i]) && is_in_prologue()) {
+        if (instant_ == Instant::before && in_registers(places_[i]) && is_in_prologue()) {
             auto here = dwarf_->variable(name, location_.vaddr, bias_);
-            if (!here || !is_register(here->place)) return Binding{type, places_[i]};
+            if (!here || !in_registers(here->place)) return Binding{type, places_[i]};
         }
         return variable_here(name);
     }
@@ -175,7 +178,7 @@ Result<Binding> LocationScope::integer_argument(unsigned n) {
     std::vector<const Type *> integers(n + 1, &program::types::int64);
     std::vector<Place> places = arch::Host::parameter_places(integers, &program::types::void_type);
     Binding binding{nullptr, places.at(n)};
-    if (!is_register(binding.place) && !is_at_entry())
+    if (!in_registers(binding.place) && !is_at_entry())
         return fail(Error::Kind::refused,
                     "arg" + std::to_string(n) + " is on the stack: it is known only at a function's first instruction");
     if (instant_ != Instant::before)

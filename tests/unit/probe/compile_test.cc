@@ -25,9 +25,11 @@ __attribute__((noipa)) int do_work(int n, const char *name, struct point *p, enu
 }
 __attribute__((noipa)) void nothing(double d, int i) { counter += i + (int)d; }
 __attribute__((noipa)) struct point make(int x, int y) { struct point p = {x, y}; return p; }
+struct wide { int x, y; double w; };
+__attribute__((noipa)) int spread(struct wide v) { return v.x + (int)v.w; }
 int main(int argc, char **argv) {
     struct point p = make(argc, 2);
-    nothing(1.5, argc);
+    nothing(1.5, argc + spread((struct wide){argc, 2, 0.5}));
     return do_work(3, argv[0], &p, OP_WRITE);
 }
 )";
@@ -131,7 +133,7 @@ TEST_F(Compile, WithoutDebugInformationArgumentsAreRegisters) {
     EXPECT_EQ(error.source, "1 + args.n");
 }
 
-TEST_F(Compile, ArgumentsInTheProloguAreInTheirRegisters) {
+TEST_F(Compile, ArgumentsInThePrologueAreInTheirRegisters) {
     call_do_work();
     actions.print = {"args.n", "args.name", "arg0"};
     // endbr64 or push %rbp: the frame that the debug information tells of is not there yet
@@ -141,6 +143,20 @@ TEST_F(Compile, ArgumentsInTheProloguAreInTheirRegisters) {
         EXPECT_EQ(integer(nodes[0]), 3) << offset;
         EXPECT_EQ(nodes[1].text(), "alice") << offset;
         EXPECT_EQ(integer(nodes[2]), 3) << offset;
+    }
+}
+
+TEST_F(Compile, StructsInSeveralRegistersToo) {
+    bench.registers.di = 2UL << 32 | 1;
+    double w = 0.5;
+    std::memcpy(bench.thread.fp.xmm[0], &w, 8);
+    actions.print = {"args.v.y", "args.v.w * 2", "args.v"};
+    for (std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{4}}) {
+        auto compiled = compile({request("debug", Kind::probe, "spread", offset)});
+        auto nodes = run(compiled[0], Moment::pre);
+        EXPECT_EQ(integer(nodes[0]), 2) << offset;
+        EXPECT_EQ(nodes[1].floating, 1.0) << offset;
+        EXPECT_EQ(nodes[2].bytes.size(), 16U) << offset;
     }
 }
 
