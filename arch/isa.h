@@ -128,6 +128,7 @@ concept InstructionSet = requires(
     { I::sp(cregs) } -> std::same_as<VirtAddr>;
     { I::set_pc(regs, address) };
     { I::stack_pointer_dwarf } -> std::convertible_to<int>;
+    { I::frame_pointer_dwarf } -> std::convertible_to<int>;                // points at {the caller's frame pointer, the return address}
     // traps
     { I::trap_bytes() } -> std::same_as<std::span<const std::byte>>;       // what is planted
     { I::trap_address(address) } -> std::same_as<VirtAddr>;                // pc of a trap stop → where the trap is

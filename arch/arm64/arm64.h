@@ -34,6 +34,7 @@ struct Arm64 {
     static constexpr std::uint64_t reach = 0x7fff000; // of `b`, 128 MB, less a page
     static constexpr std::size_t longest = a64_size;
     static constexpr int stack_pointer_dwarf = arm64_dwarf::sp;
+    static constexpr int frame_pointer_dwarf = 29; // x29
     static constexpr std::int64_t return_pop = 0;
 
     static std::span<const RegisterInfo> registers();

@@ -24,6 +24,7 @@ struct X86_64 {
     static constexpr std::uint64_t reach = 0x7fff0000;
     static constexpr std::size_t longest = 15;
     static constexpr int stack_pointer_dwarf = 7;
+    static constexpr int frame_pointer_dwarf = 6;
     static constexpr std::int64_t return_pop = 8;
 
     static std::span<const RegisterInfo> registers();

@@ -94,6 +94,7 @@ std::uint64_t Module::entry() const { return impl_->elf->entry(); }
 std::string Module::interpreter() const { return std::string(impl_->elf->interpreter()); }
 std::span<const std::byte> Module::build_id() const { return impl_->elf->build_id(); }
 std::span<const Segment> Module::segments() const { return impl_->elf->segments(); }
+std::span<const std::byte> Module::image() const { return impl_->elf->image().bytes(); }
 
 std::string Module::soname() const {
     auto offset = impl_->elf->dynamic(DT_SONAME);

@@ -66,6 +66,8 @@ class Module {
     std::string soname() const;
     std::span<const std::byte> build_id() const;
     std::span<const Segment> segments() const;
+    /// All bytes of the file, mapped.
+    std::span<const std::byte> image() const;
     /// The vaddr of a file offset, as far as a PT_LOAD holds it.
     std::optional<std::uint64_t> vaddr_of_offset(std::uint64_t file_offset) const;
 

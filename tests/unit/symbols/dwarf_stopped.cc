@@ -119,6 +119,7 @@ bool StoppedProgram::wait() {
         pid_ = -1;
         return false;
     }
+    signal_ = WSTOPSIG(status);
     KT_CHECK(::ptrace(PTRACE_GETREGS, pid_, nullptr, &registers_) == 0);
     KT_CHECK(::ptrace(PTRACE_GETFPREGS, pid_, nullptr, &floating_) == 0);
     return true;
@@ -129,8 +130,10 @@ bool StoppedProgram::run_to(std::uint64_t address) {
     long original = ::ptrace(PTRACE_PEEKTEXT, pid_, address, nullptr);
     KT_CHECK(errno == 0);
     ::ptrace(PTRACE_POKETEXT, pid_, address, (original & ~0xffL) | 0xcc);
-    ::ptrace(PTRACE_CONT, pid_, nullptr, nullptr);
-    if (!wait()) return false;
+    do {
+        ::ptrace(PTRACE_CONT, pid_, nullptr, signal_ != SIGTRAP ? signal_ : 0);
+        if (!wait()) return false;
+    } while (signal_ != SIGTRAP);
     ::ptrace(PTRACE_POKETEXT, pid_, address, original);
     if (registers_.rip != address + 1) return false;
     registers_.rip = address;

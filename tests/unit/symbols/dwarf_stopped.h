@@ -20,12 +20,16 @@ class StoppedProgram {
     ~StoppedProgram();
     StoppedProgram(const StoppedProgram &) = delete;
 
-    /// Runs until it is about to execute the instruction at an address; false where it ends before.
+    /// Runs until it is about to execute the instruction at an address; false where it ends before. Signals on the way
+    /// are delivered.
     bool run_to(std::uint64_t address);
     /// Executes one instruction; false where it ends.
     bool step();
     std::uint64_t pc() const { return registers_.rip; }
     std::uint64_t sp() const { return registers_.rsp; }
+    const user_regs_struct &registers() const { return registers_; }
+    pid_t pid() const { return pid_; }
+    std::vector<std::uint8_t> read(std::uint64_t address, std::size_t size) const;
     std::uint64_t word(std::uint64_t address) const;
 
     /// The first `size` bytes of what lies at a place; nullopt where a piece is unavailable or needs what only a tracer
@@ -41,12 +45,12 @@ class StoppedProgram {
 
   private:
     bool wait();
-    std::vector<std::uint8_t> read(std::uint64_t address, std::size_t size) const;
     std::optional<std::uint64_t> register_value(unsigned dwarf) const;
     std::optional<std::uint64_t> run(const std::vector<value::Op> &ops) const;
     std::optional<std::vector<std::uint8_t>> bytes(const value::Piece &piece, std::size_t size) const;
 
     pid_t pid_ = -1;
+    int signal_ = 0; // that it stopped for
     user_regs_struct registers_{};
     user_fpregs_struct floating_{};
 };

@@ -1,0 +1,52 @@
+// Unwind: the return addresses of a stopped thread, by the call frame information of the modules it is in.
+//
+// Invariants: reads go through the Memory port only; every step either gets nearer to the stack's end or crosses a
+// signal frame, and there are no more steps than there is room for, so that a broken stack ends it; nothing of a stack
+// is guessed: where neither call frame information nor a frame pointer chain goes on, it ends.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <unordered_map>
+
+#include "arch/host.h"
+#include "base/memory.h"
+#include "symbols/module.h"
+
+namespace ktrace::symbols {
+
+class CallFrames;
+
+/// The module at an address of a process, and where it is loaded; no module: code that no file has.
+struct ModuleAt {
+    std::shared_ptr<const Module> module;
+    std::uint64_t bias = 0;
+};
+using ModuleFinder = std::function<ModuleAt(VirtAddr)>;
+
+/// Keeps the call frame information of modules between stacks: one for a session.
+class Unwinder {
+  public:
+    Unwinder();
+    ~Unwinder();
+    Unwinder(const Unwinder &) = delete;
+
+    /// Fills `into` with the pc and then the return addresses of the callers, innermost first; returns how many. The
+    /// registers' pc must be the program's own (never in a slot). A pc of 0 or a frame that says that it has no caller
+    /// ends the stack. Where call frame information is missing, the frame pointer chain is followed as far as it is
+    /// sound.
+    std::size_t unwind(const arch::Host::Registers &registers, Memory &memory, const ModuleFinder &find,
+                       std::span<std::uint64_t> into);
+
+    /// Lets go of modules that nobody else holds (unloaded ones).
+    void forget_unused();
+
+  private:
+    CallFrames *frames_of(const ModuleAt &at);
+
+    std::unordered_map<const Module *, std::unique_ptr<CallFrames>> by_module_;
+};
+
+} // namespace ktrace::symbols

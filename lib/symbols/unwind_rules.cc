@@ -1,0 +1,84 @@
+// Unwind rules, by libdw (unwind_rules.h).
+#include "symbols/unwind_rules.h"
+
+#include <cstdlib>
+
+#include <dwarf.h>
+#include <libelf.h>
+
+namespace ktrace::symbols {
+
+namespace {
+
+constexpr std::size_t most_known = 65536; // addresses remembered for a module
+
+/// The rule that libdw's operations for a register amount to; those that it makes for offsets from the CFA are told
+/// apart, since nearly all are.
+RegisterRule rule_of(const Dwarf_Op *ops, std::size_t count, bool is_undefined) {
+    using Kind = RegisterRule::Kind;
+    if (count == 0) return {is_undefined ? Kind::undefined : Kind::same, 0, {}};
+    bool is_value = ops[count - 1].atom == DW_OP_stack_value;
+    std::size_t plain = is_value ? count - 1 : count;
+    bool has_offset = plain == 2 && ops[1].atom == DW_OP_plus_uconst;
+    if (ops[0].atom == DW_OP_call_frame_cfa && (plain == 1 || has_offset))
+        return {is_value ? Kind::cfa : Kind::at_cfa, has_offset ? static_cast<std::int64_t>(ops[1].number) : 0, {}};
+    if (count == 1 && ops[0].atom == DW_OP_regx) return {Kind::register_, static_cast<std::int64_t>(ops[0].number), {}};
+    return {is_value ? Kind::value : Kind::at_address, 0, {ops, ops + plain}};
+}
+
+} // namespace
+
+CallFrames::CallFrames(std::shared_ptr<const Module> module) : module_(std::move(module)) {
+    std::span<const std::byte> image = module_->image();
+    elf_version(EV_CURRENT);
+    // libelf does not write to an image that it is given to read.
+    char *bytes = const_cast<char *>(reinterpret_cast<const char *>(image.data()));
+    elf_ = image.empty() ? nullptr : elf_memory(bytes, image.size());
+    if (elf_ == nullptr) return;
+    cfi_ = dwarf_getcfi_elf(elf_);
+    if (cfi_ != nullptr) return;
+    dwarf_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
+    if (dwarf_ != nullptr) cfi_ = dwarf_getcfi(dwarf_);
+}
+
+CallFrames::~CallFrames() {
+    if (cfi_ != nullptr && dwarf_ == nullptr) dwarf_cfi_end(cfi_);
+    if (dwarf_ != nullptr) dwarf_end(dwarf_);
+    if (elf_ != nullptr) elf_end(elf_);
+}
+
+const FrameRules *CallFrames::at(std::uint64_t vaddr) {
+    if (known_.size() >= most_known) known_.clear();
+    auto [known, is_new] = known_.try_emplace(vaddr);
+    if (is_new) known->second = read(vaddr);
+    return known->second ? &*known->second : nullptr;
+}
+
+std::optional<FrameRules> CallFrames::read(std::uint64_t vaddr) {
+    Dwarf_Frame *raw = nullptr;
+    if (cfi_ == nullptr || dwarf_cfi_addrframe(cfi_, vaddr, &raw) != 0) return std::nullopt;
+    std::unique_ptr<Dwarf_Frame, decltype(&std::free)> frame(raw, &std::free);
+    FrameRules rules;
+    Dwarf_Op *ops = nullptr;
+    std::size_t count = 0;
+    bool is_signal = false;
+    int return_address = dwarf_frame_info(frame.get(), nullptr, nullptr, &is_signal);
+    if (return_address < 0 || return_address >= static_cast<int>(frame_registers)) return std::nullopt;
+    if (dwarf_frame_cfa(frame.get(), &ops, &count) != 0 || count == 0) return std::nullopt;
+    rules.return_address = static_cast<unsigned>(return_address);
+    rules.is_signal_frame = is_signal;
+    if (count == 1 && ops[0].atom == DW_OP_bregx && ops[0].number < frame_registers) {
+        rules.cfa_register = static_cast<unsigned>(ops[0].number);
+        rules.cfa_offset = static_cast<std::int64_t>(ops[0].number2);
+    } else {
+        rules.cfa_ops.assign(ops, ops + count);
+    }
+    for (unsigned reg = 0; reg < frame_registers; ++reg) {
+        Dwarf_Op own[3];
+        if (dwarf_frame_register(frame.get(), static_cast<int>(reg), own, &ops, &count) != 0) count = 0, ops = own;
+        rules.registers[reg] = rule_of(ops, count, ops == own);
+    }
+    return rules;
+}
+
+} // namespace ktrace::symbols
