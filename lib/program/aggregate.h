@@ -94,6 +94,8 @@ class Aggregation {
     void add(std::span<const std::byte> key, std::int32_t pid, const Number *number);
 
     Table::Kind kind() const { return kind_; }
+    /// One of the same kind, without rows.
+    Aggregation empty_copy() const { return Aggregation(kind_, by_, of_); }
     Table snapshot() const;
 
   private:

@@ -83,7 +83,7 @@ Outcome eval(const Program &program, Moment moment, const HitView &hit, ProbeSta
         NodeWriter nothing({}, 0, false);
         if (!holds(machine.run(now.condition, nothing))) return Outcome::filtered;
     }
-    if (now.selects && !state.selector.next()) return Outcome::unselected;
+    if (now.selects && !state.selector->next()) return Outcome::unselected;
     if (moment == Moment::call) {
         captured = save_capture(machine, code, now, capture);
         return Outcome::accepted;

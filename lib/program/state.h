@@ -1,4 +1,5 @@
-// ProbeState: what all locations of one probe share while it is traced: which of its hits are selected, and its table.
+// ProbeState: what a location of a probe keeps while it is traced: which hits are selected (shared by all locations of
+// the probe), and its table.
 //
 // Invariants: one tracing thread uses it, without locks. The selection counts only hits that passed the filters, over
 // all threads and locations, and for a given seed is the same in every run.
@@ -42,10 +43,13 @@ class Selector {
 
 struct ProbeState {
     ProbeState(const Selection &selection, Table::Kind kind, std::vector<std::string> by, std::string of)
-        : selector(selection), aggregation(kind, std::move(by), std::move(of)) {}
+        : selector(std::make_shared<Selector>(selection)), aggregation(kind, std::move(by), std::move(of)) {}
+    /// That of another location of the same probe: selects with it, and has a table of its own.
+    explicit ProbeState(const ProbeState &of_probe)
+        : selector(of_probe.selector), aggregation(of_probe.aggregation.empty_copy()) {}
 
-    Selector selector;
-    Aggregation aggregation;
+    std::shared_ptr<Selector> selector; // the probe's: its hits are counted over all threads and locations
+    Aggregation aggregation;            // the location's
 };
 
 using ProbeStatePointer = std::unique_ptr<ProbeState, ProbeStateDeleter>;

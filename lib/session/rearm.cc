@@ -50,6 +50,7 @@ std::size_t counted_location(State &state, std::size_t probe, const probe::Locat
     made->module = location.module.get();
     made->vaddr = location.vaddr;
     made->info = std::move(info);
+    made->state = program::ProbeStatePointer(new program::ProbeState(*state.probe_states[probe]));
     state.locations.push_back(std::move(made));
     return state.locations.size() - 1;
 }
@@ -188,7 +189,10 @@ Result<ArmPlan> plan_arming(State &state, Traced &traced, bool complete) {
         const probe::Probe &wish = state.config.probes[f.probe];
         requests.push_back({wish.number, wish.kind, f.location, f.bias});
     }
-    auto compiled = probe::compile_all(state.config.actions, requests);
+    probe::CompileOptions options;
+    options.arguments_at_return = state.config.format == Config::Format::json;
+    options.additional = !state.locations.empty();
+    auto compiled = probe::compile_all(state.config.actions, requests, options);
     if (!compiled) return tl::make_unexpected(compiled.error());
 
     ArmPlan plan;
@@ -204,7 +208,7 @@ Result<ArmPlan> plan_arming(State &state, Traced &traced, bool complete) {
         armed->armed.kind = armed_kind(wish.kind);
         armed->armed.location = static_cast<std::uint32_t>(armed->location);
         armed->armed.program = armed->program.get();
-        armed->armed.state = state.probe_states[f.probe].get();
+        armed->armed.state = state.locations[armed->location]->state.get();
         armed->armed.counters = &state.locations[armed->location]->counters;
         armed->armed.maxactive = state.config.actions.maxactive.value_or(default_maxactive);
         if (f.location.function != 0) {
@@ -247,6 +251,7 @@ Status carry_out(State &state, Traced &traced, ArmPlan plan, os::Stopped &stoppe
         p.site->probes.push_back(p.armed);
         done.push_back(p);
     }
+    state.last_names[traced.process.pid.value] = traced.process.comm;
     Arming &arming = state.armings[traced.ground.get()];
     for (auto &location : plan.locations) {
         state.placed[state.locations[location->location]->probe] = true;

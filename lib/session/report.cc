@@ -34,8 +34,10 @@ void report_records(State &state, bool flush) {
         std::string &name = names[header.tid];
         if (name.empty()) {
             name = os::read_comm(Pid{header.pid}, Tid{header.tid});
-            auto process = state.world.processes.find(header.pid);
-            if (name.empty() && process != state.world.processes.end()) name = process->second->process.comm;
+            // A task that has ended meanwhile had the name that it was last seen with, or its process's.
+            std::string &last = state.last_names[header.tid];
+            if (name.empty()) name = last.empty() ? state.last_names[header.pid] : last;
+            last = name;
         }
         std::memset(header.comm, 0, sizeof header.comm);
         std::memcpy(header.comm, name.data(), std::min(name.size(), sizeof header.comm - 1));
@@ -60,15 +62,11 @@ bool output_failed(State &state) {
 void report_summary(State &state) {
     report_records(state, false);
     bool timed = false;
-    for (std::size_t i = 0; i < state.locations.size(); i++) {
-        const CountedLocation &location = *state.locations[i];
-        program::Table table = state.probe_states[location.probe]->aggregation.snapshot();
-        // The table is the probe's: it is shown with the first of its locations.
-        bool first = true;
-        for (std::size_t j = 0; j < i; j++) first = first && state.locations[j]->probe != location.probe;
-        bool show = first && table.kind != program::Table::Kind::none;
-        state.sink->summary(location.info, location.counters, show ? &table : nullptr);
-        timed = timed || location.info.kind == 'r';
+    for (const auto &location : state.locations) {
+        program::Table table = location->state->aggregation.snapshot();
+        bool show = table.kind != program::Table::Kind::none;
+        state.sink->summary(location->info, location->counters, show ? &table : nullptr);
+        timed = timed || location->info.kind == 'r';
     }
     state.writer->flush();
     output_failed(state);

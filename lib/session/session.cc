@@ -24,6 +24,7 @@ namespace {
 
 /// What every trace needs before it touches anything.
 Status prepare(State &state) {
+    if (auto expressions = probe::check_expressions(state.config.actions); !expressions) return expressions;
     for (std::size_t i = 0; i < state.config.probes.size(); i++)
         state.probe_states.push_back(probe::make_probe_state(state.config.actions, state.config.probes[i].kind));
     state.placed.resize(state.config.probes.size());

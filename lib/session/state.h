@@ -29,6 +29,7 @@ struct CountedLocation {
     std::uint64_t vaddr = 0;
     program::LocationInfo info;
     program::Counters counters;
+    program::ProbeStatePointer state; // its table; selection is the probe's
 };
 
 /// A location armed (or to be armed) in one address space: the program is compiled for where it lies there.
@@ -63,9 +64,10 @@ struct State {
     std::unique_ptr<output::Sink> sink;
     std::unique_ptr<output::Symbolizer> symbolizer;
     os::Interrupts *interrupts = nullptr;
-    Pid program;             // run: the program's process
-    int program_status = -1; // its end, as run returns it; -1: it runs
-    int trouble = 0;         // exit status of what went wrong
+    std::unordered_map<pid_t, std::string> last_names; // of tasks and processes, as last seen
+    Pid program;                                       // run: the program's process
+    int program_status = -1;                           // its end, as run returns it; -1: it runs
+    int trouble = 0;                                   // exit status of what went wrong
 };
 
 /// A notice on standard error, once per text.

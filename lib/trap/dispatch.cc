@@ -126,12 +126,12 @@ Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopp
     restore_mask(task);
     Event event;
     if (is_retry(task, site, stopped) || traced.silent) {
-        get_over(world, traced, task, site, std::move(stopped), false);
+        get_over(world, traced, task, site, std::move(stopped), 0);
         return event;
     }
     if (site.returns > 0) run_returns(world, traced, task, site, stopped);
     if (site.exit) run_exits(world, traced, task, site, stopped);
-    bool post = run_pre(world, traced, task, site, stopped);
+    std::uint64_t post = run_pre(world, traced, task, site, stopped);
     if (reports_to_loader(site)) {
         event.kind = Event::Kind::loader;
         event.pid = task.pid;
@@ -213,7 +213,7 @@ void continue_task(World &world, Task &task, Stopped stopped, int signal) {
 }
 
 void finish_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopped) {
-    get_over(world, traced, task, site, std::move(stopped), false);
+    get_over(world, traced, task, site, std::move(stopped), 0);
 }
 
 Event dispatch(World &world, const Stop &stop) {

@@ -83,10 +83,11 @@ void count(program::Counters &counters, Outcome outcome) {
 
 } // namespace
 
-bool run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped) {
-    bool post = false;
+std::uint64_t run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped) {
+    std::uint64_t post = 0;
     std::size_t unused = 0;
-    for (Armed *armed : site.probes) {
+    for (std::size_t i = 0; i < site.probes.size(); i++) {
+        Armed *armed = site.probes[i];
         if (world.closing) break;
         switch (armed->kind) {
         case Armed::Kind::unwinds: task.unwinds++; break;
@@ -95,9 +96,11 @@ bool run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &
         case Armed::Kind::entry: {
             armed->counters->hits++;
             Moment moment = armed->kind == Armed::Kind::probe ? Moment::pre : Moment::entry;
-            count(*armed->counters,
-                  run_program(world, traced, task, *armed, moment, site.at, stopped, {}, unused, {}, 0));
-            post = post || armed->program->needs(Moment::post).runs;
+            Outcome outcome = run_program(world, traced, task, *armed, moment, site.at, stopped, {}, unused, {}, 0);
+            count(*armed->counters, outcome);
+            // What was filtered or not selected before the instruction is so after it.
+            bool wanted = outcome == Outcome::event && armed->program->needs(Moment::post).runs;
+            if (wanted && i < 64) post |= std::uint64_t{1} << i;
             break;
         }
         case Armed::Kind::ret: {
@@ -119,12 +122,12 @@ bool run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &
     return post;
 }
 
-void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped) {
+void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped, std::uint64_t wanted) {
     std::size_t unused = 0;
-    for (Armed *armed : site.probes) {
+    for (std::size_t i = 0; i < site.probes.size() && wanted >> i != 0 && i < 64; i++) {
         if (world.closing) return;
-        if (armed->kind != Armed::Kind::probe || !armed->program->needs(Moment::post).runs) continue;
-        run_program(world, traced, task, *armed, Moment::post, stopped.pc(), stopped, {}, unused, {}, 0);
+        if ((wanted >> i & 1) == 0) continue;
+        run_program(world, traced, task, *site.probes[i], Moment::post, stopped.pc(), stopped, {}, unused, {}, 0);
     }
 }
 

@@ -1,17 +1,19 @@
 // hit: runs the probes of a site for one stopped task: filters and programs, records, calls that begin and that return.
 #pragma once
 
+#include <cstdint>
+
 #include "os/stopped.h"
 #include "program/program.h"
 #include "trap/world.h"
 
 namespace ktrace::trap {
 
-/// The probes of the site, before its instruction runs. True: one of them wants a post moment.
-bool run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);
+/// The probes of the site, before its instruction runs. Bit N: the Nth of them wants a post moment.
+std::uint64_t run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);
 
-/// Those that have a post moment, after the instruction.
-void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);
+/// Those of `wanted` (bits as from run_pre), after the instruction.
+void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped, std::uint64_t wanted);
 
 /// The calls that have ended with this arrival at a return address, youngest first.
 void run_returns(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);

@@ -41,7 +41,7 @@ void begin_step(World &world, Task &task, Site &site, os::Stopped stopped) {
 void end_step(World &world, Task &task, os::Stopped stopped) {
     task.over = Over::none;
     task.site = nullptr;
-    task.post = false;
+    task.post = 0;
     unblock_signals(task);
     int signal = 0;
     if (task.held) {
@@ -98,7 +98,7 @@ void fault_at_site(World &world, Task &task, Site &site, os::Stopped stopped, co
 
 } // namespace
 
-void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, bool post) {
+void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, std::uint64_t post) {
     switch (site.method()) {
     case Method::emulate: {
         auto done = Host::emulate(site.plan, site.at, stopped.change_registers(), *traced.ground->space);
@@ -106,13 +106,13 @@ void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
             fault_at_site(world, task, site, std::move(stopped), done);
             return;
         }
-        if (post) run_post(world, traced, task, site, stopped);
+        if (post) run_post(world, traced, task, site, stopped, post);
         continue_task(world, task, std::move(stopped));
         return;
     }
     case Method::boost:
         if (post) {
-            task.post = true;
+            task.post = post;
             begin_step(world, task, site, std::move(stopped));
         } else {
             stopped.set_pc(site.slot + site.placed.copy_at);
@@ -146,7 +146,7 @@ void finish_step(World &world, Traced &traced, Task &task, os::Stopped stopped) 
         continue_task(world, task, std::move(stopped));
         return;
     }
-    if (task.post) run_post(world, traced, task, site, stopped);
+    if (task.post) run_post(world, traced, task, site, stopped, task.post);
     end_step(world, task, std::move(stopped));
 }
 
@@ -159,7 +159,7 @@ void fault_in_step(World &world, Traced &, Task &task, os::Stopped stopped) {
     int signal = stopped.stop().signal;
     task.over = Over::none;
     task.site = nullptr;
-    task.post = false;
+    task.post = 0;
     unblock_signals(task);
     // What was held comes after the fault, as it would have: it is sent again.
     if (task.held) {
@@ -181,7 +181,7 @@ void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped) 
     Site &site = *traced.ground->site_of_pc_in_slot(stopped.pc());
     task.over = Over::stepping;
     task.site = &site;
-    task.post = false;
+    task.post = 0;
     task.old_scratch = 0;
     continue_task(world, task, std::move(stopped));
 }
@@ -196,7 +196,7 @@ void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopp
     if (task.over == Over::to_syscall) {
         task.over = Over::none;
         task.site = nullptr;
-        task.post = false;
+        task.post = 0;
     }
     unblock_signals(task);
     int signal = stopped.stop().signal;
@@ -216,8 +216,7 @@ void leave_syscall(World &world, Traced &traced, Task &task, os::Stopped stopped
     Site &site = *task.site;
     task.over = Over::none;
     task.site = nullptr;
-    task.post = false;
-    run_post(world, traced, task, site, stopped);
+    run_post(world, traced, task, site, stopped, std::exchange(task.post, 0));
     continue_task(world, task, std::move(stopped));
 }
 

@@ -8,7 +8,7 @@ namespace ktrace::trap {
 
 /// From the trap on: emulates, or sends the task through the slot. `post`: a post handler waits for the instruction's
 /// end. The task runs on, unless emulation faulted (then it gets its SIGSEGV). Spends the token.
-void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, bool post);
+void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, std::uint64_t post);
 
 /// The single step of the copy is done: fixes up, runs the post handlers, delivers what was held; or steps once more.
 void finish_step(World &world, Traced &traced, Task &task, os::Stopped stopped);
