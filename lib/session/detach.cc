@@ -1,8 +1,20 @@
+// How an address space is left, by all processes that run in it:
+//
+// 1. All traps come out. What was hit before is understood still (the sites stay known).
+// 2. Every task that runs is stopped outside of the slots, and stays stopped: one that was let go could fork, and its
+//    child would have our pages. Who sleeps in the kernel is not disturbed: woken by something else, it finds nothing
+//    of ours in its way.
+// 3. Our pages are unmapped by one of the stopped tasks.
+// 4. Children that a fork under way has given a copy of anything of ours have stopped at their birth: they are cleaned.
+// 5. All go. The sleepers are let go by the end of the tracing thread, without a stop.
 #include "session/detach.h"
 
 #include <algorithm>
 #include <csignal>
+#include <map>
 #include <set>
+
+#include <sys/syscall.h>
 
 #include "session/seize.h"
 #include "session/settle.h"
@@ -13,25 +25,32 @@ namespace ktrace::session {
 
 using arch::Host;
 using arch::SlotPosition;
+using trap::Ground;
 using trap::Over;
 using trap::Task;
 using trap::Traced;
 
 namespace {
 
-/// Takes all traps out and looks whether anything of ours is left.
-void restore_text(State &state, Traced &traced) {
+using GroundPointer = std::shared_ptr<Ground>;
+using HeldTasks = std::map<pid_t, os::Stopped>;
+
+/// Takes all traps out and looks whether anything of ours is left. Memory that is not mapped any more needs nothing.
+void restore_text(State &state, Ground &ground, Pid pid) {
+    for (auto &[at, site] : ground.sites) site->armed = false;
     bool lost = false;
-    for (auto &[at, site] : traced.ground->sites) trap::disarm(*traced.ground, *site);
-    for (VirtAddr at : traced.ground->space->plants()) lost = !traced.ground->space->unplant(at) || lost;
-    if (lost)
-        state.voice.complain({Error::Kind::refused,
-                              "some of the code of process " + std::to_string(traced.process.pid.value) +
-                                  " was changed by somebody else meanwhile and was left as it is",
-                              {},
-                              {},
-                              -1,
-                              1});
+    for (VirtAddr at : ground.space->plants()) {
+        std::byte one;
+        if (!ground.space->unplant(at)) lost = lost || ground.space->read(at, std::span(&one, 1)) == 1;
+    }
+    if (!lost) return;
+    state.voice.complain({Error::Kind::refused,
+                          "some of the code of process " + std::to_string(pid.value) +
+                              " was changed by somebody else meanwhile and was left as it is",
+                          {},
+                          {},
+                          -1,
+                          1});
 }
 
 /// A task at an interrupt's stop: its pc goes out of the slot it may be in. False: it is in the middle of an
@@ -63,18 +82,26 @@ bool leave_slot(Traced &traced, Task &task, os::Stopped &stopped) {
     return true;
 }
 
-/// Sleeping in the kernel, at an address of its own: it can be let go by the end of the tracing thread, undisturbed.
-bool sleeps_outside(Traced &traced, const Task &task) {
-    if (task.over == Over::stepping || task.over == Over::to_syscall) return false;
-    auto place = os::read_task_place(task.pid, task.tid);
-    return place && !place->running && place->syscall >= 0 && !traced.ground->slots.contains(place->pc);
+/// A call that makes a copy of the memory: what it copies must be known before our pages go.
+bool copies_memory(const os::TaskPlace &place) {
+#ifdef SYS_fork
+    if (place.syscall == SYS_fork) return true;
+#endif
+    constexpr std::uint64_t shares = CLONE_VM;
+    return place.syscall == SYS_clone && (place.arguments[0] & shares) == 0;
 }
 
-/// Brings a task to a stop from which it can be let go; nothing: it has ended, or it sleeps and may stay as it is.
+/// Sleeping in the kernel, at an address of its own: it can be let go by the end of the tracing thread, undisturbed.
+bool sleeps_outside(const Ground &ground, const Task &task) {
+    if (task.over == Over::stepping || task.over == Over::to_syscall) return false;
+    auto place = os::read_task_place(task.pid, task.tid);
+    return place && !place->running && place->syscall >= 0 && !ground.slots.contains(place->pc) &&
+           !copies_memory(*place);
+}
+
+/// Brings a task to a stop from which it can be let go; nothing: it has ended, or left the process's memory.
 std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid) {
     while (true) {
-        auto found = state.world.tasks.find(tid.value);
-        if (found == state.world.tasks.end()) return std::nullopt;
         if (!os::interrupt(tid)) {
             settle_ended(state, tid);
             return std::nullopt;
@@ -87,15 +114,87 @@ std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid) {
             }
             if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
                 os::Stopped stopped(state.world.waiter, *stop);
-                if (leave_slot(traced, found->second, stopped)) return stopped;
-                trap::continue_task(state.world, found->second, std::move(stopped));
+                Task &task = state.world.tasks.at(tid.value);
+                if (leave_slot(traced, task, stopped)) {
+                    if (stop->kind == os::Stop::Kind::started) undo_interruption(stopped);
+                    return stopped;
+                }
+                trap::continue_task(state.world, task, std::move(stopped));
                 break; // the step's own stop comes, then another interrupt
             }
             settle(state, trap::dispatch(state.world, *stop));
-            found = state.world.tasks.find(tid.value);
-            if (found == state.world.tasks.end()) return std::nullopt;
+            if (!state.world.tasks.contains(tid.value)) return std::nullopt;
         }
     }
+}
+
+/// Serves the stops that are there already: traps that were hit before they were taken out, children that were born.
+void drain(State &state) {
+    while (auto stop = state.world.waiter.next(os::Waiter::Block::no))
+        settle(state, trap::dispatch(state.world, *stop));
+}
+
+std::vector<Tid> tasks_in(const State &state, const GroundPointer &ground) {
+    std::vector<Tid> tids;
+    for (const auto &[id, task] : state.world.tasks) {
+        auto process = state.world.processes.find(task.pid.value);
+        if (process != state.world.processes.end() && process->second->ground == ground) tids.push_back(Tid{id});
+    }
+    return tids;
+}
+
+/// Stops all that run, until nobody new comes.
+HeldTasks hold_tasks(State &state, const GroundPointer &ground) {
+    HeldTasks held;
+    std::set<pid_t> asleep;
+    for (bool changed = true; changed;) {
+        changed = false;
+        drain(state);
+        for (Tid tid : tasks_in(state, ground)) {
+            auto found = state.world.tasks.find(tid.value);
+            if (found == state.world.tasks.end() || held.contains(tid.value) || asleep.contains(tid.value)) continue;
+            Traced *traced = state.world.process_of(found->second);
+            if (!traced) continue;
+            if (sleeps_outside(*ground, found->second)) {
+                asleep.insert(tid.value);
+                continue;
+            }
+            changed = true;
+            if (auto stopped = bring_out(state, *traced, tid)) held.emplace(tid.value, std::move(*stopped));
+        }
+    }
+    return held;
+}
+
+/// One that is held or, where all sleep, one that is woken for it; nothing: they are gone.
+os::Stopped *task_for_unmapping(State &state, const GroundPointer &ground, HeldTasks &held) {
+    if (!held.empty()) return &held.begin()->second;
+    std::vector<pid_t> members;
+    for (const auto &[pid, traced] : state.world.processes)
+        if (traced->ground == ground) members.push_back(pid);
+    for (pid_t pid : members) {
+        auto found = state.world.processes.find(pid);
+        if (found == state.world.processes.end()) continue;
+        if (auto one = stop_one(state, *found->second)) {
+            Tid tid = one->tid();
+            return &held.emplace(tid.value, std::move(*one)).first->second;
+        }
+    }
+    return nullptr;
+}
+
+void unmap_pages(State &state, const GroundPointer &ground, HeldTasks &held) {
+    std::vector<trap::Arena> arenas = ground->slots.arenas();
+    if (arenas.empty()) return;
+    os::Stopped *stopped = task_for_unmapping(state, ground, held);
+    if (!stopped) return;
+    auto task = state.world.tasks.find(stopped->tid().value);
+    Traced *traced = task == state.world.tasks.end() ? nullptr : state.world.process_of(task->second);
+    if (!traced) return;
+    auto unmapped = trap::unmap_arenas(*ground, traced->process, state.world.waiter, *stopped);
+    if (!unmapped && unmapped.error().kind != Error::Kind::gone) state.voice.complain(unmapped.error());
+    // For the children that were born with them.
+    for (const trap::Arena &arena : arenas) ground->slots.add(arena);
 }
 
 void release(State &state, os::Stopped stopped) {
@@ -103,82 +202,30 @@ void release(State &state, os::Stopped stopped) {
     auto found = state.world.tasks.find(tid.value);
     int signal = 0;
     if (found != state.world.tasks.end() && found->second.held) signal = found->second.held->si_signo;
+    // Where job control has stopped the process, the kernel stops the task again.
     std::move(stopped).resume(os::Resume::detach, signal);
     state.world.waiter.forget(tid);
     state.world.tasks.erase(tid.value);
 }
 
-/// Serves the stops that are there already: traps that were hit before they were taken out.
-void drain(State &state) {
-    while (auto stop = state.world.waiter.next(os::Waiter::Block::no))
-        settle(state, trap::dispatch(state.world, *stop));
-}
-
-std::vector<Tid> tasks_of(const State &state, Pid pid) {
-    std::vector<Tid> tids;
-    for (const auto &[id, task] : state.world.tasks)
-        if (task.pid == pid) tids.push_back(Tid{id});
-    return tids;
-}
-
-void detach(State &state, Traced &traced) {
-    Pid pid = traced.process.pid;
-    std::optional<os::Stopped> last; // unmaps our pages when all others are out of them
-    // Tasks that start meanwhile come in through their parents' events: until none is new.
-    std::set<pid_t> asleep;
-    for (bool changed = true; changed;) {
-        changed = false;
-        drain(state);
-        for (Tid tid : tasks_of(state, pid)) {
-            auto found = state.world.tasks.find(tid.value);
-            if (found == state.world.tasks.end() || (last && last->tid() == tid) || asleep.contains(tid.value))
-                continue;
-            if (sleeps_outside(traced, found->second)) {
-                asleep.insert(tid.value);
-                continue;
-            }
-            changed = true;
-            auto stopped = bring_out(state, traced, tid);
-            if (!stopped) continue;
-            if (last)
-                release(state, std::move(*stopped));
-            else
-                last.emplace(std::move(*stopped));
-        }
-    }
-    if (!traced.ground->slots.arenas().empty() && !traced.borrowed) {
-        if (!last)
-            if (auto one = stop_one(state, traced)) last.emplace(std::move(*one));
-        if (last) {
-            auto unmapped = trap::unmap_arenas(*traced.ground, traced.process, state.world.waiter, *last);
-            if (!unmapped && unmapped.error().kind != Error::Kind::gone) state.voice.complain(unmapped.error());
-        }
-    }
-    if (last) {
-        // Where job control has stopped the process it stays stopped.
-        bool group = last->stop().kind == os::Stop::Kind::group;
-        int signal = group ? last->stop().signal : 0;
-        Tid tid = last->tid();
-        std::move(*last).resume(os::Resume::detach, signal);
-        state.world.waiter.forget(tid);
-        state.world.tasks.erase(tid.value);
-    }
+void detach(State &state, const GroundPointer &ground) {
+    HeldTasks held = hold_tasks(state, ground);
+    unmap_pages(state, ground, held);
+    drain(state);
+    for (auto &[tid, stopped] : held) release(state, std::move(stopped));
 }
 
 } // namespace
 
 void detach_all(State &state) {
     state.world.closing = true;
-    std::vector<pid_t> pids;
+    std::vector<GroundPointer> grounds;
     for (auto &[pid, traced] : state.world.processes) {
-        if (!traced->borrowed) restore_text(state, *traced);
-        pids.push_back(pid);
+        if (std::find(grounds.begin(), grounds.end(), traced->ground) != grounds.end()) continue;
+        grounds.push_back(traced->ground);
+        restore_text(state, *traced->ground, Pid{pid});
     }
-    for (pid_t pid : pids) {
-        auto found = state.world.processes.find(pid);
-        if (found == state.world.processes.end()) continue;
-        detach(state, *found->second);
-    }
+    for (const GroundPointer &ground : grounds) detach(state, ground);
     for (auto &[pid, traced] : state.world.processes) trap::end_all(state.world, *traced);
 }
 

@@ -48,6 +48,19 @@ void clean(State &state, Traced &parent, Pid child, os::Stopped &stopped) {
     if (!unmapped) log::write("session", log::Level::debug, "child keeps our pages: " + unmapped.error().message);
 }
 
+/// The site of a fork's child: armed where the child's memory holds the trap, whatever became of it in the parent since
+/// the fork.
+std::unique_ptr<Site> copy_site(Ground &ground, const Site &from) {
+    auto site = std::make_unique<Site>(from);
+    site->returns = 0;
+    site->armed = ground.space->planted(from.at);
+    if (site->armed && !from.armed) {
+        ground.space->unplant(from.at);
+        site->armed = false;
+    }
+    return site;
+}
+
 /// A ground for the child with the same sites, without the calls that are in flight in its parent.
 std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_ptr<target::AddressSpace> space) {
     auto ground = std::make_shared<Ground>();
@@ -68,9 +81,9 @@ std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_pt
     }
     copied.unwinders = arming.unwinders;
     for (const auto &[at, site] : from.sites) {
-        auto twin = std::make_unique<Site>(*site);
-        twin->returns = 0;
+        auto twin = copy_site(*ground, *site);
         for (trap::Armed *&armed : twin->probes) armed = twins[armed];
+        if (site->armed && !twin->armed && !twin->probes.empty()) static_cast<void>(trap::arm(*ground, *twin));
         if (twin->slot) ground->by_slot[twin->slot] = twin.get();
         if (twin->armed && twin->probes.empty()) ground->return_sites++;
         ground->sites.emplace(at, std::move(twin));
@@ -110,7 +123,7 @@ void adopt_child(State &state, Traced *parent, os::Stopped stopped) {
         trap::continue_task(state.world, make_task(state, child, tid), std::move(stopped));
         return;
     }
-    if (!state.config.follow || parent->silent) {
+    if (!state.config.follow || parent->silent || state.world.closing) {
         clean(state, *parent, child, stopped);
         let_go(state, child, std::move(stopped));
         return;

@@ -167,16 +167,14 @@ int disturbance(Pid pid, Tid tid) {
     }
 }
 
-/// Our interrupt has made a system call fail with EINTR (epoll_wait, sigtimedwait, …: the kernel does not restart
-/// these). Where no signal of the task's own is the reason, the call is made again.
-void make_again(os::Stopped &stopped) {
+} // namespace
+
+void undo_interruption(os::Stopped &stopped) {
     if (!arch::Host::interrupted_for_good(stopped.registers())) return;
     auto status = os::read_status(stopped.tid().value);
     if (!status || (status->pending & ~status->blocked) != 0) return;
     arch::Host::restart_syscall(stopped.change_registers());
 }
-
-} // namespace
 
 Result<os::Stopped> stop_one(State &state, Traced &traced) {
     Pid pid = traced.process.pid;
@@ -199,7 +197,7 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
             }
             if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
                 os::Stopped stopped(state.world.waiter, *stop);
-                if (stop->kind == os::Stop::Kind::started) make_again(stopped);
+                if (stop->kind == os::Stop::Kind::started) undo_interruption(stopped);
                 return stopped;
             }
             bool ended = stop->kind == os::Stop::Kind::exited || stop->kind == os::Stop::Kind::killed;
@@ -211,13 +209,13 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
 }
 
 void release_one(State &state, os::Stopped stopped) {
+    // A process that was stopped by job control stays so: the task stops again before it runs.
+    if (stopped.stop().kind == os::Stop::Kind::group) os::interrupt(stopped.tid());
     auto found = state.world.tasks.find(stopped.tid().value);
-    // A process that was stopped by job control stays so.
-    int signal = stopped.stop().kind == os::Stop::Kind::group ? stopped.stop().signal : 0;
     if (found == state.world.tasks.end())
-        std::move(stopped).resume(os::Resume::run, signal);
+        std::move(stopped).resume(os::Resume::run);
     else
-        trap::continue_task(state.world, found->second, std::move(stopped), signal);
+        trap::continue_task(state.world, found->second, std::move(stopped));
 }
 
 } // namespace ktrace::session

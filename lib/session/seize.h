@@ -22,6 +22,10 @@ Status seize_all(State &state, trap::Traced &traced);
 /// kernel as if nothing had been. The caller resumes it. Errors: gone.
 Result<os::Stopped> stop_one(State &state, trap::Traced &traced);
 
+/// Our interrupt has made a system call fail with EINTR (epoll_wait, sigtimedwait, …: the kernel does not restart
+/// these). Where no signal of the task's own is the reason, it makes the call again when it goes on.
+void undo_interruption(os::Stopped &stopped);
+
 /// Lets the task of stop_one go on as it was.
 void release_one(State &state, os::Stopped stopped);
 

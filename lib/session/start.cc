@@ -94,13 +94,13 @@ void on_exec(State &state, Event event) {
         state.world.tasks.erase(task);
         if (tid != stopped.tid()) state.world.waiter.forget(tid);
     }
-    if (traced.silent) {
-        let_go(state, pid, std::move(stopped));
-        return;
-    }
     if (!traced.borrowed) {
         trap::end_all(state.world, traced);
         state.armings.erase(traced.ground.get());
+    }
+    if (traced.silent || state.world.closing) {
+        let_go(state, pid, std::move(stopped));
+        return;
     }
     trap::Task &task = state.world.tasks[stopped.tid().value];
     task.tid = stopped.tid();

@@ -1,6 +1,7 @@
 #include "target/address_space.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace ktrace::target {
@@ -11,12 +12,50 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::open(Pid pid) {
     return std::unique_ptr<AddressSpace>(new AddressSpace(std::move(*memory)));
 }
 
+namespace {
+
+/// Reads small ranges in ascending order, a page at a time.
+class PageReader {
+  public:
+    explicit PageReader(const os::ProcessMemory &memory) : memory_(memory) {}
+
+    bool shows(VirtAddr at, std::span<const std::byte> bytes) {
+        VirtAddr end = at + static_cast<std::int64_t>(bytes.size());
+        if (at < start_ || end > start_ + static_cast<std::int64_t>(got_)) {
+            start_ = at;
+            got_ = memory_.read(at, page_);
+        }
+        return bytes.size() <= got_ && std::equal(bytes.begin(), bytes.end(),
+                                                  page_.begin() + static_cast<std::ptrdiff_t>(at.value - start_.value));
+    }
+
+  private:
+    const os::ProcessMemory &memory_;
+    std::array<std::byte, 4096> page_{};
+    VirtAddr start_;
+    std::size_t got_ = 0;
+};
+
+} // namespace
+
+bool AddressSpace::shows(VirtAddr at, std::span<const std::byte> bytes) const {
+    std::vector<std::byte> now(bytes.size());
+    return memory_.read(at, now) == now.size() && std::equal(now.begin(), now.end(), bytes.begin());
+}
+
 Result<std::unique_ptr<AddressSpace>> AddressSpace::copy_for(Pid child) const {
     auto copy = open(child);
     if (!copy) return copy;
-    (*copy)->plants_ = plants_;
-    (*copy)->ever_ = ever_;
-    (*copy)->longest_ = longest_;
+    AddressSpace &to = **copy;
+    to.longest_ = longest_;
+    PageReader reader(to.memory_);
+    for (const auto &[at, plant] : plants_)
+        (reader.shows(at, plant.ours) ? to.plants_ : to.removed_).emplace(at, plant);
+    for (const auto &[at, plant] : removed_) {
+        // Where the parent has its own bytes again, ours in the child are a copy from before.
+        bool copied = to.shows(at, plant.ours) && shows(at, plant.original);
+        (copied ? to.plants_ : to.removed_).emplace(at, plant);
+    }
     return copy;
 }
 
@@ -62,7 +101,7 @@ Status AddressSpace::plant(VirtAddr at, std::span<const std::byte> bytes) {
     if (memory_.read(at, plant.original) != bytes.size()) return fail(Error::Kind::fault, "the memory is not mapped");
     if (!memory_.write(at, bytes)) return fail(Error::Kind::refused, "the memory cannot be written");
     longest_ = std::max(longest_, bytes.size());
-    ever_.insert(at.value);
+    removed_.erase(at);
     plants_.emplace(at, std::move(plant));
     return {};
 }
@@ -70,11 +109,14 @@ Status AddressSpace::plant(VirtAddr at, std::span<const std::byte> bytes) {
 bool AddressSpace::unplant(VirtAddr at) {
     auto found = plants_.find(at);
     if (found == plants_.end()) return true;
-    Plant plant = std::move(found->second);
-    plants_.erase(found);
-    std::vector<std::byte> now(plant.ours.size());
-    if (memory_.read(at, now) != now.size() || now != plant.ours) return false;
-    return memory_.write(at, plant.original);
+    bool written = shows(at, found->second.ours) && memory_.write(at, found->second.original);
+    forget(at);
+    return written;
+}
+
+void AddressSpace::forget(VirtAddr at) {
+    auto plant = plants_.extract(at);
+    if (plant) removed_.insert(std::move(plant));
 }
 
 std::vector<VirtAddr> AddressSpace::plants() const {

@@ -2,15 +2,15 @@
 // replaced in it. Several processes share one (vfork); a fork's child gets a copy.
 //
 // Invariants: (1) every byte of ours in the program's text is in a plant here; (2) read never shows a planted byte,
-// write goes around them; (3) a byte is put back only where it is still ours; (4) an address that was ever planted is
-// remembered until exec: a trap that was hit before it was taken out is known as ours.
+// write goes around them; (3) a byte is put back only where it is still ours; (4) a plant that was taken
+// out is remembered until exec: a trap that was hit before is known as ours, and so is the copy of it that a fork made
+// which was under way.
 #pragma once
 
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <span>
-#include <unordered_set>
 #include <vector>
 
 #include "base/memory.h"
@@ -22,7 +22,8 @@ namespace ktrace::target {
 class AddressSpace final : public Memory {
   public:
     static Result<std::unique_ptr<AddressSpace>> open(Pid pid);
-    /// That of a fork's child: its memory holds the same plants.
+    /// That of a fork's child: its plants are those that its memory holds a copy of, whatever became of them in the
+    /// parent since the fork.
     Result<std::unique_ptr<AddressSpace>> copy_for(Pid child) const;
 
     std::size_t read(VirtAddr at, std::span<std::byte> into) override;
@@ -34,10 +35,10 @@ class AddressSpace final : public Memory {
     /// the process is gone) or somebody has written over ours; the plant is forgotten in any case.
     bool unplant(VirtAddr at);
     /// Forgets a plant whose memory is gone (munmap, dlclose).
-    void forget(VirtAddr at) { plants_.erase(at); }
+    void forget(VirtAddr at);
 
     bool planted(VirtAddr at) const { return plants_.contains(at); }
-    bool ever_planted(VirtAddr at) const { return ever_.contains(at.value); }
+    bool ever_planted(VirtAddr at) const { return plants_.contains(at) || removed_.contains(at); }
     std::vector<VirtAddr> plants() const;
 
     /// Memory of our own in the target (slots): written as it is, no plant.
@@ -48,12 +49,13 @@ class AddressSpace final : public Memory {
         std::vector<std::byte> original, ours;
     };
     explicit AddressSpace(os::ProcessMemory memory) : memory_(std::move(memory)) {}
+    bool shows(VirtAddr at, std::span<const std::byte> bytes) const;
     template <class F> void for_plants_in(VirtAddr at, std::size_t size, F &&f);
 
     os::ProcessMemory memory_;
     std::map<VirtAddr, Plant> plants_;
-    std::unordered_set<std::uint64_t> ever_;
-    std::size_t longest_ = 0; // bytes of the longest plant
+    std::map<VirtAddr, Plant> removed_; // not in plants_ any more
+    std::size_t longest_ = 0;           // bytes of the longest plant
 };
 
 } // namespace ktrace::target
