@@ -13,9 +13,12 @@ namespace ktrace::os {
 
 namespace {
 
-constexpr unsigned quiet_limit = 32; // sweeps without a stop after which a task is no longer looked at one by one
-constexpr unsigned discover_every =
-    4; // stops served between two looks at a quiet task, while some are busy all the time
+constexpr unsigned quiet_limit = 32;       // sweeps without a stop after which a task is no longer looked at one by one
+constexpr unsigned discover_every = 4;     // stops served between two looks at a quiet task, while some are busy
+constexpr std::size_t many_tasks = 64;     // from here on a wait for all costs more than one for the only busy task
+constexpr unsigned alone_after = 32;       // stops of one task in a row: the others are idle
+constexpr unsigned look_at_all_every = 16; // looks at it, between two at all
+constexpr unsigned quiet_ticks = 2;        // ticks without a stop: it is idle too
 
 bool consumed_at_once(const Stop &stop) {
     switch (stop.kind) {
@@ -23,6 +26,8 @@ bool consumed_at_once(const Stop &stop) {
     default: return true;
     }
 }
+
+bool is_end(const Stop &stop) { return stop.kind == Stop::Kind::exited || stop.kind == Stop::Kind::killed; }
 
 } // namespace
 
@@ -84,7 +89,7 @@ Waiter::Known &Waiter::known(Tid tid) {
 
 void Waiter::note(const Stop &stop) {
     Known &task = known(stop.tid);
-    if (task.held) return;
+    if (task.held && !is_end(stop)) return; // an end: it died in the stop that was handed out
     task.held = true;
     task.quiet = 0;
     queue_.push_back(stop);
@@ -119,16 +124,36 @@ void Waiter::ask_one_more() {
     if (auto stop = poll(P_PID, task.tid.value, false)) note(*stop);
 }
 
+/// With very many tasks of which one makes all the stops: that one.
+Waiter::Known *Waiter::waited_for_alone() {
+    if (in_a_row_ < alone_after || order_.size() < many_tasks || recent_.size() != 1 || recent_[0]->held) {
+        ticker_.stop();
+        return nullptr;
+    }
+    if (++looks_ % look_at_all_every == 0) {
+        if (auto stop = poll(P_ALL, 0, false)) note(*stop);
+        if (!queue_.empty()) return nullptr;
+    }
+    return ticker_.start() ? recent_[0] : nullptr;
+}
+
+void Waiter::count_in_a_row(const Stop &stop) {
+    in_a_row_ = stop.tid == in_a_row_tid_ ? in_a_row_ + 1 : 0;
+    in_a_row_tid_ = stop.tid;
+    ticks_ = 0;
+}
+
 std::optional<Stop> Waiter::next(Block block) {
     if (!queue_.empty() && ++served_ % discover_every == 0) ask_one_more();
     if (recent_.size() > 1 && (often_ || queue_.empty())) sweep();
     while (queue_.empty()) {
-        auto stop = poll(P_ALL, 0, block == Block::yes);
+        Known *alone = waited_for_alone();
+        if (!queue_.empty()) break;
+        auto stop = alone ? poll(P_PID, alone->tid.value, block == Block::yes) : poll(P_ALL, 0, block == Block::yes);
+        if (!stop && alone && block == Block::yes && (errno != EINTR || ++ticks_ >= quiet_ticks)) in_a_row_ = 0;
         if (!stop) return std::nullopt;
         Known &task = known(stop->tid);
-        bool ended = stop->kind == Stop::Kind::exited || stop->kind == Stop::Kind::killed;
-        if (ended) task.held = false; // it died in the stop that was handed out
-        if (task.held) {
+        if (task.held && !is_end(*stop)) {
             sweep();
             if (queue_.empty()) return std::nullopt;
             break;
@@ -137,6 +162,7 @@ std::optional<Stop> Waiter::next(Block block) {
     }
     Stop stop = queue_.front();
     queue_.pop_front();
+    count_in_a_row(stop);
     return stop;
 }
 

@@ -5,7 +5,8 @@
 // pending trap when its stop is consumed, and a tracer killed between that and the new pc would leave the task in the
 // middle of an instruction; (2) exits are consumed at once (an exec of another thread waits for them), event stops too
 // (they hold nothing that could be lost); (3) a stop that was handed out is not looked at again before the task was
-// resumed: the caller says `resumed`.
+// resumed: the caller says `resumed`; (4) while one of very many tasks is waited for by name (a wait for all walks
+// all), a ticker ends the wait, so that no other one waits for long.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "os/ticker.h"
 
 namespace ktrace::os {
 
@@ -81,6 +83,8 @@ class Waiter {
     void note(const Stop &stop);
     void sweep();
     void ask_one_more();
+    Known *waited_for_alone();
+    void count_in_a_row(const Stop &stop);
 
     std::deque<Stop> queue_; // seen, not handed out
     std::unordered_map<pid_t, std::unique_ptr<Known>> known_;
@@ -91,6 +95,11 @@ class Waiter {
     bool often_ = false;
     bool none_left_ = false;
     unsigned served_ = 0;
+    unsigned in_a_row_ = 0; // stops of one task
+    unsigned looks_ = 0;    // at one task alone
+    unsigned ticks_ = 0;    // since it stopped
+    Tid in_a_row_tid_;
+    Ticker ticker_;
 };
 
 } // namespace ktrace::os
