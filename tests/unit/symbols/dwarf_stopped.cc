@@ -157,7 +157,7 @@ std::vector<std::uint8_t> StoppedProgram::read(std::uint64_t address, std::size_
 std::uint64_t StoppedProgram::word(std::uint64_t address) const {
     auto bytes = read(address, 8);
     std::uint64_t value = 0;
-    std::memcpy(&value, bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(&value, bytes.data(), bytes.size());
     return value;
 }
 
@@ -220,6 +220,7 @@ std::optional<std::vector<std::uint8_t>> StoppedProgram::bytes(const Piece &piec
 std::optional<std::vector<std::uint8_t>> StoppedProgram::bytes(const Place &place, std::size_t size) const {
     std::vector<std::uint8_t> all;
     for (const Piece &piece : place.pieces) {
+        if (all.size() == size) break;
         auto part =
             bytes(piece, piece.size != 0 ? std::min<std::size_t>(piece.size, size - all.size()) : size - all.size());
         if (!part) return std::nullopt;

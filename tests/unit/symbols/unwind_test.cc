@@ -41,7 +41,7 @@ class ProgramMemory final : public Memory {
     explicit ProgramMemory(const StoppedProgram &program) : program_(program) {}
     std::size_t read(VirtAddr at, std::span<std::byte> into) override {
         auto bytes = program_.read(at.value, into.size());
-        std::memcpy(into.data(), bytes.data(), bytes.size());
+        if (!bytes.empty()) std::memcpy(into.data(), bytes.data(), bytes.size());
         return bytes.size();
     }
     bool write(VirtAddr, std::span<const std::byte>) override { return false; }
