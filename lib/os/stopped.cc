@@ -9,10 +9,13 @@ namespace ktrace::os {
 using arch::Host;
 using arch::HostNative;
 
+// A token is moved several times a hit, mostly with no registers read: hundreds of bytes are not copied for nothing.
 Stopped::Stopped(Stopped &&other) noexcept
     : waiter_(std::exchange(other.waiter_, nullptr)), stop_(other.stop_), pc_(other.pc_),
-      pc_changed_(other.pc_changed_), registers_(other.registers_), registers_changed_(other.registers_changed_),
-      floating_(other.floating_), gone_(other.gone_) {}
+      pc_changed_(other.pc_changed_), registers_changed_(other.registers_changed_), gone_(other.gone_) {
+    if (other.registers_) registers_.emplace(*other.registers_);
+    if (other.floating_) floating_.emplace(*other.floating_);
+}
 
 Stopped::~Stopped() { KT_CHECK(waiter_ == nullptr); }
 

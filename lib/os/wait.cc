@@ -14,7 +14,9 @@ namespace ktrace::os {
 namespace {
 
 constexpr unsigned quiet_limit = 32;       // sweeps without a stop after which a task is no longer looked at one by one
-constexpr unsigned discover_every = 4;     // stops served between two looks at a quiet task, while some are busy
+constexpr unsigned discover_every = 8;     // stops served between two looks at a quiet task, while some are busy
+constexpr unsigned fruitless_limit = 32;   // early sweeps in vain (all run on this core, perhaps): then few are made
+constexpr unsigned sweep_early_every = 8;  // that few
 constexpr std::size_t many_tasks = 64;     // from here on a wait for all costs more than one for the only busy task
 constexpr unsigned alone_after = 32;       // stops of one task in a row: the others are idle
 constexpr unsigned look_at_all_every = 16; // looks at it, between two at all
@@ -115,6 +117,14 @@ void Waiter::sweep() {
     }
 }
 
+/// While stops wait to be served: are there more? On one core there are none.
+void Waiter::sweep_early() {
+    if (fruitless_ >= fruitless_limit && served_ % sweep_early_every != 0) return;
+    std::size_t before = queue_.size();
+    sweep();
+    fruitless_ = queue_.size() > before ? 0 : fruitless_ + 1;
+}
+
 /// A P_ALL peek answers with the first of the kernel's list, which may be one that waits here already: ask by name.
 void Waiter::ask_one_more() {
     if (order_.empty()) return;
@@ -145,7 +155,10 @@ void Waiter::count_in_a_row(const Stop &stop) {
 
 std::optional<Stop> Waiter::next(Block block) {
     if (!queue_.empty() && ++served_ % discover_every == 0) ask_one_more();
-    if (recent_.size() > 1 && (often_ || queue_.empty())) sweep();
+    if (recent_.size() > 1 && queue_.empty())
+        sweep();
+    else if (recent_.size() > 1 && often_)
+        sweep_early();
     while (queue_.empty()) {
         Known *alone = waited_for_alone();
         if (!queue_.empty()) break;

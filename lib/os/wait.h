@@ -82,6 +82,7 @@ class Waiter {
     Known &known(Tid tid);
     void note(const Stop &stop);
     void sweep();
+    void sweep_early();
     void ask_one_more();
     Known *waited_for_alone();
     void count_in_a_row(const Stop &stop);
@@ -95,9 +96,10 @@ class Waiter {
     bool often_ = false;
     bool none_left_ = false;
     unsigned served_ = 0;
-    unsigned in_a_row_ = 0; // stops of one task
-    unsigned looks_ = 0;    // at one task alone
-    unsigned ticks_ = 0;    // since it stopped
+    unsigned fruitless_ = 0; // early sweeps in a row that found nothing
+    unsigned in_a_row_ = 0;  // stops of one task
+    unsigned looks_ = 0;     // at one task alone
+    unsigned ticks_ = 0;     // since it stopped
     Tid in_a_row_tid_;
     Ticker ticker_;
 };

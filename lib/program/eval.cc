@@ -47,6 +47,11 @@ void aggregate(Machine &machine, const Code &code, const MomentCode &moment, con
     state.aggregation.add(std::span<const std::byte>(bytes, key.size()), hit.pid.value, readable ? &number : nullptr);
 }
 
+/// Nothing to be computed: a hit is counted, and that is all.
+bool only_counts(const MomentCode &moment) {
+    return moment.aggregates && !moment.has_condition && !moment.has_value && moment.key.empty();
+}
+
 std::size_t save_capture(Machine &machine, const Code &code, const MomentCode &moment, std::span<std::byte> capture) {
     if (code.capture_size == 0) return 0;
     KT_CHECK(capture.size() >= code.capture_size);
@@ -78,6 +83,11 @@ Outcome eval(const Program &program, Moment moment, const HitView &hit, ProbeSta
     const Code &code = *program.code;
     const MomentCode &now = code.moment(moment);
     captured = 0;
+    if (only_counts(now)) {
+        if (now.selects && !state.selector->next()) return Outcome::unselected;
+        state.aggregation.add({}, hit.pid.value, nullptr);
+        return Outcome::aggregated;
+    }
     Machine machine(code, hit);
     if (now.has_condition) {
         NodeWriter nothing({}, 0, false);

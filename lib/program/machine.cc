@@ -25,9 +25,9 @@ bool in(Opcode op, Opcode first, Opcode last) { return op >= first && op <= last
 } // namespace
 
 Slot &Machine::peek(std::size_t below) {
-    if (below < depth_) return stack_[depth_ - 1 - below];
+    if (below < depth_) return stack_.all[depth_ - 1 - below];
     broken_ = true;
-    return stack_[0];
+    return stack_.all[0];
 }
 
 void Machine::push_float(double value) { push_integer(std::bit_cast<std::uint64_t>(value)); }
@@ -49,7 +49,7 @@ Slot Machine::run(std::span<const Instr> instrs, NodeWriter &out) {
         if (!step(instr, out, pc) || --left == 0) broken_ = true;
     }
     if (broken_ || depth_ == 0) return bad(State::na);
-    return stack_[depth_ - 1];
+    return stack_.all[depth_ - 1];
 }
 
 bool Machine::step(const Instr &instr, NodeWriter &out, std::size_t &pc) {

@@ -54,14 +54,14 @@ class Machine {
 
     void push(Slot slot) {
         if (depth_ < max_slots)
-            stack_[depth_++] = slot;
+            stack_.all[depth_++] = slot;
         else
             broken_ = true;
     }
     void push_integer(std::uint64_t bits) { push({.bits = bits}); }
     void push_float(double value);
     Slot pop() {
-        if (depth_ > 0) return stack_[--depth_];
+        if (depth_ > 0) return stack_.all[--depth_];
         broken_ = true;
         return {.state = Slot::State::na};
     }
@@ -85,7 +85,10 @@ class Machine {
     const Code &code_;
     const HitView &hit_;
     ReadCache cache_;
-    std::array<Slot, max_slots> stack_;
+    union Slots { // not cleared but for the first, which a broken program is given
+        Slots() { all[0] = Slot{}; }
+        Slot all[max_slots];
+    } stack_;
     std::size_t depth_ = 0;
     bool broken_ = false; // the stack ran over or dry: only a malformed DWARF expression does that
     std::span<std::byte> capture_;
