@@ -80,6 +80,7 @@ std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_pt
         twins[internal.get()] = copied.internal.back().get();
     }
     copied.unwinders = arming.unwinders;
+    copied.ifuncs = arming.ifuncs;
     for (const auto &[at, site] : from.sites) {
         auto twin = copy_site(*ground, *site);
         for (trap::Armed *&armed : twin->probes) armed = twins[armed];

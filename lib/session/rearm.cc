@@ -7,6 +7,7 @@
 #include <elf.h>
 
 #include "arch/host.h"
+#include "session/ifunc.h"
 
 namespace ktrace::session {
 
@@ -55,25 +56,16 @@ std::size_t counted_location(State &state, std::size_t probe, const probe::Locat
     return state.locations.size() - 1;
 }
 
-bool is_armed_already(State &state, Traced &traced, std::size_t probe, VirtAddr at) {
-    auto arming = state.armings.find(traced.ground.get());
-    if (arming == state.armings.end()) return false;
-    return std::any_of(arming->second.locations.begin(), arming->second.locations.end(), [&](const auto &armed) {
-        return armed->at == at && state.locations[armed->location]->probe == probe;
-    });
-}
-
-/// A probe's place in this process, before it has a program.
-struct Found {
-    std::size_t probe;
-    probe::Location location;
-    std::uint64_t bias;
+/// What find_all finds: places, and resolvers that will tell of more.
+struct Search {
+    std::vector<Found> found;
+    std::vector<WaitingIfunc> ifuncs;
 };
 
 /// Where each probe is, as far as it is found. Errors are those of a probe that cannot be placed.
-Result<std::vector<Found>> find_all(State &state, Traced &traced, bool complete) {
+Result<Search> find_all(State &state, Traced &traced, bool complete) {
     std::vector<probe::Loaded> loaded = loaded_modules(traced);
-    std::vector<Found> found;
+    Search search;
     for (std::size_t i = 0; i < state.config.probes.size(); i++) {
         const probe::Probe &wish = state.config.probes[i];
         auto resolved = probe::resolve(wish.spec, wish.kind, loaded, traced.ground->space.get());
@@ -89,10 +81,14 @@ Result<std::vector<Found>> find_all(State &state, Traced &traced, bool complete)
         for (probe::Location &location : resolved->locations) {
             std::uint64_t bias = bias_of(traced, location.module.get());
             if (is_armed_already(state, traced, i, VirtAddr{location.vaddr + bias})) continue;
-            found.push_back({i, std::move(location), bias});
+            search.found.push_back({i, std::move(location), bias});
+        }
+        for (probe::Location &resolver : resolved->ifunc_resolvers) {
+            std::uint64_t bias = bias_of(traced, resolver.module.get());
+            search.ifuncs.push_back({i, std::move(resolver), bias});
         }
     }
-    return found;
+    return search;
 }
 
 /// Functions after whose call frames may be gone without having returned.
@@ -116,10 +112,7 @@ void plan_unwinding(State &state, Traced &traced, ArmPlan &plan) {
         std::sort(addresses.begin(), addresses.end());
         addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
         for (std::uint64_t vaddr : addresses) {
-            auto armed = std::make_unique<Armed>();
-            armed->kind = Armed::Kind::unwinds;
-            plan.internal.push_back(std::move(armed));
-            plan.internal_at.push_back(VirtAddr{vaddr + loaded.bias});
+            plan_internal(plan, Armed::Kind::unwinds, VirtAddr{vaddr + loaded.bias});
         }
     }
 }
@@ -181,11 +174,31 @@ void roll_back(Traced &traced, const std::vector<Planned> &planned) {
 
 } // namespace
 
+bool is_armed_already(State &state, Traced &traced, std::size_t probe, VirtAddr at) {
+    auto arming = state.armings.find(traced.ground.get());
+    if (arming == state.armings.end()) return false;
+    return std::any_of(arming->second.locations.begin(), arming->second.locations.end(), [&](const auto &armed) {
+        return armed->at == at && state.locations[armed->location]->probe == probe;
+    });
+}
+
+void plan_internal(ArmPlan &plan, Armed::Kind kind, VirtAddr at) {
+    plan.internal.push_back(std::make_unique<Armed>());
+    plan.internal.back()->kind = kind;
+    plan.internal_at.push_back(at);
+}
+
 Result<ArmPlan> plan_arming(State &state, Traced &traced, bool complete) {
-    auto found = find_all(state, traced, complete);
-    if (!found) return tl::make_unexpected(found.error());
+    auto search = find_all(state, traced, complete);
+    if (!search) return tl::make_unexpected(search.error());
+    auto plan = plan_places(state, traced, std::move(search->found));
+    if (plan) plan_resolvers(state, traced, *plan, std::move(search->ifuncs));
+    return plan;
+}
+
+Result<ArmPlan> plan_places(State &state, Traced &traced, std::vector<Found> found) {
     std::vector<probe::LocationRequest> requests;
-    for (const Found &f : *found) {
+    for (const Found &f : found) {
         const probe::Probe &wish = state.config.probes[f.probe];
         requests.push_back({wish.number, wish.kind, f.location, f.bias});
     }
@@ -198,8 +211,8 @@ Result<ArmPlan> plan_arming(State &state, Traced &traced, bool complete) {
     ArmPlan plan;
     std::vector<bool> specs(state.config.probes.size());
     bool returns = false;
-    for (std::size_t i = 0; i < found->size(); i++) {
-        Found &f = (*found)[i];
+    for (std::size_t i = 0; i < found.size(); i++) {
+        Found &f = found[i];
         const probe::Probe &wish = state.config.probes[f.probe];
         auto armed = std::make_unique<ArmedLocation>();
         armed->program = std::make_shared<program::Program>(std::move((*compiled)[i].program));
@@ -258,6 +271,10 @@ Status carry_out(State &state, Traced &traced, ArmPlan plan, os::Stopped &stoppe
         arming.locations.push_back(std::move(location));
     }
     for (auto &internal : plan.internal) arming.internal.push_back(std::move(internal));
+    for (WaitingIfunc &ifunc : plan.ifuncs) {
+        state.placed[ifunc.probe] = true;
+        arming.ifuncs.push_back(std::move(ifunc));
+    }
     if (returns) state.world.waiter.look_often(true);
     return {};
 }
@@ -270,9 +287,7 @@ Status watch_loader(State &state, Traced &traced, os::Stopped &stopped) {
     auto symbols = loader->module->named("_dl_debug_state");
     if (symbols.empty()) return {};
     ArmPlan plan;
-    plan.internal.push_back(std::make_unique<Armed>());
-    plan.internal.back()->kind = Armed::Kind::loader;
-    plan.internal_at.push_back(VirtAddr{symbols.front()->vaddr + loader->bias});
+    plan_internal(plan, Armed::Kind::loader, VirtAddr{symbols.front()->vaddr + loader->bias});
     return carry_out(state, traced, std::move(plan), stopped);
 }
 

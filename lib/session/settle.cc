@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "session/follow.h"
+#include "session/ifunc.h"
 #include "session/start.h"
 #include "trap/calls.h"
 
@@ -66,6 +67,7 @@ void settle(State &state, Event event) {
     case Event::Kind::unknown: on_unknown(state, std::move(event)); return;
     case Event::Kind::exec: on_exec(state, std::move(event)); return;
     case Event::Kind::loader: on_loader(state, std::move(event)); return;
+    case Event::Kind::ifunc: on_ifunc(state, std::move(event)); return;
     case Event::Kind::new_process: {
         if (!event.other.value || state.world.tasks.contains(event.other.value)) return;
         auto parent = state.world.processes.find(event.pid.value);

@@ -38,7 +38,7 @@ void give_up(State &state, Traced &traced, os::Stopped stopped, const Error &err
 
 void announce(State &state, const Traced &traced) {
     const Arming &arming = state.armings[traced.ground.get()];
-    if (state.config.quiet || arming.locations.empty()) return;
+    if (state.config.quiet || (arming.locations.empty() && arming.ifuncs.empty())) return;
     std::size_t tasks = os::read_tasks(traced.process.pid).size();
     state.voice.notice(attached_text(state, traced, tasks));
 }
@@ -49,7 +49,7 @@ Status arm_now(State &state, Traced &traced, os::Stopped &stopped, bool complete
     if (auto refreshed = target::refresh(traced.process, state.modules, unreadable); !refreshed) return refreshed;
     auto plan = plan_arming(state, traced, complete);
     if (!plan) return tl::make_unexpected(plan.error());
-    if (plan->locations.empty() && plan->internal.empty()) return {};
+    if (plan->locations.empty() && plan->internal.empty() && plan->ifuncs.empty()) return {};
     return carry_out(state, traced, std::move(*plan), stopped);
 }
 
@@ -68,7 +68,8 @@ bool modules_complete(Traced &traced) {
 
 std::string attached_text(const State &state, const Traced &traced, std::size_t tasks) {
     auto arming = state.armings.find(traced.ground.get());
-    std::size_t locations = arming == state.armings.end() ? 0 : arming->second.locations.size();
+    std::size_t locations =
+        arming == state.armings.end() ? 0 : arming->second.locations.size() + arming->second.ifuncs.size();
     std::size_t specs = state.config.probes.size();
     auto plural = [](std::size_t n, const char *noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); };
     std::string text = "Attached " + plural(locations, "probe");

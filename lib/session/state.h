@@ -40,12 +40,22 @@ struct ArmedLocation {
     VirtAddr at;
 };
 
+/// A probe of an indirect function whose resolver the process has not run yet: where that is.
+struct WaitingIfunc {
+    std::size_t probe = 0;
+    probe::Location resolver;
+    std::uint64_t bias = 0;
+    VirtAddr at() const { return VirtAddr{resolver.vaddr + bias}; }
+};
+
 /// What is armed in one address space.
 struct Arming {
     std::vector<std::unique_ptr<ArmedLocation>> locations;
     std::vector<std::unique_ptr<trap::Armed>> internal;    // the loader's breakpoint, unwinding
     std::unordered_set<const symbols::Module *> unwinders; // modules whose unwinding functions are watched already
-    bool waits_for_loader = false; // nothing is armed yet: the program's libraries are not mapped
+    std::vector<WaitingIfunc> ifuncs;
+    std::unordered_map<pid_t, VirtAddr> resolving; // by task: the resolver that it is in
+    bool waits_for_loader = false;                 // nothing is armed yet: the program's libraries are not mapped
 };
 
 struct State {

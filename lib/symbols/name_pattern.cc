@@ -86,6 +86,26 @@ void erase_anonymous(std::string &name) {
         name.erase(at, anonymous_namespace.size());
 }
 
+/// `const T` as demangled names write it, `T const`, in the parameters and template arguments of a normal spelling.
+std::string const_behind_type(std::string name) {
+    constexpr std::string_view word = "const ";
+    constexpr std::string_view openers = "(<,", ends = "*&,()[";
+    for (std::size_t i = 0; i + 1 < name.size(); i++) {
+        if (openers.find(name[i]) == std::string_view::npos) continue;
+        if (!std::string_view(name).substr(i + 1).starts_with(word)) continue;
+        name.erase(i + 1, word.size());
+        int depth = 0;
+        std::size_t end = i + 1;
+        for (; end < name.size(); end++) {
+            if (name[end] == '<') depth++;
+            if (name[end] == '>' && depth-- == 0) break;
+            if (depth == 0 && ends.find(name[end]) != std::string_view::npos) break;
+        }
+        name.insert(end, " const");
+    }
+    return name;
+}
+
 /// The signature without what follows its parameters (` const`, `&`).
 std::string_view without_qualifiers(std::string_view signature) {
     std::size_t close = signature.rfind(')');
@@ -180,7 +200,7 @@ NamePattern NamePattern::exact(std::string_view name) { return {name, false}; }
 NamePattern NamePattern::glob(std::string_view pattern) { return {pattern, true}; }
 
 NamePattern::NamePattern(std::string_view text, bool glob) : text_(text), glob_(glob) {
-    normal_ = normal_spelling(text);
+    normal_ = const_behind_type(normal_spelling(text));
     std::size_t parameters = parameter_list(normal_);
     parameters_ = parameters != std::string::npos;
     std::string_view name = std::string_view(normal_).substr(0, parameters);

@@ -63,6 +63,7 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
     if (stop.kind != Stop::Kind::signal) return seen;
     Ground &ground = *traced.ground;
     if (stop.signal == SIGTRAP) {
+        if (task.wants_registers) stopped.registers();
         seen.trap_at = Host::trap_address(stopped.pc());
         Site *site = ground.site_at(seen.trap_at);
         f.site = site && site->armed && task.over != Over::stepping;
@@ -116,14 +117,30 @@ bool is_retry(Task &task, const Site &site, Stopped &stopped) {
     return same;
 }
 
-bool reports_to_loader(const Site &site) {
-    for (const Armed *armed : site.probes)
-        if (armed->kind == Armed::Kind::loader) return true;
+/// The event that a site of ours stands for, if it is one that goes up.
+Event::Kind reported_by(const Site &site) {
+    for (const Armed *armed : site.probes) {
+        if (armed->kind == Armed::Kind::loader) return Event::Kind::loader;
+        if (armed->kind == Armed::Kind::ifunc) return Event::Kind::ifunc;
+    }
+    return Event::Kind::none;
+}
+
+/// Does a hit there read all registers?
+bool reads_registers(const Site &site) {
+    if (site.returns > 0 || site.exit) return true;
+    for (const Armed *armed : site.probes) {
+        if (armed->kind == Armed::Kind::ret) return true;
+        if (armed->kind != Armed::Kind::probe && armed->kind != Armed::Kind::entry) continue;
+        auto moment = armed->kind == Armed::Kind::probe ? program::Moment::pre : program::Moment::entry;
+        if (armed->program->needs(moment).registers) return true;
+    }
     return false;
 }
 
 Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopped) {
     restore_mask(task);
+    task.wants_registers = reads_registers(site);
     Event event;
     if (is_retry(task, site, stopped) || traced.silent) {
         get_over(world, traced, task, site, std::move(stopped), 0);
@@ -132,8 +149,8 @@ Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopp
     if (site.returns > 0) run_returns(world, traced, task, site, stopped);
     if (site.exit) run_exits(world, traced, task, site, stopped);
     std::uint64_t post = run_pre(world, traced, task, site, stopped);
-    if (reports_to_loader(site)) {
-        event.kind = Event::Kind::loader;
+    event.kind = reported_by(site);
+    if (event.kind != Event::Kind::none) {
         event.pid = task.pid;
         event.tid = task.tid;
         event.stopped.emplace(std::move(stopped));

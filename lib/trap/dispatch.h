@@ -16,6 +16,7 @@ struct Event {
         new_process, // fork, vfork: `other` is the child's tid; the parent has gone on
         exec,        // `stopped` is the new leader, at its first instruction; `other` its former tid
         loader,      // the list of modules has changed; `stopped` is at the loader's breakpoint
+        ifunc,       // a resolver is called or has returned; `stopped` is there
         ended,       // a task has ended; `status`, `signal` of it
         unknown,     // a stop of a task that is not known yet: a child that was faster than its parent's event
     };
@@ -25,7 +26,7 @@ struct Event {
     Tid other;
     bool vfork = false;
     os::Stop stop;
-    std::optional<os::Stopped> stopped; // exec, loader: the receiver resumes it (continue_task)
+    std::optional<os::Stopped> stopped; // exec, loader, ifunc: the receiver resumes it (continue_task)
 };
 
 /// Handles one stop.

@@ -91,7 +91,8 @@ std::uint64_t run_pre(World &world, Traced &traced, Task &task, Site &site, os::
         if (world.closing) break;
         switch (armed->kind) {
         case Armed::Kind::unwinds: task.unwinds++; break;
-        case Armed::Kind::loader: break;
+        case Armed::Kind::loader:
+        case Armed::Kind::ifunc: break;
         case Armed::Kind::probe:
         case Armed::Kind::entry: {
             armed->counters->hits++;

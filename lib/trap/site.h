@@ -22,6 +22,7 @@ struct Armed {
         ret,     // entry and return
         unwinds, // ours: an exception or longjmp starts here: frames may vanish without returning
         loader,  // ours: the dynamic loader has changed its list of modules
+        ifunc,   // ours: a resolver of an indirect function is called, or has returned
     };
     Kind kind = Kind::probe;
     std::uint32_t location = 0; // index of the LocationInfo

@@ -87,6 +87,8 @@ INSTANTIATE_TEST_SUITE_P(
         Match{"foo", "_ZN2ns3fooEi", false}, Match{"ns::foo", "_ZN2ns3fooEi", true},
         Match{"_ZN2ns3fooEi", "_ZN2ns3fooEi", true}, Match{"_ZN2ns3fooEi", "_ZN2ns3fooEi.part.0", true},
         Match{"Foo::bar(int*)", "_ZNK3Foo3barEPi", true}, Match{"Foo::bar(int *) const", "_ZNK3Foo3barEPi", true},
+        Match{"f(const char *, const ns::T<const int> &, unsigned long)", "_Z1fPKcRKN2ns1TIKiEEm", true},
+        Match{"f(char const*)", "_Z1fPKc", true}, Match{"f(const char*)", "_Z1fPc", false},
         Match{"Foo::bar(int)", "_ZNK3Foo3barEPi", false}, Match{"Foo::bar", "_ZNK3Foo3barEPi.constprop.0", true},
         Match{"Foo::bar", "_ZNK3Foo3barEPi.cold", false},
         Match{"(anonymous namespace)::foo", "_ZN12_GLOBAL__N_13fooEv", true},

@@ -1,0 +1,93 @@
+#include "session/ifunc.h"
+
+#include <algorithm>
+
+#include "arch/host.h"
+
+namespace ktrace::session {
+
+using arch::Host;
+using trap::Armed;
+using trap::Traced;
+
+namespace {
+
+bool is_watched(const Traced &traced, VirtAddr at) {
+    const trap::Site *site = traced.ground->site_at(at);
+    return site && std::any_of(site->probes.begin(), site->probes.end(),
+                               [](const Armed *armed) { return armed->kind == Armed::Kind::ifunc; });
+}
+
+bool is_resolver(const Arming &arming, VirtAddr at) {
+    return std::any_of(arming.ifuncs.begin(), arming.ifuncs.end(),
+                       [at](const WaitingIfunc &ifunc) { return ifunc.at() == at; });
+}
+
+Status watch_return(State &state, Traced &traced, os::Stopped &stopped) {
+    auto to = Host::return_address(stopped.registers(), *traced.ground->space);
+    if (!to || is_watched(traced, *to)) return {};
+    ArmPlan plan;
+    plan_internal(plan, Armed::Kind::ifunc, *to);
+    return carry_out(state, traced, std::move(plan), stopped);
+}
+
+/// The implementation of an indirect function, where it lies in the module of its resolver.
+std::optional<Found> implementation(const WaitingIfunc &ifunc, VirtAddr chosen) {
+    const symbols::Module &module = *ifunc.resolver.module;
+    std::uint64_t vaddr = chosen.value - ifunc.bias;
+    if (!module.executable(vaddr)) return std::nullopt;
+    Found found{ifunc.probe, ifunc.resolver, ifunc.bias};
+    found.location.vaddr = found.location.function = vaddr;
+    found.location.function_end = module.function_end(vaddr);
+    return found;
+}
+
+Status arm_implementation(State &state, Traced &traced, VirtAddr resolver, os::Stopped &stopped) {
+    VirtAddr chosen{Host::return_value(stopped.registers())};
+    std::vector<Found> found;
+    for (const WaitingIfunc &ifunc : state.armings[traced.ground.get()].ifuncs) {
+        if (ifunc.at() != resolver || is_armed_already(state, traced, ifunc.probe, chosen)) continue;
+        if (auto place = implementation(ifunc, chosen)) found.push_back(std::move(*place));
+    }
+    if (found.empty()) return {};
+    auto plan = plan_places(state, traced, std::move(found));
+    if (!plan) return tl::make_unexpected(plan.error());
+    return carry_out(state, traced, std::move(*plan), stopped);
+}
+
+} // namespace
+
+void plan_resolvers(State &state, Traced &traced, ArmPlan &plan, std::vector<WaitingIfunc> ifuncs) {
+    const Arming &arming = state.armings[traced.ground.get()];
+    for (WaitingIfunc &ifunc : ifuncs) {
+        auto same = [&](const WaitingIfunc &other) { return other.probe == ifunc.probe && other.at() == ifunc.at(); };
+        if (std::any_of(arming.ifuncs.begin(), arming.ifuncs.end(), same)) continue;
+        auto planned = std::find(plan.internal_at.begin(), plan.internal_at.end(), ifunc.at());
+        if (planned == plan.internal_at.end() && !is_watched(traced, ifunc.at()))
+            plan_internal(plan, Armed::Kind::ifunc, ifunc.at());
+        plan.ifuncs.push_back(std::move(ifunc));
+    }
+}
+
+void on_ifunc(State &state, trap::Event event) {
+    os::Stopped stopped = std::move(*event.stopped);
+    auto found = state.world.tasks.find(event.tid.value);
+    Traced *traced = found == state.world.tasks.end() ? nullptr : state.world.process_of(found->second);
+    if (!traced) {
+        std::move(stopped).resume(os::Resume::run);
+        return;
+    }
+    VirtAddr at = Host::trap_address(stopped.pc());
+    Arming &arming = state.armings[traced->ground.get()];
+    Status armed;
+    if (is_resolver(arming, at)) {
+        arming.resolving[event.tid.value] = at;
+        armed = watch_return(state, *traced, stopped);
+    } else if (auto resolving = arming.resolving.extract(event.tid.value)) {
+        armed = arm_implementation(state, *traced, resolving.mapped(), stopped);
+    }
+    if (!armed) tell_once(state, armed.error().message);
+    trap::finish_hit(state.world, *traced, found->second, *traced->ground->site_at(at), std::move(stopped));
+}
+
+} // namespace ktrace::session

@@ -1,0 +1,477 @@
+"""Every form of SPEC, in running programs of every kind: what a name, a line, an address means there, and what is refused."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+from live import LiveTest, adds_up, ktrace, program
+from workshop import address_in_file, build, copy_of, execute, instructions, require, room
+
+NAMES = ["names/main.c", "names/other.c"]
+
+
+def names(*flags, compiler="gcc"):
+    return build("names", "-O2", "-g", *flags, sources=NAMES, compiler=compiler)
+
+
+class SpecTest(LiveTest):
+    def started(self, path, *command):
+        """A target that is about to work, and the address that it told."""
+        target = self.start(path, *command, ready=None)
+        address = target.truth(r"^ready ?(\S*)")[1]
+        return target, address
+
+    def hits(self, path, *options, rounds=1, status=0):
+        """The summaries after `rounds` lines, in the order of ktrace, from attach."""
+        target, address = self.started(path)
+        options = [o.replace("{plain_one}", address) for o in options]
+        tracer = self.attach(target, *options, "--count", "--format", "json")
+        for _ in range(rounds):
+            target.tell()
+            target.truth("^done")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, status, trace)
+        for summary in trace.summaries():
+            self.assertTrue(adds_up(summary), summary)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+        return trace
+
+    def count_of(self, path, spec, kind="-k", **options):
+        """All hits of a SPEC, and where: {symbol: hits}."""
+        trace = self.hits(path, kind, spec, **options)
+        where = {}
+        for s in trace.summaries():
+            name = s["symbol"] + (f"+{s['offset']:#x}" if s["offset"] else "")
+            where[name] = where.get(name, 0) + s["hits"]
+        return where
+
+
+class Offsets(SpecTest):
+    def every_instruction(self, function, *flags, compiler="gcc"):
+        path = build("offsets", "-g", "-lm", *flags, compiler=compiler)
+        given = b"one\ntwo\n"
+        before = subprocess.run([path], input=given, stdout=subprocess.PIPE).stdout
+        offsets = instructions(path, function)
+        self.assertGreater(len(offsets), 10)
+        # All together, then each alone with a post handler: it is single-stepped.
+        runs = [[o for at in offsets for o in ("-k", f"{function}+{at}")]]
+        runs += [["--post", "-k", f"{function}+{at:#x}"] for at in offsets]
+        seen = set()
+        for options in runs:
+            with tempfile.TemporaryFile() as stdin:
+                stdin.write(given)
+                stdin.seek(0)
+                out = os.path.join(room(), "events")
+                trace = ktrace("run", "-o", out, "--format", "json", *options, "--", path, stdin=stdin)
+            self.assertEqual(trace.status, 0, f"{options} {trace}")
+            self.assertEqual(trace.out.encode(), before, options)
+            with open(out) as f:
+                trace.out = f.read()
+            for s in trace.summaries():
+                self.assertTrue(adds_up(s), s)
+                if s["hits"]:
+                    seen.add(s["offset"])
+                self.assertEqual(s["symbol"], function)
+            if "--post" in options:
+                posts = len(trace.events("post"))
+                self.assertEqual(posts, len(trace.events("pre")), trace)
+        self.assertGreater(len(seen), len(offsets) * 3 // 4, f"{sorted(set(offsets) - seen)}")
+
+    def test_branches(self):
+        self.every_instruction("branches", "-O2")
+
+    def test_branches_unoptimised(self):
+        self.every_instruction("branches", "-O0", "-fno-pie", "-no-pie")
+
+    def test_floating(self):
+        with open("/proc/cpuinfo") as f:
+            self.every_instruction("floating", "-O2", "-mavx" if " avx " in f.read() else "-msse2")
+
+    def test_special(self):
+        self.every_instruction("special", "-O1", "-static")
+
+    def test_offsets_of_clang(self):
+        self.every_instruction("branches", "-O2", compiler="clang")
+
+    def test_not_a_boundary(self):
+        path = build("offsets", "-O0", "-g", "-lm")
+        target, _ = self.started(path)
+        offsets = instructions(path, "branches")
+        inside = next(a + 1 for a, b in zip(offsets, offsets[1:]) if b - a > 1)
+        below = max(o for o in offsets if o < inside)
+        above = min(o for o in offsets if o > inside)
+        trace = ktrace("attach", "-p", target.pid, "-k", "twice", "-k", f"branches+{inside}")
+        self.assertEqual(trace.status, 1, trace)
+        self.assertIn("not at the start of an instruction", trace.err)
+        self.assertIn(f"branches+{below}", trace.err)
+        self.assertIn(f"branches+{above}", trace.err)
+        self.check_untouched(target)
+        for kind in ("-j", "-r"):
+            trace = ktrace("attach", "-p", target.pid, kind, f"branches+{above}")
+            self.assertEqual(trace.status, 1, trace)
+            self.assertIn("first instruction", trace.err)
+        trace = ktrace("attach", "-p", target.pid, "-k", "branches+100000")
+        self.assertEqual(trace.status, 1, trace)
+        self.assertEqual(target.end(), 0)
+
+
+class Names(SpecTest):
+    def test_symbol(self):
+        self.assertEqual(self.count_of(names(), "plain_one"), {"plain_one": 5})
+
+    def test_line(self):
+        with open(os.path.join(os.path.dirname(__file__), "..", "targets", "names", "main.c")) as f:
+            line = next(i for i, text in enumerate(f, 1) if "line of plain_one" in text)
+        for spec in (f"main.c:{line}", f"names/main.c:{line}", f"names:main.c:{line}"):
+            where = self.count_of(names(), spec)
+            self.assertEqual(sum(where.values()), 5, where)
+            self.assertTrue(all(name.startswith("plain_one") for name in where), where)
+
+    def test_address(self):
+        self.assertEqual(self.count_of(names(), "{plain_one}"), {"plain_one": 5})
+
+    def test_module_address(self):
+        for path in (names(), names("-no-pie", "-fno-pie")):
+            self.assertEqual(self.count_of(path, f"names:{address_in_file(path, 'plain_two'):#x}"), {"plain_two": 1})
+
+    def test_module_symbol(self):
+        for module in ("libc:", "libc.so.6:", os.path.realpath("/lib/x86_64-linux-gnu/libc.so.6") + ":"):
+            where = self.count_of(names(), module + "fflush")
+            self.assertEqual(sum(where.values()), 1, where)
+
+    def test_glob(self):
+        self.assertEqual(self.count_of(names(), "plain_*"), {"plain_one": 5, "plain_two": 1})
+        self.assertEqual(self.count_of(names(), "names:plain_t?o"), {"plain_two": 1})
+        self.assertEqual(self.count_of(names(), "plain_[!t]*", kind="-r"), {"plain_one": 5})
+
+    def test_static_functions_of_two_files(self):
+        trace = self.hits(names(), "-j", "same_name")
+        self.assertEqual(sorted(s["hits"] for s in trace.summaries()), [3, 4], trace)
+        self.assertIn("Attached 2 probes from 1 spec", trace.err)
+
+    def test_clones(self):
+        path = names()
+        self.assertIn("cloned.constprop", execute("nm", path))
+        where = self.count_of(path, "cloned")
+        self.assertEqual(sum(where.values()), 6, where)
+
+    def test_inlined(self):
+        for flags in (["-O2"], ["-O2", "-gdwarf-4"]):
+            path = names(*flags)
+            for kind in ("-k", "-j"):
+                trace = self.hits(path, kind, "inlined_twice")
+                self.assertEqual(sum(s["hits"] for s in trace.summaries()), 3, trace)
+                self.assertEqual(len(trace.summaries()), 2, trace)
+
+    def test_inlined_has_no_return(self):
+        target, _ = self.started(names())
+        trace = ktrace("attach", "-p", target.pid, "-r", "inlined_twice")
+        self.assertEqual(trace.status, 1, trace)
+        self.assertRegex(trace.err, r"inlined")
+        self.check_untouched(target)
+
+    def test_versioned(self):
+        require("gcc")
+        directory = tempfile.mkdtemp(dir=room())
+        with open(os.path.join(directory, "v.c"), "w") as f:
+            f.write('int old(int n) { return n; } int new(int n) { return n + 1; }\n'
+                    '__asm__(".symver old, versioned@V_1"); __asm__(".symver new, versioned@@V_2");\n')
+        with open(os.path.join(directory, "v.map"), "w") as f:
+            f.write("V_1 { global: versioned; local: *; }; V_2 { global: versioned; } V_1;\n")
+        with open(os.path.join(directory, "m.c"), "w") as f:
+            f.write('#include <stdio.h>\nint now(int), before(int);\n'
+                    '__asm__(".symver now, versioned@V_2"); __asm__(".symver before, versioned@V_1");\n'
+                    'int main(void) { char l[9]; puts("ready"); fflush(stdout);\n'
+                    'while (fgets(l, 9, stdin)) { volatile int n = now(1) + now(2) + before(3); (void)n; puts("done");'
+                    ' fflush(stdout); } return 0; }\n')
+        library, path = os.path.join(directory, "libversioned.so"), os.path.join(directory, "main")
+        execute("gcc", "-shared", "-fPIC", "-O2", "-g", os.path.join(directory, "v.c"), "-o", library,
+                "-Wl,--version-script=" + os.path.join(directory, "v.map"))
+        execute("gcc", "-O2", os.path.join(directory, "m.c"), "-o", path, library, "-Wl,-rpath," + directory)
+        self.assertEqual(sum(self.count_of(path, "versioned@V_1").values()), 1)
+        self.assertEqual(sum(self.count_of(path, "versioned@V_2").values()), 2)
+        self.assertEqual(sum(self.count_of(path, "libversioned:versioned@V_2").values()), 2)
+
+    def test_several_kinds_at_one_address(self):
+        target, _ = self.started(names())
+        tracer = self.attach(target, "-k", "plain_one", "-j", "plain_one", "-r", "plain_one", "-k", "plain_one",
+                             "-r", "plain_one", "--format", "json")
+        target.tell()
+        target.truth("^done")
+        trace = tracer.stop()
+        self.assertEqual(len(trace.events()), 25, trace)
+        for kind, each in (("pre", 10), ("entry", 5), ("return", 10)):
+            self.assertEqual(len(trace.events(kind)), each, trace)
+        self.assertEqual([s["probe"] for s in trace.summaries()], [1, 2, 3, 4, 5])
+        for s in trace.summaries():
+            self.assertEqual((s["hits"], s["events"]), (5, 5))
+
+
+class Ifuncs(SpecTest):
+    def strlen(self, path, attached, warm=False, module=""):
+        """strlen is called with the same pointer three times a line."""
+        given = ["-j", module + "strlen", "--format", "json", "--print", "arg0"]
+        if attached:
+            target, _ = self.started(path)
+            if warm:
+                target.tell()
+                target.truth("^done")
+            tracer = self.attach(target, *given)
+            target.tell()
+            pointer = target.truth(r"strlen (0x[0-9a-f]+)")[1]
+            trace = tracer.stop()
+            self.check_untouched(target)
+        else:
+            with tempfile.TemporaryFile() as stdin:
+                stdin.write(b"line\n")
+                stdin.seek(0)
+                out = os.path.join(room(), "events")
+                trace = ktrace("run", "-o", out, *given, "--", path, stdin=stdin)
+                pointer = re.search(r"strlen (0x[0-9a-f]+)", trace.out)[1]
+                with open(out) as f:
+                    trace.out = f.read()
+        self.assertEqual(trace.status, 0, trace)
+        seen = [e["values"]["arg0"] for e in trace.events("entry")]
+        seen = [hex(v) if isinstance(v, int) else v for v in seen]
+        self.assertEqual(seen.count(pointer), 3, trace)
+
+    FLAGS = ["-fno-builtin"]
+
+    def test_ifunc_not_called_yet(self):
+        self.strlen(names(*self.FLAGS, "-Wl,-z,lazy"), attached=True)
+
+    def test_ifunc_called_before(self):
+        self.strlen(names(*self.FLAGS, "-Wl,-z,lazy"), attached=True, warm=True)
+
+    def test_ifunc_bound_at_start(self):
+        self.strlen(names(*self.FLAGS, "-Wl,-z,now"), attached=True)
+
+    def test_ifunc_from_the_start_lazy(self):
+        self.strlen(names(*self.FLAGS, "-Wl,-z,lazy"), attached=False)
+
+    def test_ifunc_from_the_start_now(self):
+        self.strlen(names(*self.FLAGS, "-Wl,-z,now"), attached=False)
+
+    def test_ifunc_static(self):
+        path = names(*self.FLAGS, "-static")
+        self.strlen(path, attached=True)
+        self.strlen(path, attached=False)
+
+    def test_ifunc_static_pie(self):
+        path = names(*self.FLAGS, "-static-pie")
+        self.strlen(path, attached=True)
+        self.strlen(path, attached=False)
+
+    def test_ifunc_by_module(self):
+        self.strlen(names(*self.FLAGS, "-Wl,-z,now"), attached=True, module="libc:")
+
+
+class CxxNames(SpecTest):
+    def expect(self, spec, count, kind="-k", flags=("-O1", "-g")):
+        path = build("cxx_names", *flags, compiler="g++")
+        self.assertEqual(sum(self.count_of(path, spec, kind).values()), count, spec)
+
+    def test_cxx_with_parameters(self):
+        self.expect("shop::Till::add(int)", 3)
+        self.expect("shop::Till::add(char const*)", 2)
+        self.expect("shop::Till::add(const char *)", 2)
+
+    def test_cxx_without_parameters(self):
+        self.expect("shop::Till::add", 5)
+
+    def test_cxx_operators(self):
+        self.expect("operator+", 2)
+        self.expect("operator+(shop::Money const&, long)", 2)
+        self.expect("shop::operator+", 1)
+        self.expect("shop::Till::operator()", 4)
+
+    def test_cxx_constructors(self):
+        self.expect("shop::Till::Till", 2)
+        self.expect("shop::Till::~Till", 2)
+
+    def test_cxx_virtual(self):
+        self.expect("shop::Till::total", 1, kind="-r")
+        self.expect("shop::Till::total() const", 1)
+
+    def test_cxx_templates(self):
+        self.expect("shop::largest<int>", 2)
+        self.expect("shop::largest<double>", 1)
+        self.expect("shop::largest", 3)
+        self.expect("shop::largest<*>", 3)
+
+    def test_cxx_anonymous_namespace(self):
+        self.expect("hidden", 5)
+        self.expect("(anonymous namespace)::hidden", 5)
+
+    def test_cxx_mangled(self):
+        self.expect("_ZN4shop4Till3addEi", 3)
+
+    def test_cxx_globs(self):
+        self.expect("shop::Till::add*", 5)
+        self.expect("cxx_names:shop::Till::a*", 5)
+
+    def test_cxx_without_debug_information(self):
+        self.expect("shop::Till::add(int)", 3, flags=("-O1",))
+        self.expect("shop::Till::operator()", 4, flags=("-O1",))
+
+
+class Files(SpecTest):
+    """Programs of every make, and where their names may come from."""
+
+    def check(self, path, spec="plain_one"):
+        self.assertEqual(self.count_of(path, spec), {"plain_one": 5})
+        self.assertEqual(self.count_of(path, spec, kind="-r"), {"plain_one": 5})
+
+    def test_file_position_dependent(self):
+        self.check(names("-no-pie", "-fno-pie"))
+
+    def test_file_static(self):
+        self.check(names("-static"))
+
+    def test_file_static_pie(self):
+        self.check(names("-static-pie"))
+
+    def test_file_bound_now(self):
+        self.check(names("-Wl,-z,now", "-Wl,-z,relro"))
+
+    def test_file_clang(self):
+        self.check(names(compiler="clang"))
+
+    def test_file_separate_code(self):
+        self.check(names("-Wl,-z,noseparate-code"))
+
+    def stripped(self, label):
+        require("objcopy")
+        return copy_of(names(), label)
+
+    def test_file_stripped_has_dynamic_symbols(self):
+        path = copy_of(names("-rdynamic"), "dynamic")
+        execute("strip", path)
+        self.check(path)
+
+    def test_file_stripped_by_address(self):
+        path = self.stripped("address")
+        address = address_in_file(path, "plain_one")
+        execute("strip", path)
+        trace = self.hits(path, "-k", f"names:{address:#x}")
+        self.assertEqual([s["hits"] for s in trace.summaries()], [5], trace)
+
+    def test_file_stripped_says_so(self):
+        path = self.stripped("says")
+        execute("strip", path)
+        target, _ = self.started(path)
+        trace = ktrace("attach", "-p", target.pid, "-k", "plain_one")
+        self.assertEqual(trace.status, 1, trace)
+        self.assertIn("plain_one", trace.err)
+
+    def test_file_minidebuginfo(self):
+        require("xz")
+        path = self.stripped("mini")
+        symbols = path + ".symbols"
+        execute("objcopy", "-S", "--remove-section", ".comment", "--keep-symbol", "plain_one", path, symbols)
+        execute("objcopy", "--only-keep-debug", path, symbols)
+        execute("strip", "--strip-debug", symbols)
+        execute("xz", "-k", symbols)
+        execute("strip", path)
+        execute("objcopy", "--add-section", ".gnu_debugdata=" + symbols + ".xz", path)
+        os.unlink(symbols)
+        self.check(path)
+
+    def separate(self, path):
+        debug = path + ".debug"
+        execute("objcopy", "--only-keep-debug", path, debug)
+        execute("strip", path)
+        return debug
+
+    def test_file_debuglink(self):
+        path = self.stripped("link")
+        debug = self.separate(path)
+        execute("objcopy", "--add-gnu-debuglink=" + debug, path)
+        self.check(path)
+        directory = os.path.join(os.path.dirname(path), ".debug")
+        os.mkdir(directory)
+        shutil.move(debug, directory)
+        self.check(path)
+        trace = self.hits(path, "-k", "inlined_twice")
+        self.assertEqual(sum(s["hits"] for s in trace.summaries()), 3, trace)
+
+    def test_file_build_id(self):
+        if not os.access("/usr/lib/debug" if os.path.exists("/usr/lib/debug") else "/usr/lib", os.W_OK):
+            self.skipTest("/usr/lib/debug may not be written")
+        path = copy_of(names("-Wl,--build-id"), "id")
+        debug = self.separate(path)
+        build_id = re.search(r"Build ID: ([0-9a-f]+)", execute("readelf", "-n", path))[1]
+        home = os.path.join("/usr/lib/debug/.build-id", build_id[:2])
+        os.makedirs(home, exist_ok=True)
+        kept = os.path.join(home, build_id[2:] + ".debug")
+        shutil.move(debug, kept)
+        self.addCleanup(os.unlink, kept)
+        self.check(path)
+
+
+class Refusals(SpecTest):
+    def refused(self, options, status, *texts):
+        target, _ = self.started(names())
+        trace = ktrace("attach", "-p", target.pid, *options)
+        self.assertEqual(trace.status, status, trace)
+        self.assertEqual(trace.out, "", trace)
+        self.assertTrue(trace.err.startswith("ktrace: "), trace)
+        for text in texts:
+            self.assertRegex(trace.err, text)
+        self.check_untouched(target)
+        target.tell()
+        target.truth("^done")
+        self.assertEqual(target.end(), 0)
+        return trace
+
+    def test_refused_unknown_symbol(self):
+        self.refused(["-k", "plain_onne"], 1, "plain_onne", "plain_one")
+
+    def test_refused_whole_or_not_at_all(self):
+        self.refused(["-k", "plain_one", "-r", "plain_two", "-k", "no_such_thing"], 1, "no_such_thing")
+
+    def test_refused_unknown_line(self):
+        self.refused(["-k", "main.c:99999"], 1, "main.c")
+        self.refused(["-k", "nosuch.c:3"], 1, "nosuch.c")
+
+    def test_refused_address_of_nothing(self):
+        self.refused(["-k", "0x10"], 1, "0x10")
+
+    def test_refused_data(self):
+        self.refused(["-k", "length"], 1, "length")
+
+    def test_refused_symbol_and_address(self):
+        self.refused(["-k", "plain_one+0x4:0x1234"], 2)
+
+    def test_refused_syntax(self):
+        for spec, column in (("plain_one+", 9), ("plain_one+x", 10), ("names:", 5), ("", 0)):
+            trace = self.refused(["-k", spec], 2)
+            lines = trace.err.splitlines()
+            if spec:
+                mark = next(l for l in lines if re.fullmatch(r"[ ~^]*\^[~^]*.*", l) and "^" in l)
+                head = next(l for l in lines if spec in l)
+                self.assertEqual(mark.index("^") - head.index(spec), column, trace)
+
+    def test_refused_allow_missing(self):
+        target, _ = self.started(names())
+        tracer = self.attach(target, "-k", "plain_one", "-k", "no_such_thing", "--allow-missing", "--count",
+                             "--format", "json")
+        target.tell()
+        target.truth("^done")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.assertIn("no_such_thing", trace.err)
+        self.assertEqual(trace.summary("plain_one")["hits"], 5)
+
+    def test_refused_module_not_loaded(self):
+        target, _ = self.started(names())
+        tracer = self.attach(target, "-k", "plain_one", "-k", "libnowhere.so:thing", "--count", "--format", "json")
+        target.tell()
+        target.truth("^done")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 1, trace)
+        self.assertIn("libnowhere.so", trace.err)
+        self.assertEqual(trace.summary("plain_one")["hits"], 5)

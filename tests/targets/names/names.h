@@ -1,0 +1,4 @@
+/* names: what its files share. */
+#pragma once
+
+int other_file(int n);
