@@ -37,6 +37,7 @@ struct Task {
     // frame, it is the same hit (a signal handler or a fixed fault was in between).
     VirtAddr retry_at, retry_sp;
 
+    bool wants_registers = false;     // its last hit has read them all: the next one's pc is read with them
     std::uint8_t hits_until_mask = 0; // until its signal mask is looked at again
     std::uint64_t sequence = 0;       // records
     std::uint64_t stops = 0;          // so far
