@@ -124,7 +124,7 @@ static void map_page(pid_t tid) {
 
 /// Length of an instruction that means the same wherever it is.
 static int length_of(const unsigned char *b) {
-    if ((b[0] & 0xf0) == 0x50) return 1;                                        // push, pop
+    if ((b[0] & 0xf0) == 0x50 || b[0] == 0x9d) return 1;                        // push, pop, popf
     if (b[0] == 0xf3 && b[1] == 0x0f && b[2] == 0x1e && b[3] == 0xfa) return 4; // endbr64
     if (b[0] == 0x49 && b[1] == 0x01 && b[2] == 0xc6) return 3;                 // add %rax, %r14
     if (b[0] == 0x48 && b[1] == 0x8d && b[2] == 0x44 && b[3] != 0x25) return 5; // lea d(%r, %r, n), %rax

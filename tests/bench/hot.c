@@ -1,9 +1,10 @@
 // hot: what the benchmarks trace. It owns the functions that are probed, a twin that never is, and the truth about
 // them: it measures itself, and says on standard output what it found.
 //
-// usage: hot [-t THREADS] [-i IDLE] [-l LIBRARY -f FUNCTION]
+// usage: hot [-t THREADS] [-i IDLE] [-s | -l LIBRARY -f FUNCTION]
 //   -t THREADS   threads that make calls (default 1)
 //   -i IDLE      threads that sleep all the time (default 0)
+//   -s           what `go` calls is `stepped`, instead of work
 //   -l, -f       what `go` and `beat` call is FUNCTION of LIBRARY, instead of work
 //
 // It prints "ready", then reads commands, a line each, until its input ends:
@@ -51,6 +52,12 @@ __attribute__((noinline, noclone)) long work(long n, const char *name, struct re
     __asm__ volatile("" : : "r"(name), "r"(request) : "memory", "rbx");
     return n * 3 + 1;
 }
+
+/// Its second instruction, popf, cannot run from a copy that jumps back: it must be stepped.
+long stepped(long n, const char *name, struct request *request);
+__asm__(".text\n.globl stepped\n.type stepped, @function\n"
+        "stepped:\n  pushf\n  popf\n  lea 1(%rdi,%rdi,2), %rax\n  ret\n"
+        ".size stepped, .-stepped\n");
 
 __attribute__((noinline, noclone)) long twin(long n, const char *name, struct request *request) {
     __asm__ volatile("" : : "r"(name), "r"(request) : "memory", "rbx");
@@ -222,12 +229,13 @@ static void *function_of(const char *library, const char *function) {
 int main(int argc, char **argv) {
     const char *library = NULL, *function = NULL;
     int opt;
-    while ((opt = getopt(argc, argv, "t:i:l:f:")) != -1) switch (opt) {
+    while ((opt = getopt(argc, argv, "t:i:l:f:s")) != -1) switch (opt) {
         case 't': threads = atoi(optarg); break;
         case 'i': idle = atoi(optarg); break;
+        case 's': called = stepped; break;
         case 'l': library = optarg; break;
         case 'f': function = optarg; break;
-        default: fprintf(stderr, "usage: hot [-t THREADS] [-i IDLE] [-l LIBRARY -f FUNCTION]\n"); return 2;
+        default: fprintf(stderr, "usage: hot [-t THREADS] [-i IDLE] [-s | -l LIBRARY -f FUNCTION]\n"); return 2;
         }
     if (threads < 1 || threads > MAX_THREADS) return 2;
     if (library && function) *(void **)&called = function_of(library, function);
