@@ -128,6 +128,21 @@ Status check_boundary(const Request &request, const Location &location) {
     return tl::unexpected(about_offset(request, Error::Kind::refused, name(offset) + why, hint));
 }
 
+Result<Location> at_offset(const Request &request, Location function) {
+    std::uint64_t offset = request.spec.offset, size = function.function_end - function.function;
+    Location location = std::move(function);
+    location.vaddr = location.function + offset;
+    location.offset = offset;
+    if (offset == 0) return location;
+    if (offset >= size)
+        return tl::unexpected(
+            about_offset(request, Error::Kind::refused,
+                         location.symbol + "+" + offset_text(request, offset) + " is behind the function's end",
+                         location.symbol + " has " + offset_text(request, size) + " bytes"));
+    if (auto status = check_boundary(request, location); !status) return tl::unexpected(status.error());
+    return location;
+}
+
 Status check_entry(const Request &request, const Location &location) {
     if (request.kind == Kind::probe || location.function == 0 || location.vaddr == location.function) return {};
     std::string probe = request.kind == Kind::ret ? "a return probe" : "an entry probe";

@@ -47,4 +47,11 @@ std::vector<std::uint64_t> implementations(const Request &request, const Loaded 
     return found;
 }
 
+Result<Location> resolve_chosen(const Spec &spec, Kind kind, const Location &resolver, std::uint64_t vaddr) {
+    Location function = resolver;
+    function.function = vaddr;
+    function.function_end = resolver.module->function_end(vaddr);
+    return at_offset(Request{spec, kind, {}, {}, nullptr}, std::move(function));
+}
+
 } // namespace ktrace::probe

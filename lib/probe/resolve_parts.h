@@ -55,6 +55,10 @@ Status check_boundary(const Request &request, const Location &location);
 /// Refuses an entry or return probe that is not on a function's first instruction.
 Status check_entry(const Request &request, const Location &location);
 
+/// The location at the spec's offset in a function (`module`, `symbol`, `function` and `function_end` are given).
+/// Refused: behind its end, or not on an instruction boundary.
+Result<Location> at_offset(const Request &request, Location function);
+
 /// Addresses (vaddrs in `loaded`) of the implementations that the process uses of an IFUNC, from the slots that the
 /// dynamic linker or the start-up code of a static program has filled. Empty: not resolved yet, or there is no process.
 std::vector<std::uint64_t> implementations(const Request &request, const Loaded &loaded, const symbols::Symbol &ifunc);

@@ -92,23 +92,14 @@ Status SymbolSearch::add_ifunc(const Loaded &loaded, const Symbol &symbol) {
 }
 
 Status SymbolSearch::add_at(const Loaded &loaded, const Symbol &symbol, std::uint64_t start, std::uint64_t end) {
-    const Spec &spec = request_.spec;
     Location location;
     location.module = loaded.module;
-    location.vaddr = start + spec.offset;
     location.symbol = std::string(loaded.module->demangled(symbol, false));
-    location.offset = spec.offset;
     location.function = start;
     location.function_end = end;
-    if (spec.offset != 0) {
-        if (spec.offset >= end - start)
-            return tl::unexpected(about_offset(
-                request_, Error::Kind::refused,
-                location.symbol + "+" + offset_text(request_, spec.offset) + " is behind the function's end",
-                location.symbol + " has " + offset_text(request_, end - start) + " bytes"));
-        if (auto status = check_boundary(request_, location); !status) return status;
-    }
-    finding_.add(std::move(location));
+    auto placed = at_offset(request_, std::move(location));
+    if (!placed) return tl::unexpected(placed.error());
+    finding_.add(std::move(*placed));
     return {};
 }
 

@@ -31,23 +31,18 @@ Status watch_return(State &state, Traced &traced, os::Stopped &stopped) {
     return carry_out(state, traced, std::move(plan), stopped);
 }
 
-/// The implementation of an indirect function, where it lies in the module of its resolver.
-std::optional<Found> implementation(const WaitingIfunc &ifunc, VirtAddr chosen) {
-    const symbols::Module &module = *ifunc.resolver.module;
-    std::uint64_t vaddr = chosen.value - ifunc.bias;
-    if (!module.executable(vaddr)) return std::nullopt;
-    Found found{ifunc.probe, ifunc.resolver, ifunc.bias};
-    found.location.vaddr = found.location.function = vaddr;
-    found.location.function_end = module.function_end(vaddr);
-    return found;
-}
-
 Status arm_implementation(State &state, Traced &traced, VirtAddr resolver, os::Stopped &stopped) {
     VirtAddr chosen{Host::return_value(stopped.registers())};
     std::vector<Found> found;
     for (const WaitingIfunc &ifunc : state.armings[traced.ground.get()].ifuncs) {
-        if (ifunc.at() != resolver || is_armed_already(state, traced, ifunc.probe, chosen)) continue;
-        if (auto place = implementation(ifunc, chosen)) found.push_back(std::move(*place));
+        std::uint64_t vaddr = chosen.value - ifunc.bias;
+        if (ifunc.at() != resolver || !ifunc.resolver.module->executable(vaddr)) continue;
+        const probe::Probe &wish = state.config.probes[ifunc.probe];
+        auto location = probe::resolve_chosen(wish.spec, wish.kind, ifunc.resolver, vaddr);
+        if (!location) return tl::make_unexpected(location.error());
+        VirtAddr at{location->vaddr + ifunc.bias};
+        if (!is_armed_already(state, traced, ifunc.probe, at))
+            found.push_back({ifunc.probe, std::move(*location), ifunc.bias});
     }
     if (found.empty()) return {};
     auto plan = plan_places(state, traced, std::move(found));
