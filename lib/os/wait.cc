@@ -136,15 +136,13 @@ void Waiter::ask_one_more() {
 
 /// With very many tasks of which one makes all the stops: that one.
 Waiter::Known *Waiter::waited_for_alone() {
-    if (in_a_row_ < alone_after || order_.size() < many_tasks || recent_.size() != 1 || recent_[0]->held) {
-        ticker_.stop();
+    if (in_a_row_ < alone_after || order_.size() < many_tasks || recent_.size() != 1 || recent_[0]->held)
         return nullptr;
-    }
     if (++looks_ % look_at_all_every == 0) {
         if (auto stop = poll(P_ALL, 0, false)) note(*stop);
         if (!queue_.empty()) return nullptr;
     }
-    return ticker_.start() ? recent_[0] : nullptr;
+    return recent_[0];
 }
 
 void Waiter::count_in_a_row(const Stop &stop) {
@@ -162,8 +160,17 @@ std::optional<Stop> Waiter::next(Block block) {
     while (queue_.empty()) {
         Known *alone = waited_for_alone();
         if (!queue_.empty()) break;
-        auto stop = alone ? poll(P_PID, alone->tid.value, block == Block::yes) : poll(P_ALL, 0, block == Block::yes);
-        if (!stop && alone && block == Block::yes && (errno != EINTR || ++ticks_ >= quiet_ticks)) in_a_row_ = 0;
+        if ((alone && block == Block::yes) || block == Block::briefly) {
+            if (!ticker_.start()) { // no waiting for less than all, or for less than ever
+                alone = nullptr;
+                if (block == Block::briefly) block = Block::no;
+            }
+        } else {
+            ticker_.stop();
+        }
+        bool wait = block != Block::no;
+        auto stop = alone ? poll(P_PID, alone->tid.value, wait) : poll(P_ALL, 0, wait);
+        if (!stop && alone && wait && (errno != EINTR || ++ticks_ >= quiet_ticks)) in_a_row_ = 0;
         if (!stop) return std::nullopt;
         Known &task = known(stop->tid);
         if (task.held && !is_end(*stop)) {

@@ -47,9 +47,10 @@ Stop decode_stop(Tid tid, int code, int status);
 
 class Waiter {
   public:
-    enum class Block : std::uint8_t { no, yes };
+    enum class Block : std::uint8_t { no, yes, briefly };
 
-    /// The next stop or end of any tracee. With Block::yes waits for one; returns nothing when a signal of our own came
+    /// The next stop or end of any tracee. With Block::yes waits for one, with Block::briefly a millisecond at most;
+    /// returns nothing when a signal of our own came
     /// in, or no tracee is left (`none_left`).
     std::optional<Stop> next(Block block);
     bool none_left() const { return none_left_; }

@@ -2,6 +2,7 @@
 
 #include <csignal>
 
+#include "base/clock.h"
 #include "session/placement.h"
 #include "session/report.h"
 #include "session/settle.h"
@@ -11,7 +12,10 @@ namespace ktrace::session {
 
 namespace {
 
-constexpr std::size_t most_waiting = 256 * 1024; // bytes of records, before they are shown while stops are pending
+constexpr std::size_t most_waiting = 256 * 1024;      // bytes of records, before they are shown though stops go on
+constexpr std::uint64_t longest_wait_ns = 50'000'000; // the same, in time
+constexpr unsigned look_at_clock_every = 64;          // stops
+constexpr unsigned quiet_looks = 2;                   // brief waits in vain: now there is time to show records
 
 /// A signal to ktrace itself. With `run` the terminal's Ctrl-C is the program's too, and SIGTERM is handed on to it:
 /// the trace ends with the program.
@@ -30,20 +34,32 @@ bool all_gone(const State &state) {
 
 } // namespace
 
+// Records are shown when the tracees are quiet, or right after a stop was seen: that time is known to be no part of a
+// call's duration. Between a resume and the next stop, rendering would take the processor from the tracee, or let it
+// wait at its next stop unseen.
 void trace(State &state) {
     Placement placement;
+    std::uint64_t shown_ns = monotonic_ns();
+    unsigned quiet = 0, since_clock = 0;
     while (!state.world.closing && !all_gone(state)) {
         if (ends_trace(state, state.interrupts->take()) || state.interrupts->time_is_up()) return;
-        bool idle = state.world.records.size() == 0 && !state.writer->pending();
-        auto stop = state.world.waiter.next(idle ? os::Waiter::Block::yes : os::Waiter::Block::no);
+        bool waiting = state.world.records.size() > 0 || state.writer->pending();
+        auto stop = state.world.waiter.next(waiting ? os::Waiter::Block::briefly : os::Waiter::Block::yes);
+        if (!stop && state.world.waiter.none_left()) return;
+        quiet = stop ? 0 : quiet + 1;
+        bool due = state.world.records.size() >= most_waiting || quiet >= quiet_looks;
+        if (waiting && !due && ++since_clock >= look_at_clock_every) {
+            since_clock = 0;
+            due = monotonic_ns() - shown_ns >= longest_wait_ns;
+        }
+        if (waiting && due) {
+            report_records(state, true);
+            shown_ns = monotonic_ns();
+        }
         if (stop) {
             placement.note(*stop);
             settle(state, trap::dispatch(state.world, *stop));
-            if (state.world.records.size() < most_waiting) continue;
-        } else if (state.world.waiter.none_left()) {
-            return;
         }
-        report_records(state, !stop);
         if (output_failed(state)) return;
     }
 }
