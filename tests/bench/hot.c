@@ -10,7 +10,8 @@
 // It prints "ready", then reads commands, a line each, until its input ends:
 //   go N         each thread calls work N times   → "went calls C wall NS": all calls, ns from the first to the last
 //   twin N       the same with the unprobed twin
-//   take NAME N  calls NAME (take_200ns, …) N times → "took NAME calls N ns MEDIAN": the median of what each took
+//   take NAME N  calls NAME (take_200ns, …) N times → "took NAME calls N ns MEDIAN": the median of what each has
+//                measured itself, between the probed functions that it calls
 //   beat         calls work once a millisecond until its input ends
 //
 // Invariant: between commands no thread of it is in a probed function.
@@ -70,10 +71,12 @@ static long now_ns(void) {
     return ts.tv_sec * 1000000000L + ts.tv_nsec;
 }
 
-// Functions that take a known time: a busy loop of as many turns as it takes, found out at start. The last of a name
-// is what it takes untraced, by design; what it really took is measured at each `take`.
+// Functions that take a known time: a busy loop of as many turns as it takes, found out at start. The name says what it
+// takes when nothing disturbs it; what it really took, each call measures from within, traced or not.
 
 static double turns_per_ns;
+static double own_ns;     // what the function that runs, or ran last, has found for itself
+static double reading_ns; // what one look at the clock takes
 
 __attribute__((noinline, noclone)) void tick(void) { __asm__ volatile("" : : : "memory"); }
 
@@ -81,16 +84,24 @@ static inline void spin(double ns) {
     for (long turns = (long)(ns * turns_per_ns); turns > 0; turns--) __asm__ volatile("" : "+r"(turns));
 }
 
-static inline void spin_with_ticks(double ns) {
-    for (int i = 0; i < TICKS; i++) {
-        spin(ns / TICKS);
-        tick();
-    }
+static inline void timed_spin(double ns) {
+    long start = now_ns();
+    spin(ns);
+    own_ns += (double)(now_ns() - start) + reading_ns;
 }
 
 #define TAKES(name, ns)                                                                                                \
-    __attribute__((noinline, noclone)) void take_##name(void) { spin(ns); }                                            \
-    __attribute__((noinline, noclone)) void with_ticks_##name(void) { spin_with_ticks(ns); }
+    __attribute__((noinline, noclone)) void take_##name(void) {                                                        \
+        own_ns = 0;                                                                                                    \
+        timed_spin(ns);                                                                                                \
+    }                                                                                                                  \
+    __attribute__((noinline, noclone)) void with_ticks_##name(void) {                                                  \
+        own_ns = 0;                                                                                                    \
+        for (int i = 0; i < TICKS; i++) {                                                                              \
+            timed_spin((double)(ns) / TICKS);                                                                          \
+            tick();                                                                                                    \
+        }                                                                                                              \
+    }
 TAKES(200ns, 200)
 TAKES(2us, 2000)
 TAKES(50us, 50000)
@@ -132,6 +143,12 @@ static void calibrate(void) {
         if (took < best) best = took;
     }
     turns_per_ns = TURNS / best;
+    double clock[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        long start = now_ns();
+        clock[i] = (double)(now_ns() - start);
+    }
+    reading_ns = median(clock, ROUNDS);
 }
 
 static void take(const char *name, int n) {
@@ -139,16 +156,9 @@ static void take(const char *name, int n) {
     if (n < 1 || n > MAX_SAMPLES) n = MAX_SAMPLES;
     for (size_t t = 0; t < sizeof takers / sizeof *takers; t++) {
         if (strcmp(takers[t].name, name) != 0) continue;
-        double clock[101];
-        for (int i = 0; i < 101; i++) {
-            long start = now_ns();
-            clock[i] = (double)(now_ns() - start);
-        }
-        double reading = median(clock, 101);
         for (int i = 0; i < n; i++) {
-            long start = now_ns();
             takers[t].call();
-            samples[i] = (double)(now_ns() - start) - reading;
+            samples[i] = own_ns;
         }
         printf("took %s calls %d ns %.0f\n", name, n, median(samples, n));
         return;

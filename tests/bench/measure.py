@@ -92,7 +92,7 @@ class Target:
         return (sum(map(cpu_ns, pids)) - before) / made, int(went.group(2)) / made
 
     def take(self, name, calls):
-        """The median of what each call took, ns, by the target's own clock."""
+        """The median of what each call took, ns, measured by the calls themselves."""
         self.tell(f"take {name} {calls}")
         return int(self.lines.until(r"^took \w+ calls \d+ ns (\d+)").group(1))
 
