@@ -89,13 +89,14 @@ enum class Opcode : std::uint8_t {
     and_else,   // top is false: keep it and jump; true: pop it
     or_else,    // top is true: keep it and jump; false: pop it
     // memory: an address → what lies there
-    load,       // size, is_signed
-    load_float, // size: 4, 8, else long double
-    str,        // pointer, length → text; reads up to the NUL
-    str_imm,    // the same, length in imm
-    array_text, // imm: bytes of a char array at the address → text
-    buf,        // pointer, length → buffer
-    fetch,      // imm: bytes → object
+    load,         // size, is_signed
+    load_float,   // size: 4, 8, else long double
+    str,          // pointer, length → text; reads up to the NUL
+    str_imm,      // the same, length in imm
+    counted_text, // pointer, length → text of that many bytes, imm at most
+    array_text,   // imm: bytes of a char array at the address → text
+    buf,          // pointer, length → buffer
+    fetch,        // imm: bytes → object
     // objects (bytes in the machine's scratch)
     object_new,      // imm: size; zeroed
     object_put,      // object, integer: its low `size` bytes at `index`

@@ -100,6 +100,7 @@ class Lowering {
     void object_of(const Operand &operand);
     void settle_address(Operand &operand);
     bool text_value(const Expr &e, Operand &operand, std::uint64_t length); // makes a text of a char * or char array
+    void string_object(Operand &operand, std::uint64_t pointer, std::uint64_t length, std::uint64_t most);
     void convert(const Type &from, const Type &to);
     void truth(const Expr &e, Operand &operand);
     std::size_t show(const Expr &e, Operand operand, Style style, bool follow);

@@ -119,6 +119,26 @@ const value::Type &Lowering::rvalue(const Expr &e, Operand &operand) {
     return type;
 }
 
+/// Leaves the text that an object of a string class holds, by the pointer and the length in it.
+void Lowering::string_object(Operand &operand, std::uint64_t pointer, std::uint64_t length, std::uint64_t most) {
+    bool in_memory = operand.where == Where::memory;
+    if (in_memory)
+        settle_address(operand);
+    else
+        object_of(operand);
+    auto word = [&](std::uint64_t offset) {
+        if (in_memory) put({.op = Opcode::add_imm, .imm = static_cast<std::int64_t>(offset)});
+        put({.op = in_memory ? Opcode::load : Opcode::object_load,
+             .size = 8,
+             .index = in_memory ? 0 : static_cast<std::uint32_t>(offset)});
+    };
+    put(Opcode::dup);
+    word(pointer);
+    put(Opcode::swap);
+    word(length);
+    put({.op = Opcode::counted_text, .imm = static_cast<std::int64_t>(most)});
+}
+
 bool Lowering::text_value(const Expr &e, Operand &operand, std::uint64_t length) {
     const Type &type = *operand.type;
     if (&type == &types::text) return true;
@@ -135,6 +155,8 @@ bool Lowering::text_value(const Expr &e, Operand &operand, std::uint64_t length)
     } else if (types::is_pointer(type) && type.target && types::is_char(*type.target)) {
         rvalue(e, operand);
         put({.op = Opcode::str_imm, .imm = static_cast<std::int64_t>(length)});
+    } else if (auto layout = types::string_layout(type)) {
+        string_object(operand, layout->pointer, layout->length, length);
     } else {
         return false;
     }
@@ -238,12 +260,20 @@ std::size_t Lowering::show(const Expr &e, Operand operand, Style style, bool fol
         load(operand);
         return show_scalar(operand, style, follow);
     }
-    if (style == Style::key && type.kind == Type::Kind::array && text_value(e, operand, max_str)) {
+    bool as_text = types::string_layout(type) || (style == Style::key && type.kind == Type::Kind::array);
+    std::uint64_t most = type.kind == Type::Kind::array ? max_str : default_str;
+    if (as_text && text_value(e, operand, most)) {
         put(Opcode::emit_text);
-        return max_str;
+        return most;
     }
     if (type.kind == Type::Kind::void_ || type.kind == Type::Kind::function)
         misfit(e, "`" + text_of(e) + "` has no value: it is " + type.name);
+    // What a reference refers to, as far as the debug information tells: where it is.
+    if (type.incomplete && follow && operand.where == Where::memory) {
+        settle_address(operand);
+        put(Opcode::emit_hex);
+        return 8;
+    }
     if (type.incomplete || type.size == 0 || !in_table(type))
         misfit(e, "the size of `" + text_of(e) + "` (" + type.name + ") is not known");
     return show_object(std::move(operand));

@@ -72,6 +72,7 @@ class Machine {
     std::span<std::byte> scratch(std::size_t size);
     const std::byte *register_at(const Instr &instr, std::uint64_t offset);
     Slot read_string(std::uint64_t pointer, std::uint64_t length);
+    Slot read_counted(std::uint64_t pointer, const Slot &length, std::uint64_t most);
     Slot read_buffer(std::uint64_t pointer, std::uint64_t length);
     void write_bad(const Slot &slot, NodeWriter &out);
     void emit_raw(const Instr &instr, const Slot &slot, NodeWriter &out);

@@ -71,9 +71,17 @@ Slot Machine::read_buffer(std::uint64_t pointer, std::uint64_t length) {
             .truncated = readable < length};
 }
 
+Slot Machine::read_counted(std::uint64_t pointer, const Slot &length, std::uint64_t most) {
+    Slot text = read_buffer(pointer, clamp_length(length, most));
+    if (text.state == State::ok && text.truncated) return bad(State::fault, pointer + text.size);
+    text.truncated = length.bits > most;
+    return text;
+}
+
 bool Machine::memory(const Instr &instr) {
     Slot length{.bits = static_cast<std::uint64_t>(instr.imm)};
-    if (instr.op == Opcode::str || instr.op == Opcode::buf) length = pop();
+    bool counted = instr.op == Opcode::str || instr.op == Opcode::buf || instr.op == Opcode::counted_text;
+    if (counted) length = pop();
     Slot at = pop();
     if (at.state != State::ok || length.state != State::ok) {
         push(at.state != State::ok ? at : length);
@@ -83,6 +91,9 @@ bool Machine::memory(const Instr &instr) {
     case Opcode::str:
     case Opcode::str_imm: push(read_string(at.bits, clamp_length(length, max_str))); return !broken_;
     case Opcode::buf: push(read_buffer(at.bits, clamp_length(length, max_value))); return !broken_;
+    case Opcode::counted_text:
+        push(read_counted(at.bits, length, static_cast<std::uint64_t>(instr.imm)));
+        return !broken_;
     case Opcode::array_text: {
         Slot text = read_buffer(at.bits, clamp_length(length, max_value));
         if (text.state == State::ok) text.size = static_cast<std::uint32_t>(text_length(text.bytes, text.size));

@@ -119,6 +119,34 @@ bool is_signed(const Type &type) {
     return type.is_signed;
 }
 
+namespace {
+
+const value::Member *member(const Type &type, std::string_view name) {
+    for (const value::Member &each : type.members)
+        if (each.name == name && !each.is_static && each.type) return &each;
+    return nullptr;
+}
+
+std::optional<StringLayout> layout(const Type &type, std::string_view pointer, std::string_view length) {
+    const value::Member *at = member(type, pointer), *size = member(type, length);
+    if (!at || !size || !is_pointer(*at->type) || !at->type->target || at->type->target->size != 1) return std::nullopt;
+    if (!is_integer(*size->type) || size->type->size != 8) return std::nullopt;
+    return StringLayout{at->offset, size->offset};
+}
+
+} // namespace
+
+std::optional<StringLayout> string_layout(const Type &type) {
+    if (!is_record(type)) return std::nullopt;
+    if (type.name == "&str") return layout(type, "data_ptr", "length");
+    if (auto view = layout(type, "_M_str", "_M_len")) return view;
+    const value::Member *data = member(type, "_M_dataplus"), *size = member(type, "_M_string_length");
+    const value::Member *pointer = data ? member(*data->type, "_M_p") : nullptr;
+    if (!pointer || !size || !is_pointer(*pointer->type) || !pointer->type->target) return std::nullopt;
+    if (pointer->type->target->size != 1) return std::nullopt;
+    return StringLayout{data->offset + pointer->offset, size->offset};
+}
+
 const Type &promoted(const Type &type) {
     if (!is_integer(type)) return type;
     if (type.size < 4) return int32;

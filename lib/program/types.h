@@ -1,6 +1,8 @@
 // The types that expressions have without any debug information, and C's rules about types (C11 6.3.1, 6.5).
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "value/type.h"
@@ -25,6 +27,12 @@ bool is_object(const Type &type); // struct, union, array, and what does not fit
 bool is_record(const Type &type); // struct, class, union
 bool is_char(const Type &type);   // char, signed char, unsigned char
 bool is_signed(const Type &type);
+
+/// Where an object of a string class has its text: std::string and std::string_view of libstdc++, Rust's &str.
+struct StringLayout {
+    std::uint64_t pointer = 0, length = 0; // offsets of the two
+};
+std::optional<StringLayout> string_layout(const Type &type);
 
 /// The integer promotions: what C computes a small integer as.
 const Type &promoted(const Type &type);

@@ -91,8 +91,8 @@ class Dwarf {
     /// the units' ranges).
     const Function *function_at(std::uint64_t vaddr);
     /// Where its parameters lie at its first instruction, in order of `parameters`: a location-list entry that covers
-    /// the entry, a constant, in optimized code a location that holds everywhere; else nothing (the caller uses the
-    /// calling convention, unless the function has its own).
+    /// the entry, a constant, where optimizers changed the signature a location that holds everywhere; else nothing
+    /// (the caller uses the calling convention, unless the function has its own).
     std::vector<std::optional<value::Place>> entry_places(const Function &function, std::uint64_t bias);
 
     /// All functions with this name: plain, linkage or qualified.

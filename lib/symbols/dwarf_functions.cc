@@ -125,7 +125,7 @@ std::optional<value::Place> Dwarf::Impl::Known::entry_place(std::size_t paramete
     if (function.parameters[parameter].dropped) return std::nullopt;
     const value::Type *type = function.parameters[parameter].type;
     return entry_place_of(parameters[parameter], type != nullptr ? type->size : 0,
-                          Viewpoint{function.entry, bias, die, true}, described, optimized);
+                          Viewpoint{function.entry, bias, die, true}, described, expressions_hold);
 }
 
 const Dwarf::Impl::Known &Dwarf::Impl::function(Dwarf_Die die) {
@@ -156,13 +156,14 @@ const Dwarf::Impl::Known &Dwarf::Impl::function(Dwarf_Die die) {
         known_function.parameters.push_back(own);
         function.own_convention = function.own_convention || parameter.dropped;
     }
-    known_function.optimized = is_optimized(units.of(die).skeleton, known_function.parameters);
+    bool may_change = is_optimized(units.of(die).skeleton, known_function.parameters) && may_change_signature(die);
+    known_function.expressions_hold = may_change;
     auto told = std::count_if(function.parameters.begin(), function.parameters.end(),
                               [](const Parameter &parameter) { return !parameter.artificial; });
-    function.own_convention =
-        function.own_convention || has_own_convention(die) ||
-        lacks_parameters(die, function.linkage, static_cast<std::size_t>(told)) ||
-        (known_function.optimized && may_change_signature(die) && hides_parameters(known_function));
+    function.own_convention = function.own_convention || has_own_convention(die) ||
+                              lacks_parameters(die, function.linkage, static_cast<std::size_t>(told)) ||
+                              (may_change && hides_parameters(known_function));
+    known_function.expressions_hold = may_change || function.own_convention;
     return known_function;
 }
 

@@ -47,7 +47,7 @@ struct Dwarf::Impl {
         Function function;
         Dwarf_Die die{};
         std::vector<Dwarf_Die> parameters; // in order of Function::parameters
-        bool optimized = false;            // as far as can be told
+        bool expressions_hold = false;     // at the entry too, those that are not in location lists
 
         /// Where a parameter lies at the entry, as far as the debug information says.
         std::optional<value::Place> entry_place(std::size_t parameter, std::uint64_t bias, Frames &described) const;

@@ -137,6 +137,7 @@ std::string Types::identity(const Type &draft, Dwarf_Die die, std::uint32_t copy
     add(copy_of);
     add(draft.target != nullptr ? draft.target->index : no_copy);
     add(draft.count);
+    add(draft.is_vector);
     add(draft.is_signed);
     if (copy_of != no_copy || !is_filled_later(draft.kind)) return key;
     if (own_name(die).empty()) {
@@ -238,6 +239,7 @@ void Types::set_base(Type &type, Dwarf_Die die) {
 /// DIEs have all dimensions of an array in one; here each is an array of the next.
 void Types::set_array(Type &type, Dwarf_Die die, int depth) {
     type.kind = Type::Kind::array;
+    type.is_vector = flag(die, DW_AT_GNU_vector);
     Type *element = node_of(die, depth + 1);
     auto counts = dimensions(die);
     const Type *inner = element;

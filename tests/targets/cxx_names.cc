@@ -1,8 +1,8 @@
 /*
  * cxx_names: C++ functions to be named by a SPEC.
  *
- * Prints "ready", and for each line of standard input calls everything and prints "done"; at the end of its input it leaves
- * with status 0. How often each function runs for one line is in its comment.
+ * Prints "ready", and for each line of standard input calls everything and prints "done"; at the end of its input it
+ * leaves with status 0. How often each function runs for one line is in its comment.
  */
 #include <cstdio>
 #include <string>
