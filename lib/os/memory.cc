@@ -9,10 +9,12 @@
 #include <sys/ptrace.h>
 #include <unistd.h>
 
+#include "os/procfs.h"
+
 namespace ktrace::os {
 
 Result<ProcessMemory> ProcessMemory::open(Pid pid) {
-    std::string path = "/proc/" + std::to_string(pid.value) + "/mem";
+    std::string path = process_folder(pid) + "/mem";
     Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!fd) {
         auto kind = errno == ENOENT || errno == ESRCH ? Error::Kind::gone : Error::Kind::denied;

@@ -162,8 +162,26 @@ std::string proc_task(Pid pid, Tid tid, std::string_view file) {
 }
 } // namespace
 
+bool has_ended(Tid tid) {
+    auto stat = read_file(proc(tid.value, "stat"));
+    if (!stat) return true;
+    std::size_t name_end = stat->rfind(')'); // the name may hold anything
+    if (name_end == std::string::npos || name_end + 2 >= stat->size()) return true;
+    char state = (*stat)[name_end + 2];
+    return state == 'Z' || state == 'X';
+}
+
+std::string process_folder(Pid pid) {
+    std::string folder = "/proc/" + std::to_string(pid.value);
+    if (!has_ended(Tid{pid.value})) return folder;
+    for (Tid tid : read_tasks(pid))
+        if (!has_ended(tid)) return folder + "/task/" + std::to_string(tid.value);
+    return folder;
+}
+
 std::optional<std::vector<Mapping>> read_maps(Pid pid) {
     auto text = read_file(proc(pid.value, "maps"));
+    if (!text || text->empty()) text = read_file(process_folder(pid) + "/maps");
     if (!text) return std::nullopt;
     return parse_maps(*text);
 }
@@ -199,6 +217,7 @@ std::string read_comm(Pid pid, Tid tid) {
 
 std::optional<std::uint64_t> read_auxv(Pid pid, std::uint64_t type) {
     auto bytes = read_file(proc(pid.value, "auxv"));
+    if (!bytes || bytes->empty()) bytes = read_file(process_folder(pid) + "/auxv");
     if (!bytes) return std::nullopt;
     struct Entry {
         std::uint64_t type, value;

@@ -55,6 +55,11 @@ std::optional<ProcessStatus> read_status(pid_t pid_or_tid);
 std::optional<TaskPlace> read_task_place(Pid pid, Tid tid);
 /// The ids of all its tasks; empty: gone.
 std::vector<Tid> read_tasks(Pid pid);
+/// True for a task that has ended and is not reaped. A leader stays so until all its threads have ended.
+bool has_ended(Tid tid);
+/// The folder with the files of a process: /proc/PID, or that of a thread where the leader has ended before the others
+/// (its own files are empty then).
+std::string process_folder(Pid pid);
 /// The name of a task, as it is now; empty: gone.
 std::string read_comm(Pid pid, Tid tid);
 /// An entry of the auxiliary vector (AT_*).

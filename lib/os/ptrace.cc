@@ -46,6 +46,18 @@ bool set_signal_mask(Tid task, std::uint64_t mask) {
     return ::ptrace(PTRACE_SETSIGMASK, task.value, sizeof mask, &mask) == 0;
 }
 
+bool has_fault_pending(Tid task, int signal) {
+    constexpr int batch = 8;
+    siginfo_t queued[batch];
+    for (std::uint64_t from = 0;; from += batch) {
+        __ptrace_peeksiginfo_args arguments{from, 0, batch};
+        long got = ::ptrace(PTRACE_PEEKSIGINFO, task.value, &arguments, queued);
+        for (long i = 0; i < got; i++)
+            if (queued[i].si_signo == signal && queued[i].si_code > 0) return true;
+        if (got < batch) return false;
+    }
+}
+
 std::optional<unsigned long> event_message(Tid task) {
     unsigned long message = 0;
     if (::ptrace(PTRACE_GETEVENTMSG, task.value, nullptr, &message) != 0) return std::nullopt;

@@ -38,6 +38,10 @@ bool set_signal_info(Tid task, const siginfo_t &info);
 std::optional<std::uint64_t> signal_mask(Tid task);
 bool set_signal_mask(Tid task, std::uint64_t mask);
 
+/// A signal of the kernel's own (a trap, a fault) that is queued for this stopped task and will be reported next: a
+/// task stops for an interrupt or with its group before it takes such a signal.
+bool has_fault_pending(Tid task, int signal);
+
 /// PTRACE_GETEVENTMSG: the new task of a clone, fork or vfork event; the former tid at exec.
 std::optional<unsigned long> event_message(Tid task);
 

@@ -17,8 +17,14 @@ Result<void> step_once(Waiter &waiter, Tid tid, std::vector<siginfo_t> &held) {
         if (!resume(tid, Resume::step, 0)) return fail(Error::Kind::gone, "the task has ended");
         waiter.resumed(tid);
         auto stop = waiter.next_of(tid);
-        if (!stop || stop->kind == Stop::Kind::exited || stop->kind == Stop::Kind::killed)
+        if (!stop || stop->kind == Stop::Kind::exited || stop->kind == Stop::Kind::killed) {
+            if (stop) waiter.put_back(*stop);
             return fail(Error::Kind::gone, "the task has ended");
+        }
+        if (stop->kind == Stop::Kind::exec) { // another thread's, which has taken over the leader's id
+            waiter.put_back(*stop);
+            return fail(Error::Kind::gone, "the task has ended");
+        }
         if (stop->kind != Stop::Kind::signal) continue; // a group stop or a trap of SEIZE: go on
         auto info = signal_info(tid);
         if (!info) return fail(Error::Kind::gone, "the task has ended");

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "os/procfs.h"
 
 namespace ktrace::os {
 
@@ -30,6 +31,9 @@ bool consumed_at_once(const Stop &stop) {
 }
 
 bool is_end(const Stop &stop) { return stop.kind == Stop::Kind::exited || stop.kind == Stop::Kind::killed; }
+
+/// News that makes an earlier stop of that id void: it died in the stop, or another thread's exec took the id over.
+bool overtakes(const Stop &stop) { return is_end(stop) || stop.kind == Stop::Kind::exec; }
 
 } // namespace
 
@@ -91,7 +95,10 @@ Waiter::Known &Waiter::known(Tid tid) {
 
 void Waiter::note(const Stop &stop) {
     Known &task = known(stop.tid);
-    if (task.held && !is_end(stop)) return; // an end: it died in the stop that was handed out
+    if (task.held) {
+        if (!overtakes(stop)) return;
+        std::erase_if(queue_, [&](const Stop &s) { return s.tid == stop.tid; });
+    }
     task.held = true;
     task.quiet = 0;
     queue_.push_back(stop);
@@ -173,7 +180,7 @@ std::optional<Stop> Waiter::next(Block block) {
         if (!stop && alone && wait && (errno != EINTR || ++ticks_ >= quiet_ticks)) in_a_row_ = 0;
         if (!stop) return std::nullopt;
         Known &task = known(stop->tid);
-        if (task.held && !is_end(*stop)) {
+        if (task.held && !overtakes(*stop)) {
             sweep();
             if (queue_.empty()) return std::nullopt;
             break;
@@ -200,7 +207,16 @@ std::optional<Stop> Waiter::next_of(Tid tid) {
             known(tid).held = true;
             return stop;
         }
-        if (errno != EINTR) return std::nullopt;
+        if (errno != EINTR || has_ended(tid)) return std::nullopt;
+        look_at_others(tid);
+    }
+}
+
+/// While one task alone is waited for: the ends of the others are taken, their stops queued.
+void Waiter::look_at_others(Tid but) {
+    for (Known *task : order_) {
+        if (task->tid == but) continue;
+        if (auto stop = poll(P_PID, task->tid.value, false)) note(*stop);
     }
 }
 

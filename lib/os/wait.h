@@ -56,8 +56,13 @@ class Waiter {
     bool none_left() const { return none_left_; }
 
     /// Waits for this one task alone (which was resumed or interrupted): for the short dialogues of injection. Nothing
-    /// only where the task is gone without a trace.
+    /// where the task is gone: without a trace, or as a leader whose end is told only after that of its threads. That
+    /// is found out, and ends of other tasks are taken meanwhile (an exec may wait for them), when a signal interrupts
+    /// the wait: run a Ticker meanwhile.
     std::optional<Stop> next_of(Tid tid);
+
+    /// Hands a stop back that was not the business of who waited for it: the next one that `next` answers.
+    void put_back(const Stop &stop) { queue_.push_front(stop); }
 
     /// The task has been resumed: its next stop is news.
     void resumed(Tid tid);
@@ -82,6 +87,7 @@ class Waiter {
     std::optional<Stop> poll(int id_type, pid_t id, bool block);
     Known &known(Tid tid);
     void note(const Stop &stop);
+    void look_at_others(Tid but);
     void sweep();
     void sweep_early();
     void ask_one_more();

@@ -16,6 +16,7 @@
 
 #include <sys/syscall.h>
 
+#include "os/ticker.h"
 #include "session/seize.h"
 #include "session/settle.h"
 #include "trap/calls.h"
@@ -91,41 +92,46 @@ bool copies_memory(const os::TaskPlace &place) {
     return place.syscall == SYS_clone && (place.arguments[0] & shares) == 0;
 }
 
-/// Sleeping in the kernel, at an address of its own: it can be let go by the end of the tracing thread, undisturbed.
+/// Sleeping in the kernel, at an address of its own, or a leader that has ended before its threads: it can be let go by
+/// the end of the tracing thread, undisturbed.
 bool sleeps_outside(const Ground &ground, const Task &task) {
+    if (os::has_ended(task.tid)) return true;
     if (task.over == Over::stepping || task.over == Over::to_syscall) return false;
     auto place = os::read_task_place(task.pid, task.tid);
     return place && !place->running && place->syscall >= 0 && !ground.slots.contains(place->pc) &&
            !copies_memory(*place);
 }
 
+/// A trap of ours was hit and is still to be told. Until that is done the pc stands behind its first byte.
+bool trap_is_pending(os::Stopped &stopped) { return os::has_fault_pending(stopped.tid(), SIGTRAP); }
+
 /// Brings a task to a stop from which it can be let go; nothing: it has ended, or left the process's memory.
 std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid) {
+    bool asked = false; // a stop is sure to come
     while (true) {
-        if (!os::interrupt(tid)) {
-            settle_ended(state, tid);
-            return std::nullopt;
-        }
-        while (true) {
-            auto stop = state.world.waiter.next_of(tid);
-            if (!stop) {
-                settle_ended(state, tid);
-                return std::nullopt;
+        if (!asked && !os::interrupt(tid)) break;
+        asked = true;
+        auto stop = state.world.waiter.next_of(tid);
+        if (!stop) break;
+        if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
+            os::Stopped stopped(state.world.waiter, *stop);
+            Task &task = state.world.tasks.at(tid.value);
+            bool pending = trap_is_pending(stopped);
+            if (!pending && leave_slot(traced, task, stopped)) {
+                if (stop->kind == os::Stop::Kind::started) undo_interruption(stopped);
+                return stopped;
             }
-            if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
-                os::Stopped stopped(state.world.waiter, *stop);
-                Task &task = state.world.tasks.at(tid.value);
-                if (leave_slot(traced, task, stopped)) {
-                    if (stop->kind == os::Stop::Kind::started) undo_interruption(stopped);
-                    return stopped;
-                }
-                trap::continue_task(state.world, task, std::move(stopped));
-                break; // the step's own stop comes, then another interrupt
-            }
-            settle(state, trap::dispatch(state.world, *stop));
-            if (!state.world.tasks.contains(tid.value)) return std::nullopt;
+            // The trap's stop comes, or the step's; one that runs on in a slot is interrupted again.
+            asked = pending || task.over != Over::none;
+            trap::continue_task(state.world, task, std::move(stopped));
+            continue;
         }
+        settle(state, trap::dispatch(state.world, *stop));
+        if (!state.world.tasks.contains(tid.value)) return std::nullopt;
+        asked = false;
     }
+    settle_ended(state, tid);
+    return std::nullopt;
 }
 
 /// Serves the stops that are there already: traps that were hit before they were taken out, children that were born.
@@ -218,6 +224,8 @@ void detach(State &state, const GroundPointer &ground) {
 } // namespace
 
 void detach_all(State &state) {
+    os::Ticker ticker; // no wait for one task is for ever
+    ticker.start();
     state.world.closing = true;
     std::vector<GroundPointer> grounds;
     for (auto &[pid, traced] : state.world.processes) {

@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "os/ticker.h"
 #include "session/settle.h"
 #include "trap/dispatch.h"
 
@@ -80,7 +81,7 @@ Result<std::unique_ptr<Traced>> look_at(State &state, pid_t pid) {
     std::string id = std::to_string(pid);
     if (!status) return fail(Error::Kind::not_found, "no process " + id);
     pid = status->tgid; // the id of any of its threads will do
-    if (status->state == 'Z' || status->state == 'X')
+    if (os::has_ended(Tid{pid}) && os::process_folder(Pid{pid}) == "/proc/" + std::to_string(pid))
         return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") has ended: it is a zombie");
     if (status->tracer != 0) return fail(denied(pid));
     if (pid == ::getpid()) return fail(Error::Kind::refused, "ktrace cannot trace itself");
@@ -176,23 +177,34 @@ void undo_interruption(os::Stopped &stopped) {
     arch::Host::restart_syscall(stopped.change_registers());
 }
 
+namespace {
+
+/// The task of the process that an interrupt disturbs least; nothing: none is left.
+std::optional<Tid> least_disturbed(const State &state, Pid pid) {
+    std::optional<std::pair<int, Tid>> best;
+    for (const auto &[id, task] : state.world.tasks) {
+        if (task.pid != pid || os::has_ended(task.tid)) continue;
+        std::pair candidate(disturbance(pid, task.tid), task.tid);
+        if (!best || candidate.first < best->first) best = candidate;
+    }
+    return best ? std::optional(best->second) : std::nullopt;
+}
+
+} // namespace
+
 Result<os::Stopped> stop_one(State &state, Traced &traced) {
+    os::Ticker ticker; // no wait for one task is for ever
+    ticker.start();
     Pid pid = traced.process.pid;
-    for (int attempt = 0; attempt < 1000; attempt++) {
-        std::vector<std::pair<int, Tid>> candidates;
-        for (auto &[id, task] : state.world.tasks)
-            if (task.pid == pid) candidates.emplace_back(disturbance(pid, task.tid), task.tid);
-        if (candidates.empty()) break;
-        auto best = std::min_element(candidates.begin(), candidates.end());
-        Tid tid = best->second;
-        if (!os::interrupt(tid)) {
-            settle_ended(state, tid);
+    while (auto tid = least_disturbed(state, pid)) {
+        if (!os::interrupt(*tid)) {
+            settle_ended(state, *tid);
             continue;
         }
         while (true) {
-            auto stop = state.world.waiter.next_of(tid);
+            auto stop = state.world.waiter.next_of(*tid);
             if (!stop) {
-                settle_ended(state, tid);
+                settle_ended(state, *tid);
                 break;
             }
             if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
@@ -200,9 +212,8 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
                 if (stop->kind == os::Stop::Kind::started) undo_interruption(stopped);
                 return stopped;
             }
-            bool ended = stop->kind == os::Stop::Kind::exited || stop->kind == os::Stop::Kind::killed;
             settle(state, trap::dispatch(state.world, *stop));
-            if (ended) break;
+            if (!state.world.tasks.contains(tid->value)) break;
         }
     }
     return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
@@ -210,12 +221,16 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
 
 void release_one(State &state, os::Stopped stopped) {
     // A process that was stopped by job control stays so: the task stops again before it runs.
-    if (stopped.stop().kind == os::Stop::Kind::group) os::interrupt(stopped.tid());
-    auto found = state.world.tasks.find(stopped.tid().value);
+    Tid tid = stopped.tid();
+    bool group = stopped.stop().kind == os::Stop::Kind::group;
+    if (group) os::interrupt(tid);
+    auto found = state.world.tasks.find(tid.value);
     if (found == state.world.tasks.end())
         std::move(stopped).resume(os::Resume::run);
     else
         trap::continue_task(state.world, found->second, std::move(stopped));
+    if (!group) return;
+    if (auto stop = state.world.waiter.next_of(tid)) settle(state, trap::dispatch(state.world, *stop));
 }
 
 } // namespace ktrace::session

@@ -30,9 +30,9 @@ void end_process(State &state, Pid pid) {
 
 void on_ended(State &state, const Event &event) {
     const os::Stop &stop = event.stop;
-    if (stop.tid.value != event.pid.value) return;
-    if (event.pid == state.program)
+    if (stop.tid.value == state.program.value) // known or let go already
         state.program_status = stop.kind == os::Stop::Kind::exited ? stop.status : 128 + stop.status;
+    if (stop.tid.value != event.pid.value) return;
     end_process(state, event.pid);
 }
 

@@ -36,7 +36,7 @@ std::optional<std::uint64_t> bias_of(const symbols::Module &module, const os::Ma
 
 std::string program_path(Pid pid) {
     std::array<char, PATH_MAX> buffer;
-    ssize_t length = ::readlink(("/proc/" + std::to_string(pid.value) + "/exe").c_str(), buffer.data(), buffer.size());
+    ssize_t length = ::readlink((os::process_folder(pid) + "/exe").c_str(), buffer.data(), buffer.size());
     if (length <= 0) return {};
     std::string path(buffer.data(), static_cast<std::size_t>(length));
     constexpr std::string_view deleted = " (deleted)";
@@ -49,7 +49,7 @@ std::string program_path(Pid pid) {
 std::shared_ptr<symbols::Module> ModuleCache::open(Pid pid, const os::Mapping &mapping, std::string &why) {
     auto &cached = modules_[key_of(mapping)];
     if (cached) return cached;
-    std::string proc = "/proc/" + std::to_string(pid.value);
+    std::string proc = os::process_folder(pid);
     std::string root = proc + "/root";
     std::vector<std::string> paths;
     if (!mapping.deleted) {

@@ -166,6 +166,27 @@ class Ktrace:
         return self.finish()
 
 
+def thread_folders(pid):
+    """Those of all its threads that have not ended meanwhile."""
+    folders = (f"/proc/{pid}/task/{tid}" for tid in os.listdir(f"/proc/{pid}/task"))
+    return [folder for folder in folders if os.path.exists(f"{folder}/status")]
+
+
+def state_of(folder):
+    """The state letter of a process or thread, by its folder in /proc."""
+    with open(f"{folder}/stat") as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
+
+
+def until(condition, what):
+    """Waits for something that no line tells."""
+    end = time.monotonic() + LIMIT
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"waited in vain until {what}")
+        os.sched_yield()
+
+
 def ktrace(*arguments, env=None, stdin=subprocess.DEVNULL, cwd=None):
     """Runs ktrace to its end."""
     done = subprocess.run([KTRACE, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -200,9 +221,12 @@ class LiveTest(unittest.TestCase):
 
     def check_untouched(self, target):
         """Nothing of ours is left in the process: no tracer, no mapping, its text as in the file."""
-        with open(f"/proc/{target.pid}/status") as f:
-            self.assertIn("TracerPid:\t0", f.read())
-        with open(f"/proc/{target.pid}/maps") as f, open(f"/proc/{target.pid}/mem", "rb") as memory:
+        for folder in thread_folders(target.pid):
+            with open(f"{folder}/status") as f:
+                self.assertIn("TracerPid:\t0", f.read())
+        # Of a leader that has ended before its threads the files are empty.
+        folder = next(f for f in thread_folders(target.pid) if state_of(f) not in "ZX")
+        with open(f"{folder}/maps") as f, open(f"{folder}/mem", "rb") as memory:
             for line in f:
                 fields = line.split(None, 5)
                 if "x" not in fields[1]:

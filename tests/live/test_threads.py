@@ -1,0 +1,108 @@
+"""Threads that begin and end under probes, and processes that end, crash or become another program."""
+import os
+import signal
+
+from live import LiveTest, adds_up, program
+
+
+class Threads(LiveTest):
+    def count(self, command, symbol, *options):
+        target = self.start(program("threads"))
+        tracer = self.attach(target, *options, "--count", "--format", "json")
+        target.tell(command)
+        truth = target.truth(r"calls (\d+)")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        summary = trace.summary(symbol)
+        self.assertEqual(summary["hits"], int(truth[1]), trace)
+        self.assertTrue(adds_up(summary), summary)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+        return summary
+
+    def test_short_lived(self):
+        self.count("short 4000", "do_work", "-k", "do_work")
+
+    def test_short_lived_returning(self):
+        summary = self.count("short 4000", "do_work", "-r", "do_work")
+        self.assertEqual(summary["events"], summary["hits"])
+
+    def test_end_inside(self):
+        summary = self.count("exit 400", "leave_here", "-r", "leave_here")
+        self.assertEqual(summary["unreturned"], 400)
+
+    def test_leader_ends_first(self):
+        self.count("leader 5000", "do_work", "-k", "do_work")
+
+    def test_leader_ends_first_returning(self):
+        summary = self.count("leader 5000", "do_work", "-r", "do_work")
+        self.assertEqual(summary["events"], summary["hits"])
+
+    def test_attach_without_leader(self):
+        target = self.start(program("threads"))
+        target.tell("leader 10")
+        target.truth("calls 40")
+        tracer = self.attach(target, "-r", "do_work", "--count", "--format", "json")
+        target.tell("short 100")
+        target.truth("calls 200")
+        trace = tracer.stop()
+        summary = trace.summary("do_work")
+        self.assertEqual((trace.status, summary["hits"], summary["events"]), (0, 200, 200), trace)
+        target.tell("short 10")
+        target.truth("calls 20")
+        self.assertEqual(target.end(), 0)
+
+    def exec_elsewhere(self, *options):
+        target = self.start(program("threads"))
+        tracer = self.attach(target, *options, "do_work", "--count", "--format", "json")
+        target.tell("exec 8")
+        target.truth("ready")
+        before = target.pid
+        target.tell("short 100")
+        target.truth("calls 200")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        summary = trace.summary("do_work")
+        self.assertGreaterEqual(summary["hits"], 200, trace)
+        self.assertTrue(adds_up(summary), trace)
+        self.assertEqual(target.pid, before)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_exec_from_another_thread(self):
+        for _ in range(5):
+            self.exec_elsewhere("-k")
+
+    def test_exec_from_another_thread_returning(self):
+        for _ in range(5):
+            self.exec_elsewhere("-r")
+
+    def crash(self, how, sig):
+        target = self.start(program("threads"))
+        tracer = self.attach(target, "-r", "do_work", "-r", "crash_here", "--count", "--format", "json")
+        target.tell(f"{how} 100")
+        trace = tracer.finish()
+        self.assertEqual(trace.status, 0, trace)
+        self.assertEqual(target.process.wait(), -sig)
+        self.assertEqual(trace.summary("do_work")["events"], 100, trace)
+        crashed = trace.summary("crash_here")
+        self.assertEqual((crashed["hits"], crashed["unreturned"]), (1, 1), trace)
+
+    def test_segv(self):
+        self.crash("segv", signal.SIGSEGV)
+
+    def test_abort(self):
+        self.crash("abort", signal.SIGABRT)
+
+    def test_killed(self):
+        for _ in range(10):
+            target = self.start(program("threads"))
+            target.tell("spin 8")
+            target.truth("spinning")
+            tracer = self.attach(target, "-r", "do_work", "--count", "--format", "json")
+            os.kill(target.pid, signal.SIGKILL)
+            trace = tracer.finish()
+            self.assertEqual(trace.status, 0, trace)
+            self.assertTrue(adds_up(trace.summary("do_work")), trace)
+            self.assertIn("do_work", trace.err)
+            self.assertEqual(target.process.wait(), -signal.SIGKILL)

@@ -1,0 +1,300 @@
+/*
+ * sleeper CALL: sleeps in the system call CALL, with one thread.
+ *
+ * Prints "ready PID" and sleeps. A helper process, which is nobody's business, reads lines: `wake` ends the sleep in
+ * the way that the call waits for. Calls with a timeout (their names end with _timeout) end by themselves after
+ * TIMEOUT_MS. Then prints
+ *
+ *     woke RESULT ERRNO MILLISECONDS
+ *
+ * where RESULT is the call's own (for calls that are woken 1 where all is as it should be), calls do_work once, and
+ * leaves with status 0 when its input has ended.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/aio_abi.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/select.h>
+#include <sys/sem.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TIMEOUT_MS 700
+
+static int pipe_fds[2], listener, pair[2], messages, semaphores, epoll, epoll_idle;
+static struct sockaddr_un address;
+static socklen_t address_size = sizeof(address);
+static int *word;
+static pid_t helper, child;
+static sigset_t usr1;
+static volatile sig_atomic_t handled;
+static const struct timespec duration = {TIMEOUT_MS / 1000, TIMEOUT_MS % 1000 * 1000000L};
+
+__attribute__((noinline)) long do_work(long n) {
+    __asm__ volatile("" ::: "memory");
+    return n * 3 + 1;
+}
+
+static void on_usr2(int sig) {
+    (void)sig;
+    handled++;
+}
+
+static long sleep_nanosleep(void) {
+    struct timespec left;
+
+    return nanosleep(&duration, &left);
+}
+static long sleep_clock_nanosleep(void) {
+    struct timespec until;
+    long nanoseconds;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    nanoseconds = until.tv_nsec + duration.tv_nsec;
+    until.tv_sec += duration.tv_sec + nanoseconds / 1000000000;
+    until.tv_nsec = nanoseconds % 1000000000;
+    return clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+static long sleep_poll(void) {
+    struct pollfd wanted = {pipe_fds[0], POLLIN, 0};
+
+    return poll(&wanted, 1, -1);
+}
+static long sleep_poll_timeout(void) {
+    struct pollfd wanted = {pair[0], POLLIN, 0};
+
+    return poll(&wanted, 1, TIMEOUT_MS);
+}
+static long sleep_select(void) {
+    fd_set set;
+
+    FD_ZERO(&set);
+    FD_SET(pipe_fds[0], &set);
+    return select(pipe_fds[0] + 1, &set, NULL, NULL, NULL);
+}
+static long sleep_select_timeout(void) {
+    struct timeval timeout = {TIMEOUT_MS / 1000, TIMEOUT_MS % 1000 * 1000L};
+    fd_set set;
+
+    FD_ZERO(&set);
+    FD_SET(pair[0], &set);
+    return select(pair[0] + 1, &set, NULL, NULL, &timeout);
+}
+static long sleep_epoll_wait(void) {
+    struct epoll_event event;
+
+    return epoll_wait(epoll, &event, 1, -1);
+}
+static long sleep_epoll_wait_timeout(void) {
+    struct epoll_event event;
+
+    return epoll_wait(epoll_idle, &event, 1, TIMEOUT_MS);
+}
+static long sleep_epoll_pwait2_timeout(void) {
+    struct epoll_event event;
+
+    return syscall(SYS_epoll_pwait2, epoll_idle, &event, 1, &duration, NULL, 0);
+}
+/* A wake-up is a new value; who sees it first is told EAGAIN. */
+static long sleep_futex(void) { return syscall(SYS_futex, word, FUTEX_WAIT, 0, NULL) == 0 || errno == EAGAIN; }
+static long sleep_futex_timeout(void) { return syscall(SYS_futex, word + 1, FUTEX_WAIT, 0, &duration); }
+static long sleep_read(void) {
+    char byte;
+
+    return read(pipe_fds[0], &byte, 1);
+}
+static long sleep_recv_timeout(void) {
+    struct timeval timeout = {TIMEOUT_MS / 1000, TIMEOUT_MS % 1000 * 1000L};
+    char byte;
+
+    setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+    return recv(pair[0], &byte, 1, 0);
+}
+static long sleep_accept(void) { return accept(listener, NULL, NULL) >= 0; }
+static long sleep_sigwait(void) {
+    int got = 0;
+
+    return sigwait(&usr1, &got) == 0 && got == SIGUSR1;
+}
+static long sleep_sigtimedwait_timeout(void) { return sigtimedwait(&usr1, NULL, &duration); }
+static long sleep_pause(void) { return pause() < 0 && errno == EINTR && handled == 1; }
+static long sleep_sigsuspend(void) {
+    sigset_t none;
+
+    sigemptyset(&none);
+    return sigsuspend(&none) < 0 && errno == EINTR && handled == 1;
+}
+static long sleep_wait4(void) {
+    int status = 0;
+
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5;
+}
+static long sleep_waitid(void) {
+    siginfo_t info;
+
+    return waitid(P_PID, (id_t)child, &info, WEXITED) == 0 && info.si_status == 5;
+}
+static long sleep_msgrcv(void) {
+    struct {
+        long type;
+        char text[8];
+    } message;
+
+    return msgrcv(messages, &message, sizeof(message.text), 0, 0) == 3;
+}
+static long sleep_semop(void) {
+    struct sembuf take = {0, -1, 0};
+
+    return semop(semaphores, &take, 1) == 0;
+}
+static long sleep_semtimedop_timeout(void) {
+    struct sembuf take = {1, -1, 0};
+
+    return semtimedop(semaphores, &take, 1, &duration);
+}
+static long sleep_io_getevents_timeout(void) {
+    aio_context_t context = 0;
+    struct io_event event;
+
+    if (syscall(SYS_io_setup, 4, &context) != 0) return -2;
+    return syscall(SYS_io_getevents, context, 1, 1, &event, &duration);
+}
+
+static const struct {
+    const char *name;
+    long (*sleep)(void);
+} calls[] = {
+    {"nanosleep_timeout", sleep_nanosleep},
+    {"clock_nanosleep_timeout", sleep_clock_nanosleep},
+    {"poll", sleep_poll},
+    {"poll_timeout", sleep_poll_timeout},
+    {"select", sleep_select},
+    {"select_timeout", sleep_select_timeout},
+    {"epoll_wait", sleep_epoll_wait},
+    {"epoll_wait_timeout", sleep_epoll_wait_timeout},
+    {"epoll_pwait2_timeout", sleep_epoll_pwait2_timeout},
+    {"futex", sleep_futex},
+    {"futex_timeout", sleep_futex_timeout},
+    {"read", sleep_read},
+    {"recv_timeout", sleep_recv_timeout},
+    {"accept", sleep_accept},
+    {"sigwait", sleep_sigwait},
+    {"sigtimedwait_timeout", sleep_sigtimedwait_timeout},
+    {"pause", sleep_pause},
+    {"sigsuspend", sleep_sigsuspend},
+    {"wait4", sleep_wait4},
+    {"waitid", sleep_waitid},
+    {"msgrcv", sleep_msgrcv},
+    {"semop", sleep_semop},
+    {"semtimedop_timeout", sleep_semtimedop_timeout},
+    {"io_getevents_timeout", sleep_io_getevents_timeout},
+};
+
+/* In the helper: all ways to be woken at once; those that nobody waits for do nothing. */
+static void wake(pid_t sleeper, const char *call) {
+    struct {
+        long type;
+        char text[8];
+    } message = {1, "abc"};
+    struct sembuf give = {0, 1, 0};
+    int client;
+
+    if (strcmp(call, "sigwait") == 0) kill(sleeper, SIGUSR1);
+    if (strcmp(call, "pause") == 0 || strcmp(call, "sigsuspend") == 0) kill(sleeper, SIGUSR2);
+    if (write(pipe_fds[1], "x", 1) != 1) _exit(1);
+    *word = 1;
+    syscall(SYS_futex, word, FUTEX_WAKE, 1);
+    client = socket(AF_UNIX, SOCK_STREAM, 0);
+    connect(client, (struct sockaddr *)&address, address_size);
+    kill(child, SIGTERM);
+    msgsnd(messages, &message, 3, 0);
+    semop(semaphores, &give, 1);
+}
+
+static void on_term(int sig) {
+    (void)sig;
+    _exit(5);
+}
+
+static void make_ready(void) {
+    struct epoll_event event = {.events = EPOLLIN};
+
+    if (pipe(pipe_fds) != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) exit(2);
+    listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    address.sun_family = AF_UNIX;
+    if (bind(listener, (struct sockaddr *)&address, sizeof(sa_family_t)) != 0 || listen(listener, 4) != 0) exit(2);
+    getsockname(listener, (struct sockaddr *)&address, &address_size);
+    messages = msgget(IPC_PRIVATE, 0600);
+    semaphores = semget(IPC_PRIVATE, 2, 0600);
+    word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    epoll = epoll_create1(0);
+    epoll_idle = epoll_create1(0);
+    epoll_ctl(epoll, EPOLL_CTL_ADD, pipe_fds[0], &event);
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &usr1, NULL);
+    signal(SIGUSR2, on_usr2);
+}
+
+static void help(pid_t sleeper, const char *call) {
+    char line[64];
+
+    while (fgets(line, sizeof(line), stdin)) wake(sleeper, call);
+    msgctl(messages, IPC_RMID, NULL);
+    semctl(semaphores, 0, IPC_RMID);
+    _exit(0);
+}
+
+static long milliseconds(void) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int main(int argc, char **argv) {
+    const char *call = argc > 1 ? argv[1] : "";
+    pid_t self = getpid();
+
+    make_ready();
+    child = fork();
+    if (child == 0) {
+        signal(SIGTERM, on_term);
+        for (;;) pause();
+    }
+    helper = fork();
+    if (helper == 0) help(self, call);
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        long before, result;
+        int error;
+
+        if (strcmp(call, calls[i].name) != 0) continue;
+        printf("ready %d\n", (int)self);
+        fflush(stdout);
+        before = milliseconds();
+        errno = 0;
+        result = calls[i].sleep();
+        error = result < 0 ? errno : 0;
+        printf("woke %ld %d %ld\n", result, error, milliseconds() - before);
+        fflush(stdout);
+        do_work(1);
+        printf("done\n");
+        fflush(stdout);
+        while (waitpid(helper, NULL, 0) < 0 && errno == EINTR) continue;
+        kill(child, SIGKILL);
+        return 0;
+    }
+    return 2;
+}

@@ -1,0 +1,176 @@
+/*
+ * threads: how threads begin and end, when told to.
+ *
+ * Prints "ready PID" and obeys lines on standard input, `WHAT N`:
+ *
+ *     short N    N threads, eight at a time, each calling do_work twice            "calls 2*N"
+ *     exit N     N threads that end inside leave_here (pthread_exit)               "calls N"
+ *     leader N   main ends; four threads call do_work N times each, and the last of them goes on obeying  "calls 4*N"
+ *     spin N     N threads call do_work until the next line                        "spinning N", then "calls M"
+ *     exec N     a thread that is not the leader becomes `threads`, while N others call do_work
+ *     segv N     N calls of do_work, and a write through a null pointer inside crash_here
+ *     abort N    N calls of do_work, and abort() inside crash_here
+ *
+ * "calls" are all calls of do_work (of leave_here with exit) since the line. At the end of its input it leaves with
+ * status 0.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { most_threads = 64 };
+
+static volatile int stop;
+static char self[4096];
+static pthread_barrier_t started;
+
+__attribute__((noinline)) long do_work(long n) {
+    __asm__ volatile("" ::: "memory");
+    return n * 3 + 1;
+}
+
+__attribute__((noinline)) void leave_here(long n) {
+    __asm__ volatile("" ::: "memory");
+    if (n >= 0) pthread_exit(NULL);
+    __asm__ volatile("" ::: "memory");
+}
+
+__attribute__((noinline)) void crash_here(int how) {
+    if (how) abort();
+    *(volatile int *)(long)(how * 8) = 1;
+}
+
+static void say(const char *what, long n) {
+    printf("%s %ld\n", what, n);
+    fflush(stdout);
+}
+
+static void *twice(void *arg) {
+    do_work(1);
+    do_work(2);
+    return arg;
+}
+
+static void *leave(void *arg) {
+    leave_here((long)arg);
+    return arg;
+}
+
+static void in_eights(void *(*body)(void *), long count) {
+    pthread_t id[8];
+
+    for (long done = 0; done < count; done += 8) {
+        long now = count - done < 8 ? count - done : 8;
+
+        for (long i = 0; i < now; i++)
+            if (pthread_create(&id[i], NULL, body, (void *)i)) exit(4);
+        for (long i = 0; i < now; i++) pthread_join(id[i], NULL);
+    }
+}
+
+static void *spin(void *arg) {
+    long calls = 0;
+
+    (void)arg;
+    pthread_barrier_wait(&started);
+    while (!stop)
+        if (do_work(calls) == calls * 3 + 1) calls++;
+    return (void *)calls;
+}
+
+static void spin_until_told(long count) {
+    pthread_t id[most_threads];
+    char line[64];
+    long calls = 0;
+    void *part;
+
+    stop = 0;
+    pthread_barrier_init(&started, NULL, (unsigned)count + 1);
+    for (long i = 0; i < count; i++) pthread_create(&id[i], NULL, spin, NULL);
+    pthread_barrier_wait(&started);
+    say("spinning", count);
+    if (!fgets(line, sizeof(line), stdin)) exit(5);
+    stop = 1;
+    for (long i = 0; i < count; i++) {
+        pthread_join(id[i], &part);
+        calls += (long)part;
+    }
+    say("calls", calls);
+}
+
+static void *become(void *arg) {
+    pthread_barrier_wait(&started);
+    execl(self, self, (char *)NULL);
+    return arg;
+}
+
+static void exec_elsewhere(long count) {
+    pthread_t id;
+
+    stop = 0;
+    pthread_barrier_init(&started, NULL, (unsigned)count + 1);
+    for (long i = 0; i < count; i++) pthread_create(&id, NULL, spin, NULL);
+    pthread_create(&id, NULL, become, NULL);
+    pthread_join(id, NULL);
+}
+
+static void obey(void);
+
+static long orphan_calls;
+
+static void *orphan(void *arg) {
+    pthread_barrier_wait(&started);
+    for (long i = 0; i < orphan_calls; i++) do_work(i);
+    pthread_barrier_wait(&started);
+    if (!arg) return NULL;
+    say("calls", 4 * orphan_calls);
+    obey();
+    exit(0);
+}
+
+/* The caller ends; a new thread takes over. */
+static void without_leader(long count) {
+    pthread_t id;
+
+    orphan_calls = count;
+    pthread_barrier_init(&started, NULL, 4);
+    for (long i = 0; i < 4; i++) pthread_create(&id, NULL, orphan, (void *)(i == 0 ? 1L : 0L));
+    pthread_exit(NULL);
+}
+
+static void obey(void) {
+    char line[64], what[32];
+    long count;
+
+    while (fgets(line, sizeof(line), stdin)) {
+        if (sscanf(line, "%31s %ld", what, &count) != 2) exit(2);
+        if (strcmp(what, "short") == 0) {
+            in_eights(twice, count);
+            say("calls", 2 * count);
+        } else if (strcmp(what, "exit") == 0) {
+            in_eights(leave, count);
+            say("calls", count);
+        } else if (strcmp(what, "spin") == 0) {
+            spin_until_told(count);
+        } else if (strcmp(what, "leader") == 0) {
+            without_leader(count);
+        } else if (strcmp(what, "exec") == 0) {
+            exec_elsewhere(count);
+        } else if (strcmp(what, "segv") == 0 || strcmp(what, "abort") == 0) {
+            for (long i = 0; i < count; i++) do_work(i);
+            crash_here(what[0] == 'a');
+        }
+    }
+}
+
+int main(void) {
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    self[length > 0 ? length : 0] = 0;
+    say("ready", (long)getpid());
+    obey();
+    return 0;
+}
