@@ -1,6 +1,6 @@
 // THE CONTRACT of an instruction set: a type with the static functions below, all pure (bytes, registers and a Memory
-// port in, values out; none of them traces anything). Both ISAs are compiled and unit-tested on any host; host.h names the
-// one that this build traces. What needs ptrace lives in each ISA's native.cc, declared in its native.h.
+// port in, values out; none of them traces anything). Both ISAs are compiled and unit-tested on any host; host.h names
+// the one that this build traces. What needs ptrace lives in each ISA's native.cc, declared in its native.h.
 //
 // Words: a *site* is the address of the probed instruction; the *slot* is the place near it where its copy runs.
 #pragma once
@@ -26,8 +26,8 @@ enum class Method : std::uint8_t {
     emulate, // done on the registers (and the stack, for a call): one stop
     boost,   // its copy in the slot, followed by a jump back: one stop
     step,    // its copy in the slot, single-stepped, then fixed up: two stops
-    syscall, // its copy in the slot, run up to the system call's entry stop, where the pc is set behind the site: two stops;
-             // no address of a slot is ever seen by the call, by a signal in it, or by a thread that it makes
+    syscall, // its copy in the slot, run up to the system call's entry stop, where the pc is set behind the site: two
+             // stops; no address of a slot is ever seen by the call, by a signal in it, or by a thread that it makes
     refuse,  // cannot be probed: Plan::why says why
 };
 
@@ -38,9 +38,9 @@ enum class Flow : std::uint8_t { next, jump, branch, call, ret, syscall, other }
 struct PlanCommon {
     Method method = Method::refuse;
     Flow flow = Flow::next;
-    std::uint8_t length = 0;       // of the original instruction, bytes
-    bool repeats = false;          // one single-step may leave the pc on it (x86 rep prefixes)
-    const char *why = nullptr;     // refuse: a clause for the user; a string constant
+    std::uint8_t length = 0;        // of the original instruction, bytes
+    bool repeats = false;           // one single-step may leave the pc on it (x86 rep prefixes)
+    const char *why = nullptr;      // refuse: a clause for the user; a string constant
     std::optional<VirtAddr> target; // direct jump, branch, call: where to
 };
 
@@ -79,7 +79,7 @@ enum class Stepped : std::uint8_t { done, again }; // again: the instruction is 
 
 /// One call of a function, as return probes know it.
 struct Frame {
-    VirtAddr sp;             // x86: the address of the return address; arm64: sp at entry
+    VirtAddr sp; // x86: the address of the return address; arm64: sp at entry
     VirtAddr return_address;
     auto operator<=>(const Frame &) const = default;
 };
@@ -100,8 +100,8 @@ struct RegisterInfo {
     std::string_view alias; // the manufacturer's 64-bit name: `rax`; may be empty
     int dwarf;              // DWARF register number, -1: none
     File file;
-    std::uint16_t offset;   // in Registers or FpRegisters
-    std::uint8_t width;     // bytes
+    std::uint16_t offset; // in Registers or FpRegisters
+    std::uint8_t width;   // bytes
 };
 
 /// What `-k SYMBOL+OFFSET` asks: may a probe be put at `offset` of this function?
@@ -154,6 +154,7 @@ concept InstructionSet = requires(
     { I::redirect_return(regs, memory, address) } -> std::same_as<bool>;   // for the in-process engine
     { I::signal_trampoline() } -> std::same_as<std::span<const std::byte>>; // the C library's code that signal handlers return to
     { I::thread_pointer(cregs) } -> std::same_as<std::optional<VirtAddr>>;  // nothing where it is not among the Registers
+    { I::program_tls(number, number) } -> std::same_as<std::int64_t>;       // size, alignment of the program's own TLS block → its start, from the thread pointer
     { I::call_before(code, address) } -> std::same_as<std::optional<CallBefore>>; // the bytes up to a return address, and that address
     { I::plt_target_slot(code, address) } -> std::same_as<std::optional<VirtAddr>>; // a PLT stub's bytes at address → the GOT slot it jumps through
     // the calling convention, for typed values at a function's first instruction and at its return

@@ -1,4 +1,5 @@
-// Memory: the port through which pure code (ISAs, eval, unwinding) reads and writes a target, or a byte array in a test.
+// Memory: the port through which pure code (ISAs, eval, unwinding) reads and writes a target, or a byte array in a
+// test.
 #pragma once
 
 #include <cstddef>

@@ -66,16 +66,18 @@ std::string escape(std::string_view raw) {
 
 bool is_glob(std::string_view text) {
     for (std::size_t i = 0; i < text.size(); i++) {
-        if (text[i] == '\\') i++;
-        else if (text[i] == '*' || text[i] == '?' || text[i] == '[') return true;
+        if (text[i] == '\\')
+            i++;
+        else if (text[i] == '*' || text[i] == '?' || text[i] == '[')
+            return true;
     }
     return false;
 }
 
 namespace {
 
-/// Matches the bracket expression that starts at pattern[at] against c; moves `at` behind it. A '[' that is not closed is
-/// an ordinary character.
+/// Matches the bracket expression that starts at pattern[at] against c; moves `at` behind it. A '[' that is not closed
+/// is an ordinary character.
 bool bracket_match(std::string_view pattern, std::size_t &at, char c) {
     std::size_t i = at + 1;
     bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');

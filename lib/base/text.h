@@ -13,7 +13,8 @@ namespace ktrace::text {
 /// send to a terminal. Does not add quotes.
 std::string escape(std::string_view raw);
 
-/// Length of the valid UTF-8 sequence at the front of `text` (not empty), 0 where there is none (RFC 3629, no surrogates).
+/// Length of the valid UTF-8 sequence at the front of `text` (not empty), 0 where there is none (RFC 3629, no
+/// surrogates).
 std::size_t utf8_length(std::string_view text);
 
 /// True where `text` holds an unescaped glob character (* ? [).
@@ -32,8 +33,8 @@ std::optional<std::uint64_t> parse_duration(std::string_view text);
 /// Edit distance (Levenshtein) of two names, cut off at `limit` (returns limit + 1 where it is more).
 int edit_distance(std::string_view a, std::string_view b, int limit);
 
-/// The names of `candidates` nearest to `wanted` (at most `most`), best first; only those near enough to be a typo of it,
-/// or that hold it.
+/// The names of `candidates` nearest to `wanted` (at most `most`), best first; only those near enough to be a typo of
+/// it, or that hold it.
 std::vector<std::string> nearest(std::string_view wanted, const std::vector<std::string_view> &candidates,
                                  std::size_t most);
 

@@ -1,8 +1,8 @@
 // Place: where a value lies at a hit, as data: DWARF location descriptions (DWARF 5, 2.6) and calling conventions both
 // become this, and eval runs it without libdw, allocation or system calls.
 //
-// A Place is a list of pieces (DW_OP_piece); most have one. The ops of a piece are a DWARF stack machine whose CFA, frame
-// base and module bias have been put in when the Place was made.
+// A Place is a list of pieces (DW_OP_piece); most have one. The ops of a piece are a DWARF stack machine whose CFA,
+// frame base and module bias have been put in when the Place was made.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,36 @@ struct Op {
         push,          // operand
         push_register, // register `reg` (DWARF number) + operand
         deref,         // pop address; push the unsigned value of `size` bytes there
-        dup, drop, over, swap, rot, pick, // pick: operand
-        abs, and_, div, minus, mod, mul, neg, not_, or_, plus, shl, shr, shra, xor_, // DW_OP_*, 64 bit; div signed, mod unsigned
-        eq, ge, gt, le, lt, ne, // signed
-        bra, skip,     // operand: relative index of the next op, counted from the one behind this
-        tls,           // pop offset in the module's TLS block; push its address in this thread (operand: module's TLS id key)
-        entry_register,// DW_OP_entry_value(reg): only where the caller's frame is known; else the piece is unavailable
+        dup,
+        drop,
+        over,
+        swap,
+        rot,
+        pick, // pick: operand
+        abs,
+        and_,
+        div,
+        minus,
+        mod,
+        mul,
+        neg,
+        not_,
+        or_,
+        plus,
+        shl,
+        shr,
+        shra,
+        xor_, // DW_OP_*, 64 bit; div signed, mod unsigned
+        eq,
+        ge,
+        gt,
+        le,
+        lt,
+        ne, // signed
+        bra,
+        skip, // operand: relative index of the next op, counted from the one behind this
+        tls,  // pop offset in the module's TLS block; push its address in this thread (operand: the block, from the thread pointer; 0: not known)
+        entry_register, // DW_OP_entry_value(reg): only where the caller's frame is known; else the piece is unavailable
     };
     Code code = Code::push;
     std::uint8_t size = 8;

@@ -1,8 +1,8 @@
 // Type: what a value in the target is, as plain data. Made from DWARF by symbols/, read by arch/ (calling conventions),
 // program/ (what to fetch) and output/ (how to print).
 //
-// Invariants: types live as long as the TypeTable that made them, are never changed once published, and are referred to by
-// pointer or by their index in that table. Cycles (struct list { struct list *next; }) go through `target`.
+// Invariants: types live as long as the TypeTable that made them, are never changed once published, and are referred to
+// by pointer or by their index in that table. Cycles (struct list { struct list *next; }) go through `target`.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ struct Type {
     enum class Kind : std::uint8_t {
         void_,
         bool_,
-        char_,     // a character: prints as 'c' with its number
-        integer,   // is_signed tells
-        floating,  // size 4, 8, 10/16 (long double, x87 where the ISA has it)
+        char_,    // a character: prints as 'c' with its number
+        integer,  // is_signed tells
+        floating, // size 4, 8, 10/16 (long double, x87 where the ISA has it)
         enumeration,
         pointer,   // target may be nullptr or void_
         reference, // C++ & and &&: prints what it refers to
@@ -44,21 +44,21 @@ struct Type {
         structure, // struct, class
         union_,
         function,
-        complex,   // _Complex: two of target
-        unknown,   // a type that the debug information does not describe (size may still be known)
+        complex, // _Complex: two of target
+        unknown, // a type that the debug information does not describe (size may still be known)
     };
 
     Kind kind = Kind::unknown;
     bool is_signed = false;
-    bool by_reference = false; // C++: DW_CC_pass_by_reference, or known to be non-trivial for calls
-    bool incomplete = false;   // a declaration only
-    bool is_vector = false;    // array: a SIMD vector (DW_AT_GNU_vector: __m128), which is passed as one value
-    std::uint32_t index = 0;   // in its TypeTable
-    std::uint64_t size = 0;    // bytes
-    std::uint64_t alignment = 0; // 0: natural
-    std::uint64_t count = 0;     // arrays
-    std::string name;            // as C writes it: `unsigned int`, `struct point`, `Foo::Bar<int>`, `char *`
-    const Type *target = nullptr;  // pointee, element, referred type, underlying type of an enumeration, return type
+    bool by_reference = false;    // C++: DW_CC_pass_by_reference, or known to be non-trivial for calls
+    bool incomplete = false;      // a declaration only
+    bool is_vector = false;       // array: a SIMD vector (DW_AT_GNU_vector: __m128), which is passed as one value
+    std::uint32_t index = 0;      // in its TypeTable
+    std::uint64_t size = 0;       // bytes
+    std::uint64_t alignment = 0;  // 0: natural
+    std::uint64_t count = 0;      // arrays
+    std::string name;             // as C writes it: `unsigned int`, `struct point`, `Foo::Bar<int>`, `char *`
+    const Type *target = nullptr; // pointee, element, referred type, underlying type of an enumeration, return type
     std::vector<Member> members;
     std::vector<Enumerator> enumerators;
 };
