@@ -44,7 +44,8 @@ struct Op {
         ne, // signed
         bra,
         skip, // operand: relative index of the next op, counted from the one behind this
-        tls,  // pop offset in the module's TLS block; push its address in this thread (operand: the block, from the thread pointer; 0: not known)
+        tls,  // pop offset in the module's TLS block; push its address in this thread (operand: the block, from the
+              // thread pointer; 0: not known)
         entry_register, // DW_OP_entry_value(reg): only where the caller's frame is known; else the piece is unavailable
     };
     Code code = Code::push;
