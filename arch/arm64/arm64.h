@@ -77,6 +77,10 @@ struct Arm64 {
     static void leave_slot_in_syscall(const Plan &plan, VirtAddr site, Registers &regs);
     static std::span<const std::byte> signal_trampoline();
     static std::optional<VirtAddr> thread_pointer(const Registers &) { return std::nullopt; } // TPIDR_EL0 is elsewhere
+    /// ELF TLS, variant I: the program's block follows two words at the thread pointer.
+    static std::int64_t program_tls(std::uint64_t, std::uint64_t alignment) {
+        return static_cast<std::int64_t>((16 + alignment - 1) / alignment * alignment);
+    }
     static std::optional<CallBefore> call_before(std::span<const std::byte> code, VirtAddr end);
     static std::optional<VirtAddr> plt_target_slot(std::span<const std::byte> code, VirtAddr at);
 

@@ -63,6 +63,10 @@ struct X86_64 {
     static bool redirect_return(Registers &regs, Memory &memory, VirtAddr to);
     static std::span<const std::byte> signal_trampoline();
     static std::optional<VirtAddr> thread_pointer(const Registers &regs) { return VirtAddr{regs.fs_base}; }
+    /// ELF TLS, variant II: the program's block ends where the thread pointer points.
+    static std::int64_t program_tls(std::uint64_t size, std::uint64_t alignment) {
+        return -static_cast<std::int64_t>((size + alignment - 1) / alignment * alignment);
+    }
     static std::optional<CallBefore> call_before(std::span<const std::byte> code, VirtAddr end);
     static std::optional<VirtAddr> plt_target_slot(std::span<const std::byte> code, VirtAddr at);
 

@@ -146,15 +146,32 @@ Result<Binding> LocationScope::variable_here(std::string_view name) {
     return Binding{found->type, std::move(found->place)};
 }
 
+/// Places each thread-local variable's block, where it is known: of the program itself.
+Result<Binding> LocationScope::in_thread(Binding binding, std::string_view name) {
+    for (Piece &piece : binding.place.pieces)
+        for (value::Op &op : piece.ops) {
+            if (op.code != value::Op::Code::tls) continue;
+            auto block = location_.module->program_tls();
+            if (!block)
+                return fail(Error::Kind::refused,
+                            "`" + std::string(name) +
+                                "` is a thread-local variable of a library: where a thread has it "
+                                "is not known",
+                            "a register or argument that points to it can be printed");
+            op.operand = *block;
+        }
+    return binding;
+}
+
 Result<Binding> LocationScope::variable(std::string_view name) {
     if (!dwarf()) return fail(no_dwarf());
     auto found = dwarf_->variable(name, location_.vaddr, bias_);
     if (instant_ == Instant::at_return && found && !is_fixed(found->place))
         return fail(Error::Kind::refused, "`" + std::string(name) + "` is a local variable: it is gone at the return",
                     "place a probe at a line where it lives: -k FILE:LINE");
-    if (found) return Binding{found->type, std::move(found->place)};
+    if (found) return in_thread({found->type, std::move(found->place)}, name);
     auto global = dwarf_->global(name, bias_);
-    if (global) return Binding{global->type, std::move(global->place)};
+    if (global) return in_thread({global->type, std::move(global->place)}, name);
     return fail(found.error());
 }
 

@@ -53,6 +53,7 @@ class LocationScope final : public program::Scope {
     bool is_at_entry();
     bool is_in_prologue();
     void find_places();
+    Result<program::Binding> in_thread(program::Binding binding, std::string_view name);
     Result<program::Binding> variable_here(std::string_view name);
 
     const Location &location_;

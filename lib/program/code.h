@@ -31,7 +31,7 @@ enum class Opcode : std::uint8_t {
     push_text, // index: in Code::constants
     push_comm,
     push_captured, // index: offset in the capture of a slot that save_slot left
-    tls,           // imm: the module's key; an offset → its address in this thread
+    tls,           // imm: the block, from the thread pointer; an offset → its address in this thread
     // the stack itself
     dup,
     drop,

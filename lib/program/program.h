@@ -21,7 +21,8 @@ class ThreadPort {
     virtual ~ThreadPort() = default;
     virtual const arch::Host::FpRegisters *floating() = 0; // nullptr: cannot be read
     virtual std::string_view comm() = 0;
-    virtual std::optional<VirtAddr> tls(std::int64_t module_key, std::uint64_t offset) = 0;
+    /// An address in a module's thread-local block; `block`: its start, from the thread pointer (0: not known).
+    virtual std::optional<VirtAddr> tls(std::int64_t block, std::uint64_t offset) = 0;
     /// Up to into.size() return addresses, innermost (the pc) first; true ones whatever is probed.
     virtual std::size_t stack(std::span<std::uint64_t> into) = 0;
 };

@@ -118,6 +118,7 @@ Status ElfFile::read_segments(Role role) {
         if (header.p_type == PT_INTERP) interpreter_ = string_at(*contents, 0);
         if (header.p_type == PT_DYNAMIC) dynamic_ = *contents;
         if (header.p_type == PT_GNU_EH_FRAME) eh_frame_header_ = header.p_vaddr;
+        if (header.p_type == PT_TLS) tls_block_ = TlsBlock{header.p_memsz, std::max<std::uint64_t>(header.p_align, 1)};
         if (header.p_type == PT_NOTE && build_id_.empty()) read_notes(*contents, header.p_align);
     }
     return {};

@@ -75,6 +75,11 @@ class ElfFile {
     std::string_view interpreter() const { return interpreter_; } // PT_INTERP
     std::span<const std::byte> build_id() const { return build_id_; }
     std::optional<DebugLink> debug_link() const;
+    /// PT_TLS: the size in memory and the alignment of each thread's block.
+    struct TlsBlock {
+        std::uint64_t size = 0, alignment = 1;
+    };
+    std::optional<TlsBlock> tls_block() const { return tls_block_; }
     /// PT_GNU_EH_FRAME's address.
     std::optional<std::uint64_t> eh_frame_header() const { return eh_frame_header_; }
     /// The value of the first dynamic entry with this tag (DT_*).
@@ -103,6 +108,7 @@ class ElfFile {
     std::span<const std::byte> dynamic_; // PT_DYNAMIC
     std::span<const std::byte> build_id_;
     std::optional<std::uint64_t> eh_frame_header_;
+    std::optional<TlsBlock> tls_block_;
 };
 
 } // namespace ktrace::symbols

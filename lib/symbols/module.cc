@@ -6,6 +6,7 @@
 
 #include <elf.h>
 
+#include "arch/host.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "symbols/debugfile.h"
@@ -95,6 +96,15 @@ std::string Module::interpreter() const { return std::string(impl_->elf->interpr
 std::span<const std::byte> Module::build_id() const { return impl_->elf->build_id(); }
 std::span<const Segment> Module::segments() const { return impl_->elf->segments(); }
 std::span<const std::byte> Module::image() const { return impl_->elf->image().bytes(); }
+
+std::optional<std::int64_t> Module::program_tls() const {
+    constexpr std::uint64_t pie = 0x08000000; // DF_1_PIE
+    bool is_program = !position_independent() || (impl_->elf->dynamic(DT_FLAGS_1).value_or(0) & pie) != 0 ||
+                      (!impl_->elf->interpreter().empty() && soname().empty());
+    auto block = impl_->elf->tls_block();
+    if (!is_program || !block) return std::nullopt;
+    return arch::Host::program_tls(block->size, block->alignment);
+}
 
 std::string Module::soname() const {
     auto offset = impl_->elf->dynamic(DT_SONAME);

@@ -64,6 +64,9 @@ class Module {
     std::uint64_t entry() const;       // e_entry
     std::string interpreter() const;   // PT_INTERP, empty for static programs
     std::string soname() const;
+    /// Where the thread-local block of this module starts, from the thread pointer: for programs, whose block has a
+    /// fixed place. Nothing for libraries, and where there is none.
+    std::optional<std::int64_t> program_tls() const;
     std::span<const std::byte> build_id() const;
     std::span<const Segment> segments() const;
     /// All bytes of the file, mapped.

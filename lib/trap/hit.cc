@@ -25,11 +25,10 @@ class StoppedThread final : public program::ThreadPort {
         if (comm_.empty()) comm_ = os::read_comm(pid_, stopped_.tid());
         return comm_;
     }
-    std::optional<VirtAddr> tls(std::int64_t, std::uint64_t offset) override {
-        // Offsets are from the thread pointer: known for the program's own block alone (psABI, TLS).
+    std::optional<VirtAddr> tls(std::int64_t block, std::uint64_t offset) override {
         auto pointer = Host::thread_pointer(stopped_.registers());
-        if (!pointer) return std::nullopt;
-        return *pointer + static_cast<std::int64_t>(offset);
+        if (!pointer || block == 0) return std::nullopt;
+        return *pointer + block + static_cast<std::int64_t>(offset);
     }
     std::size_t stack(std::span<std::uint64_t> into) override {
         if (into.empty()) return 0;
