@@ -8,6 +8,7 @@
 #include "complain.h"
 #include "help.h"
 #include "options.h"
+#include "os/descriptors.h"
 
 namespace {
 
@@ -36,6 +37,7 @@ int execute(const Invocation &invocation) {
 } // namespace
 
 int main(int argc, char **argv) {
+    ktrace::os::hold_standard_descriptors();
     ktrace::log::configure_from_environment();
     auto invocation = ktrace::cli::parse(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
     if (!invocation) {

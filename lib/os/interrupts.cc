@@ -9,23 +9,28 @@ namespace ktrace::os {
 namespace {
 
 volatile std::sig_atomic_t caught = 0;
-volatile std::sig_atomic_t timer_running = 0;
 
-constexpr suseconds_t repeat_us = 5000;
+constexpr std::uint64_t repeat_ns = 5'000'000;
 
+/// SIGALRM in `first_ns`, and then again and again.
 void ring(std::uint64_t first_ns) {
     itimerval timer{};
     timer.it_value.tv_sec = static_cast<time_t>(first_ns / 1'000'000'000);
     timer.it_value.tv_usec = static_cast<suseconds_t>(first_ns % 1'000'000'000 / 1000);
     if (timer.it_value.tv_sec == 0 && timer.it_value.tv_usec == 0) timer.it_value.tv_usec = 1;
-    timer.it_interval.tv_usec = repeat_us;
+    timer.it_interval.tv_usec = repeat_ns / 1000;
     ::setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+void be_silent() {
+    itimerval off{};
+    ::setitimer(ITIMER_REAL, &off, nullptr);
 }
 
 void on_signal(int signal) {
     if (signal == SIGALRM) return; // it only ends a wait
     caught = signal;
-    if (!timer_running) ring(static_cast<std::uint64_t>(repeat_us) * 1000);
+    ring(repeat_ns);
 }
 
 constexpr int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM};
@@ -40,6 +45,8 @@ sigset_t watched_set() {
 } // namespace
 
 Interrupts::Interrupts() {
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &mask_before_);
+    for (std::size_t i = 0; i < changed_count; i++) ::sigaction(changed[i], nullptr, &before_[i]);
     struct sigaction action {};
     action.sa_handler = on_signal; // without SA_RESTART: a wait ends
     sigemptyset(&action.sa_mask);
@@ -58,10 +65,7 @@ Interrupts::Interrupts() {
     ::sigaction(SIGCHLD, &child, nullptr);
 }
 
-Interrupts::~Interrupts() {
-    itimerval off{};
-    ::setitimer(ITIMER_REAL, &off, nullptr);
-}
+Interrupts::~Interrupts() { be_silent(); }
 
 void Interrupts::block() {
     sigset_t set = watched_set();
@@ -73,22 +77,33 @@ void Interrupts::unblock() {
     ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
+void Interrupts::restore() const {
+    for (std::size_t i = 0; i < changed_count; i++) ::sigaction(changed[i], &before_[i], nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
 void Interrupts::start_timer(std::uint64_t ns) {
     deadline_ns_ = monotonic_ns() + ns;
-    timer_running = 1;
     ring(ns);
+}
+
+void Interrupts::stop_timer() {
+    deadline_ns_ = 0;
+    be_silent();
 }
 
 bool Interrupts::time_is_up() const { return deadline_ns_ != 0 && monotonic_ns() >= deadline_ns_; }
 
 int Interrupts::take() {
+    if (caught == 0) return 0;
+    // First the timer: a signal that comes in now starts it again.
+    std::uint64_t now = monotonic_ns();
+    if (deadline_ns_ == 0)
+        be_silent();
+    else
+        ring(deadline_ns_ > now ? deadline_ns_ - now : 0);
     int signal = caught;
-    if (signal == 0) return 0;
     caught = 0;
-    if (!timer_running) {
-        itimerval off{};
-        ::setitimer(ITIMER_REAL, &off, nullptr);
-    }
     return signal;
 }
 

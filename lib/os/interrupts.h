@@ -1,7 +1,8 @@
 // Interrupts: the signals that end or interrupt tracing, and the timer of --duration, as flags that the loop reads.
 //
-// Invariant: a signal that arrives between the loop's look and its wait is not lost: until the flag has been taken, a
-// timer raises SIGALRM again and again, which ends the wait.
+// Invariants: a signal that arrives between the loop's look and its wait is not lost: until the flag has been taken, a
+// timer raises SIGALRM again and again, which ends the wait. What signals did before is remembered: a program that is
+// started inherits that, and nothing of ours.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +18,28 @@ class Interrupts {
     ~Interrupts();
     Interrupts(const Interrupts &) = delete;
 
-    /// Blocks (unblocks) the signals in the calling thread: only the tracing thread takes them.
+    /// Blocks (unblocks) the signals in the calling thread: only one thread takes them.
     static void block();
     static void unblock();
 
+    /// Everything as it was when ktrace was started, in a forked child that is to become a program. Only makes system
+    /// calls.
+    void restore() const;
+
     /// Ends waits from now on when `ns` have passed; `time_is_up` is true from then on.
     void start_timer(std::uint64_t ns);
+    void stop_timer();
     bool time_is_up() const;
 
     /// The signal that came in, once; 0: none.
     int take();
 
   private:
+    static constexpr int changed[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGPIPE, SIGCHLD};
+    static constexpr std::size_t changed_count = sizeof changed / sizeof changed[0];
+
+    struct sigaction before_[changed_count];
+    sigset_t mask_before_;
     std::uint64_t deadline_ns_ = 0;
 };
 

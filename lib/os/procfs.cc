@@ -162,13 +162,30 @@ std::string proc_task(Pid pid, Tid tid, std::string_view file) {
 }
 } // namespace
 
+namespace {
+
+/// A field of /proc/PID/stat (proc(5) counts from 1; from the third on); empty: the task is gone.
+std::string stat_field(pid_t pid_or_tid, int number) {
+    auto stat = read_file(proc(pid_or_tid, "stat"));
+    if (!stat) return {};
+    std::size_t name_end = stat->rfind(')'); // the second field, the name, may hold anything
+    if (name_end == std::string::npos) return {};
+    std::string_view rest = std::string_view(*stat).substr(name_end + 1);
+    std::string_view word;
+    for (int at = 3; at <= number; at++) word = take_word(rest);
+    return std::string(word);
+}
+
+} // namespace
+
 bool has_ended(Tid tid) {
-    auto stat = read_file(proc(tid.value, "stat"));
-    if (!stat) return true;
-    std::size_t name_end = stat->rfind(')'); // the name may hold anything
-    if (name_end == std::string::npos || name_end + 2 >= stat->size()) return true;
-    char state = (*stat)[name_end + 2];
-    return state == 'Z' || state == 'X';
+    std::string state = stat_field(tid.value, 3);
+    return state.empty() || state == "Z" || state == "X";
+}
+
+bool is_kernel_thread(pid_t pid) {
+    constexpr std::uint64_t kernel_thread = 0x00200000; // PF_KTHREAD of include/linux/sched.h
+    return (decimal<std::uint64_t>(stat_field(pid, 9)) & kernel_thread) != 0;
 }
 
 std::string process_folder(Pid pid) {

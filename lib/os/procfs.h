@@ -57,6 +57,8 @@ std::optional<TaskPlace> read_task_place(Pid pid, Tid tid);
 std::vector<Tid> read_tasks(Pid pid);
 /// True for a task that has ended and is not reaped. A leader stays so until all its threads have ended.
 bool has_ended(Tid tid);
+/// True for a thread of the kernel's own, which has no program.
+bool is_kernel_thread(pid_t pid);
 /// The folder with the files of a process: /proc/PID, or that of a thread where the leader has ended before the others
 /// (its own files are empty then).
 std::string process_folder(Pid pid);

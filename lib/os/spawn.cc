@@ -17,12 +17,12 @@ namespace ktrace::os {
 namespace {
 
 /// In the child: waits until it is seized (the pipe closes), then becomes the program; tells errno through `report`.
-[[noreturn]] void become(const std::vector<std::string> &program, int wait_fd, int report_fd) {
+[[noreturn]] void become(const std::vector<std::string> &program, const Interrupts &interrupts, int wait_fd,
+                         int report_fd) {
     std::vector<char *> argv;
     for (const std::string &argument : program) argv.push_back(const_cast<char *>(argument.c_str()));
     argv.push_back(nullptr);
-    ::signal(SIGPIPE, SIG_DFL);
-    Interrupts::unblock();
+    interrupts.restore();
     char byte;
     while (::read(wait_fd, &byte, 1) < 0 && errno == EINTR) {
     }
@@ -33,9 +33,25 @@ namespace {
     ::_exit(127);
 }
 
+/// What exec's errno says of a program.
+Error cannot_start(const std::string &program, int error) {
+    Error why{Error::Kind::denied, program + " cannot be run: " + std::strerror(error), {}, {}, -1, 1};
+    bool missing = error == ENOENT || error == ENOTDIR;
+    if (missing && program.find('/') != std::string::npos && ::access(program.c_str(), F_OK) == 0) {
+        why.hint = "its interpreter (the loader, or what stands behind #!) is missing";
+    } else if (missing) {
+        why.kind = Error::Kind::not_found;
+        why.message = "there is no program " + program;
+        why.hint = "check its name, or give a path";
+    } else if (error == EACCES) {
+        why.hint = "it is no executable file (chmod +x?), or in a directory that may not be entered";
+    }
+    return why;
+}
+
 } // namespace
 
-Result<Pid> spawn_seized(Waiter &waiter, const std::vector<std::string> &program) {
+Result<Pid> spawn_seized(Waiter &waiter, const Interrupts &interrupts, const std::vector<std::string> &program) {
     int go[2], report[2];
     if (::pipe2(go, O_CLOEXEC) != 0 || ::pipe2(report, O_CLOEXEC) != 0)
         return fail(Error::Kind::system, std::string("no pipe: ") + std::strerror(errno));
@@ -44,13 +60,16 @@ Result<Pid> spawn_seized(Waiter &waiter, const std::vector<std::string> &program
     if (child < 0) return fail(Error::Kind::system, std::string("no new process: ") + std::strerror(errno));
     if (child == 0) {
         ::close(go_write.release());
-        become(program, go_read.get(), report_write.get());
+        become(program, interrupts, go_read.get(), report_write.get());
     }
     report_write = Fd();
     if (int error = seize(Tid{child}); error != 0) {
         ::kill(child, SIGKILL);
         ::waitpid(child, nullptr, 0);
-        return fail(Error::Kind::denied, std::string("this user may not trace: ") + std::strerror(error));
+        return fail(
+            Error::Kind::system,
+            std::string("ktrace may not trace, not even a program of its own: ") + std::strerror(error),
+            "a container needs a seccomp profile that allows ptrace; a debugger on ktrace itself is in the way");
     }
     go_write = Fd();
     while (true) {
@@ -65,8 +84,7 @@ Result<Pid> spawn_seized(Waiter &waiter, const std::vector<std::string> &program
     int error = 0;
     if (::read(report_read.get(), &error, sizeof error) != sizeof error)
         return fail(Error::Kind::system, program[0] + " ended before it was started");
-    auto kind = error == ENOENT || error == ENOTDIR ? Error::Kind::not_found : Error::Kind::denied;
-    return fail(kind, program[0] + ": " + std::strerror(error));
+    return fail(cannot_start(program[0], error));
 }
 
 } // namespace ktrace::os

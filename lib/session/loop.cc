@@ -17,12 +17,11 @@ constexpr std::uint64_t longest_wait_ns = 50'000'000; // the same, in time
 constexpr unsigned look_at_clock_every = 64;          // stops
 constexpr unsigned quiet_looks = 2;                   // brief waits in vain: now there is time to show records
 
-/// A signal to ktrace itself. With `run` the terminal's Ctrl-C is the program's too, and SIGTERM is handed on to it:
-/// the trace ends with the program.
+/// A signal to ktrace itself. With `run` it is the program's: the trace ends with the program.
 bool ends_trace(State &state, int signal) {
     if (signal == 0) return false;
     if (state.program.value == 0 || state.program_status >= 0) return true;
-    if (signal != SIGINT) ::kill(state.program.value, signal);
+    pass_on(state.program, signal);
     return false;
 }
 
@@ -37,6 +36,10 @@ bool all_gone(const State &state) {
 // Records are shown when the tracees are quiet, or right after a stop was seen: that time is known to be no part of a
 // call's duration. Between a resume and the next stop, rendering would take the processor from the tracee, or let it
 // wait at its next stop unseen.
+void pass_on(Pid program, int signal) {
+    if (signal != 0 && signal != SIGINT) ::kill(program.value, signal);
+}
+
 void trace(State &state) {
     Placement placement;
     std::uint64_t shown_ns = monotonic_ns();

@@ -67,14 +67,14 @@ Error denied(pid_t pid) {
     return error;
 }
 
-bool is_32_bit(pid_t pid) {
-    Fd exe(::open(("/proc/" + std::to_string(pid) + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
+} // namespace
+
+bool is_32_bit(Pid pid) {
+    Fd exe(::open((os::process_folder(pid) + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
     std::array<unsigned char, 5> head{};
     return exe && ::read(exe.get(), head.data(), head.size()) == 5 && std::memcmp(head.data(), "\177ELF", 4) == 0 &&
            head[4] == 1;
 }
-
-} // namespace
 
 Result<std::unique_ptr<Traced>> look_at(State &state, pid_t pid) {
     auto status = os::read_status(pid);
@@ -85,7 +85,10 @@ Result<std::unique_ptr<Traced>> look_at(State &state, pid_t pid) {
         return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") has ended: it is a zombie");
     if (status->tracer != 0) return fail(denied(pid));
     if (pid == ::getpid()) return fail(Error::Kind::refused, "ktrace cannot trace itself");
-    if (is_32_bit(pid))
+    if (os::is_kernel_thread(pid))
+        return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") is a thread of the kernel",
+                    "ktrace traces programs; perf and bpftrace trace the kernel");
+    if (is_32_bit(Pid{pid}))
         return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") is a 32-bit program",
                     "ktrace traces 64-bit programs");
     auto space = target::AddressSpace::open(Pid{pid});
@@ -100,8 +103,6 @@ Result<std::unique_ptr<Traced>> look_at(State &state, pid_t pid) {
     if (auto refreshed = target::refresh(traced->process, state.modules, unreadable); !refreshed)
         return tl::make_unexpected(refreshed.error());
     for (const std::string &which : unreadable) tell_once(state, "cannot read " + which);
-    if (traced->process.maps.empty())
-        return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") is a thread of the kernel");
     return traced;
 }
 

@@ -38,12 +38,28 @@ Status prepare(State &state) {
     return open_output(state);
 }
 
+/// A probe that waited for a module to the end.
+void complain_of_unplaced(State &state) {
+    for (std::size_t i = 0; i < state.placed.size(); i++) {
+        if (state.placed[i]) continue;
+        const probe::Spec &spec = state.config.probes[i].spec;
+        state.voice.complain(
+            {Error::Kind::not_found,
+             spec.text + " was never armed: " +
+                 (spec.module.empty() ? "nothing that was loaded has it" : spec.module + " was never loaded"),
+             "check its name, or accept it with --allow-missing",
+             {},
+             -1,
+             1});
+        state.trouble = 1;
+    }
+}
+
 void conclude(State &state) {
     report_records(state, true);
     detach_all(state);
     report_summary(state);
-    for (std::size_t i = 0; i < state.placed.size(); i++)
-        if (!state.placed[i] && !state.config.allow_missing && state.trouble == 0) state.trouble = 1;
+    if (!state.config.allow_missing && state.trouble == 0) complain_of_unplaced(state);
 }
 
 /// Seizes a process and arms everything in it; on an error lets it go as it was.
@@ -94,7 +110,10 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
 struct Outcome {
     int status = 125;
     Pid left; // run: the program goes on untraced
+    bool failed = false;
 };
+
+constexpr int tracing_failed = 125; // exit status of run
 
 /// The program's exec stop, as if it had been dispatched.
 trap::Event exec_event(State &state, Pid pid) {
@@ -114,13 +133,13 @@ Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &inter
     state.interrupts = &interrupts;
     if (auto ready = prepare(state); !ready) {
         voice.complain(ready.error());
-        return {ready.error().kind == Error::Kind::usage ? 2 : 125, {}};
+        return {ready.error().kind == Error::Kind::usage ? 2 : tracing_failed, {}};
     }
-    auto pid = os::spawn_seized(state.world.waiter, config.program);
+    auto pid = os::spawn_seized(state.world.waiter, interrupts, config.program);
     if (!pid) {
         voice.complain(pid.error());
         if (pid.error().kind == Error::Kind::not_found) return {127, {}};
-        return {pid.error().kind == Error::Kind::denied ? 126 : 125, {}};
+        return {pid.error().kind == Error::Kind::denied ? 126 : tracing_failed, {}};
     }
     state.program = *pid;
     state.world.waiter.watch(Tid{pid->value});
@@ -132,8 +151,9 @@ Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &inter
     if (config.duration_ns) interrupts.start_timer(*config.duration_ns);
     if (state.trouble == 0) trace(state);
     conclude(state);
-    if (state.program_status < 0 && state.trouble != 125) return {0, *pid};
-    return {state.trouble == 125 ? 125 : state.program_status, {}};
+    bool failed = state.trouble != 0;
+    if (state.program_status < 0) return {tracing_failed, *pid, failed};
+    return {failed ? tracing_failed : state.program_status, {}};
 }
 
 /// Tracing is done in a thread of its own: when that ends, the kernel lets go of tasks that sleep without waking them.
@@ -143,6 +163,18 @@ template <class F> void in_tracing_thread(F &&body) {
         os::Interrupts::unblock();
         body();
     }).join();
+}
+
+/// The program runs on untraced: its exit status, and the signals that are meant for it.
+int wait_for_program(Pid pid, os::Interrupts &interrupts) {
+    interrupts.stop_timer();
+    os::Interrupts::unblock();
+    int status = 0;
+    while (::waitpid(pid.value, &status, 0) < 0) {
+        if (errno != EINTR) return tracing_failed;
+        pass_on(pid, interrupts.take());
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 } // namespace
@@ -164,10 +196,8 @@ int run(const Config &config, const Voice &voice) {
     Outcome outcome;
     in_tracing_thread([&] { outcome = run_here(config, voice, interrupts); });
     if (outcome.left.value == 0) return outcome.status;
-    int status = 0;
-    while (::waitpid(outcome.left.value, &status, 0) < 0 && errno == EINTR) {
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    int status = wait_for_program(outcome.left, interrupts);
+    return outcome.failed ? tracing_failed : status;
 }
 
 } // namespace ktrace::session

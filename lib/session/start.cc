@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "session/follow.h"
 #include "session/rearm.h"
+#include "session/seize.h"
 #include "trap/calls.h"
 
 namespace ktrace::session {
@@ -34,6 +35,20 @@ void give_up(State &state, Traced &traced, os::Stopped stopped, const Error &err
         trap::continue_task(state.world, found->second, std::move(stopped));
     else
         std::move(stopped).resume(os::Resume::run);
+}
+
+/// A program that cannot be traced: one that ktrace was to start does not run, another one runs on without ktrace.
+void leave_32_bit(State &state, Traced &traced, os::Stopped stopped) {
+    Pid pid = traced.process.pid;
+    std::string what = "process " + std::to_string(pid.value) + " (" + traced.process.comm + ") is a 32-bit program";
+    if (pid == state.program && state.locations.empty()) {
+        give_up(state, traced, std::move(stopped),
+                {Error::Kind::refused, what, "ktrace traces 64-bit programs", {}, -1, 1});
+        return;
+    }
+    tell_once(state, what + " now: it runs on untraced");
+    state.armings.erase(traced.ground.get());
+    let_go(state, pid, std::move(stopped));
 }
 
 void announce(State &state, const Traced &traced) {
@@ -120,6 +135,10 @@ void on_exec(State &state, Event event) {
     traced.ground->space = traced.process.space;
     Arming &arming = state.armings[traced.ground.get()];
     arming.waits_for_loader = true;
+    if (is_32_bit(pid)) {
+        leave_32_bit(state, traced, std::move(stopped));
+        return;
+    }
     std::vector<std::string> unreadable;
     Status armed = target::refresh(traced.process, state.modules, unreadable);
     auto loader = os::read_auxv(pid, AT_BASE);

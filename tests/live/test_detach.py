@@ -1,0 +1,166 @@
+"""The end of a trace: by signals, by time, by number, by output that fails; and the target afterwards."""
+import os
+import signal
+import subprocess
+
+from live import KTRACE, LIMIT, Ktrace, LiveTest, adds_up, program
+
+
+class Detach(LiveTest):
+    def busy(self, threads=4):
+        target = self.start(program("threads"))
+        target.tell(f"spin {threads}")
+        target.truth("spinning")
+        return target
+
+    def check_runs_on(self, target):
+        self.check_untouched(target)
+        target.tell("on")
+        self.assertGreater(int(target.truth(r"calls (\d+)")[1]), 0)
+        self.assertEqual(target.end(), 0)
+
+    def test_signals(self):
+        for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(sig=sig):
+                target = self.busy()
+                trace = self.attach(target, "-r", "do_work", "--count", "--format", "json").stop(sig)
+                self.assertEqual(trace.status, 0, trace)
+                self.assertTrue(adds_up(trace.summary("do_work")), trace)
+                self.check_runs_on(target)
+
+    def test_signals_idle(self):
+        for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(sig=sig):
+                target = self.start(program("threads"))
+                trace = self.attach(target, "-k", "do_work", "--duration", "1000s").stop(sig)
+                self.assertEqual(trace.status, 0, trace)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+
+    def test_duration(self):
+        target = self.busy()
+        trace = self.attach(target, "-k", "do_work", "--count", "--duration", "100ms", "--format", "json").finish()
+        self.assertEqual(trace.status, 0, trace)
+        self.assertGreater(trace.summary("do_work")["hits"], 0)
+        self.check_runs_on(target)
+
+    def test_duration_idle(self):
+        target = self.start(program("threads"))
+        trace = self.attach(target, "-k", "do_work", "--duration", "50ms").finish()
+        self.assertEqual(trace.status, 0, trace)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_max_events(self):
+        for kind in ("-k", "-j", "-r"):
+            with self.subTest(kind=kind):
+                target = self.busy()
+                trace = self.attach(target, kind, "do_work", "--max-events", "57", "--format", "json").finish()
+                self.assertEqual((trace.status, len(trace.events())), (0, 57), trace)
+                self.assertEqual(trace.summary("do_work")["events"], 57, trace.err)
+                self.assertTrue(adds_up(trace.summary("do_work")), trace.err)
+                self.check_runs_on(target)
+
+    def test_process_ends(self):
+        target = self.start(program("calls"), 4, 1000)
+        tracer = self.attach(target, "-r", "do_work", "--count", "--format", "json")
+        target.tell()
+        target.truth("do_work")
+        self.assertEqual(target.end(), 0)
+        trace = tracer.finish()
+        self.assertEqual((trace.status, trace.summary("do_work")["hits"]), (0, 4000), trace)
+
+    def test_reader_goes_away(self):
+        """`ktrace … | head -1`: no error, status 0."""
+        target = self.busy()
+        head = subprocess.Popen(["head", "-1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        tracer = subprocess.Popen([KTRACE, "attach", "-p", str(target.pid), "-k", "do_work"], stdout=head.stdin,
+                                  stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        head.stdin.close()
+        with head.stdout:
+            self.assertIn(b"do_work", head.stdout.read())
+        head.wait(LIMIT)
+        err = tracer.communicate(timeout=LIMIT)[1].decode()
+        self.assertEqual(tracer.returncode, 0, err)
+        self.assertNotIn("cannot write", err)
+        self.assertIn("do_work+0x0 [threads] k:", err)
+        self.check_runs_on(target)
+
+    def test_full_disk(self):
+        target = self.busy()
+        trace = self.attach(target, "-k", "do_work", "-o", "/dev/full").finish()
+        self.assertEqual(trace.status, 1, trace)
+        self.assertEqual(trace.err.count("No space left on device"), 1, trace)
+        self.check_runs_on(target)
+
+    def test_full_disk_at_the_end(self):
+        """Where the only thing to write is the summary."""
+        target = self.start(program("threads"))
+        trace = self.attach(target, "-k", "do_work", "-o", "/dev/full", "--format", "json").stop()
+        self.assertEqual(trace.status, 1, trace)
+        self.assertEqual(trace.err.count("No space left on device"), 1, trace)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_unwritable_file(self):
+        target = self.start(program("threads"))
+        trace = Ktrace("-p", target.pid, "-k", "do_work", "-o", "/nonexistent/file", wait=False).finish()
+        self.assertEqual(trace.status, 1, trace)
+        self.assertIn("/nonexistent/file", trace.err)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_again_and_again(self):
+        """What a second trace finds is what the first one found."""
+        target = self.start(program("calls"), 2, 500)
+        for _ in range(3):
+            tracer = self.attach(target, "-r", "do_work", "--count", "--format", "json")
+            target.tell()
+            target.truth("do_work 1000")
+            summary = tracer.stop().summary("do_work")
+            self.assertEqual((summary["hits"], summary["events"]), (1000, 1000))
+            self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_inside_a_call(self):
+        """It sleeps in a function with a return probe."""
+        target = self.start(program("sleeper"), "read")
+        trace = self.attach(target, "-r", "main", "-k", "do_work").stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.check_untouched(target)
+        target.tell("wake")
+        target.truth("woke 1 0")
+        self.assertEqual(target.end(), 0)
+
+    def streams(self, *closed):
+        """ktrace with some of its standard streams closed."""
+        def close():
+            for fd in closed:
+                os.close(fd)
+        return close
+
+    def test_closed_standard_input(self):
+        target = self.busy()
+        done = subprocess.run([KTRACE, "attach", "-p", str(target.pid), "-k", "do_work", "--max-events", "5"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=self.streams(0), timeout=LIMIT)
+        self.assertEqual((done.returncode, done.stdout.count(b"do_work")), (0, 5), done.stderr)
+        self.check_runs_on(target)
+
+    def test_closed_standard_output(self):
+        target = self.busy()
+        done = subprocess.run([KTRACE, "attach", "-p", str(target.pid), "-k", "do_work", "--max-events", "5"],
+                              stderr=subprocess.PIPE, preexec_fn=self.streams(1), timeout=LIMIT)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(b"cannot write to standard output", done.stderr)
+        self.check_runs_on(target)
+
+    def test_output_file_with_all_closed(self):
+        target = self.busy()
+        path = f"/tmp/ktrace-test-{os.getpid()}.out"
+        self.addCleanup(os.unlink, path)
+        done = subprocess.run([KTRACE, "attach", "-p", str(target.pid), "-k", "do_work", "--max-events", "5", "-o", path],
+                              preexec_fn=self.streams(0, 1, 2), timeout=LIMIT)
+        self.assertEqual(done.returncode, 0)
+        with open(path) as f:
+            self.assertEqual(f.read().count(" do_work+0x0"), 5)
+        self.check_runs_on(target)

@@ -1,0 +1,277 @@
+"""`ktrace run`: the program's own exit status, streams, signals and environment; probes from its first instruction on."""
+import json
+import os
+import signal
+import stat
+import subprocess
+import tempfile
+
+from live import KTRACE, LIMIT, LiveTest, Lines, adds_up, ktrace, program, until
+
+ELSE = ["-k", "libc:getppid"]  # a probe that is placed and hardly hit
+
+
+def run(*arguments, **options):
+    return ktrace("run", *arguments, **options)
+
+
+class Status(LiveTest):
+    def test_of_the_program(self):
+        for status in (0, 1, 2, 7, 125, 255):
+            trace = run(*ELSE, "--", "/bin/sh", "-c", f"exit {status}")
+            self.assertEqual(trace.status, status, trace)
+
+    def test_of_a_signal(self):
+        for sig in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGTRAP):
+            trace = run(*ELSE, "--", "/bin/sh", "-c", f"kill -{int(sig)} $$")
+            self.assertEqual(trace.status, 128 + sig, trace)
+
+    def test_of_a_crash(self):
+        trace = run("-r", "do_work", "--count", "--", "/bin/sh", "-c", "true")
+        self.assertEqual(trace.status, 125, trace)
+        with tempfile.TemporaryFile() as commands:
+            commands.write(b"segv 10\n")
+            commands.seek(0)
+            trace = run("-r", "do_work", "--count", "--", program("threads"), stdin=commands)
+        self.assertEqual(trace.status, 128 + signal.SIGSEGV, trace)
+        self.assertIn("do_work+0x0 [threads] r: 10 hits", trace.err)
+
+    def test_not_found(self):
+        for name in ("/nonexistent/program", "no-such-program-anywhere"):
+            trace = run(*ELSE, "--", name)
+            self.assertEqual(trace.status, 127, trace)
+            self.assertIn(name, trace.err)
+            self.assertEqual(trace.err.count("\n"), 1, trace)
+
+    def test_not_runnable(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plain = os.path.join(folder, "plain")
+            with open(plain, "w") as f:
+                f.write("#!/bin/sh\n")
+            orphan = os.path.join(folder, "orphan")
+            with open(orphan, "w") as f:
+                f.write("#!/nonexistent/interpreter\n")
+            os.chmod(orphan, 0o755)
+            for path in (plain, folder, orphan):
+                trace = run(*ELSE, "--", path)
+                self.assertEqual(trace.status, 126, trace)
+                self.assertIn(path, trace.err)
+
+    def test_script_without_interpreter_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = os.path.join(folder, "script")
+            with open(script, "w") as f:
+                f.write("exit 9\n")
+            os.chmod(script, 0o755)
+            self.assertEqual(run(*ELSE, "--", script).status, 9)
+
+    def test_bad_usage(self):
+        for arguments in (["-k", "main"], ["--", "true"], ["-k", "main", "--"], ["-k", "main+", "--", "true"],
+                          ["--nonsense", "--", "true"], ["-k", "main", "true"], ["-k", "main", "--if", "1 +", "--", "true"]):
+            trace = run(*arguments)
+            self.assertEqual(trace.status, 2, (arguments, trace))
+
+    def test_probe_without_place(self):
+        """The program never runs its main, nor a constructor."""
+        for spec in ("no_such_function", "do_work+1", "early+1"):
+            trace = run("-k", "early", "-k", spec, "--", program("processes"), "work", "5")
+            self.assertEqual(trace.status, 125, trace)
+            self.assertEqual(trace.out, "")
+            self.assertIn(spec.split("+")[0], trace.err)
+
+    def test_missing_is_allowed(self):
+        trace = run("-k", "no_such_function", "-k", "do_work", "--allow-missing", "--count", "--",
+                    program("processes"), "work", "5")
+        self.assertIn("early 1 do_work 5", trace.out)
+        self.assertIn("do_work+0x0 [processes] k: 5 hits", trace.err)
+        self.assertIn("no_such_function", trace.err)
+
+    def test_module_never_loaded(self):
+        trace = run("-k", "libnothing.so.7:function", "--", "/bin/true")
+        self.assertEqual(trace.status, 125, trace)
+        self.assertIn("libnothing.so.7", trace.err)
+        self.assertEqual(run("-k", "libnothing.so.7:function", "--allow-missing", "--", "/bin/true").status, 0)
+
+    def test_output_fails(self):
+        trace = run("-k", "do_work", "-o", "/dev/full", "--", program("processes"), "work", "5")
+        self.assertEqual(trace.status, 125, trace)
+        self.assertIn("early 1 do_work 5", trace.out)
+        self.assertEqual(trace.err.count("No space left on device"), 1, trace)
+
+
+class World(LiveTest):
+    """What the program sees of the world is what it would see without ktrace."""
+
+    def test_streams(self):
+        with tempfile.TemporaryFile() as text:
+            text.write(b"one\ntwo\n")
+            text.seek(0)
+            with tempfile.NamedTemporaryFile() as out:
+                trace = run(*ELSE, "-o", out.name, "--", "/bin/cat", "-", "--", "/dev/null", stdin=text)
+        self.assertEqual((trace.status, trace.out), (0, "one\ntwo\n"), trace)
+
+    def compare(self, *command, **options):
+        plain = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIMIT, **options)
+        traced = subprocess.run([KTRACE, "run", "-q", "-r", "libc:getppid", "-o", "/dev/null", "--", *command],
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIMIT, **options)
+        self.assertEqual((traced.returncode, traced.stdout), (plain.returncode, plain.stdout))
+        return plain
+
+    def test_descriptors(self):
+        self.compare("/bin/ls", "/proc/self/fd", stdin=subprocess.DEVNULL)
+
+    def test_signals_and_processors(self):
+        fields = "^(Sig(Blk|Ign|Cgt)|ShdPnd|Cpus_allowed|NoNewPrivs|Seccomp|Cap.*):"
+        for before in (None, lambda: signal.signal(signal.SIGPIPE, signal.SIG_IGN),
+                       lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+                       lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+                       lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})):
+            self.compare("/bin/grep", "-E", fields, "/proc/self/status", preexec_fn=before, restore_signals=False)
+
+    def test_environment_and_limits(self):
+        self.compare("/bin/sh", "-c", "env | sort | grep -v '^_='; ulimit -a; umask; pwd; cat /proc/self/oom_score_adj")
+
+    def test_closed_streams(self):
+        for closed in ((0,), (1,), (0, 1, 2)):
+            def close(fds=closed):
+                for fd in fds:
+                    os.close(fd)
+            with tempfile.NamedTemporaryFile() as told:
+                done = subprocess.run([KTRACE, "run", "-q", *ELSE, "-o", "/dev/null", "--", "/bin/sh", "-c",
+                                       f"for f in 0 1 2; do test -e /proc/self/fd/$f || echo $f; done > {told.name}"],
+                                      preexec_fn=close, timeout=LIMIT)
+                self.assertEqual(done.returncode, 0)
+                seen = [int(n) for n in told.read().split()]
+            # The shell's own redirection takes descriptor 1.
+            self.assertEqual(seen, [fd for fd in closed if fd != 1])
+
+
+class Signals(LiveTest):
+    def start_waiting(self, *options):
+        """A shell that tells of signals and waits for a line; ktrace and it in a process group of their own."""
+        script = "trap 'echo int' INT; trap 'echo term; exit 5' TERM; echo ready; while ! read line; do :; done; exit 6"
+        process = subprocess.Popen([KTRACE, "run", *ELSE, *options, "--", "/bin/bash", "-c", script],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   process_group=0)
+        self.addCleanup(process.wait)
+        self.addCleanup(lambda: process.poll() is None and os.killpg(process.pid, signal.SIGKILL))
+        for stream in (process.stdin, process.stdout, process.stderr):
+            self.addCleanup(stream.close)
+        lines = Lines(process.stdout, "the shell")
+        lines.until("ready")
+        return process, lines
+
+    def finish(self, process, line=b"go\n"):
+        process.stdin.write(line)
+        process.stdin.flush()
+        return process.wait(LIMIT)
+
+    def test_interrupt_belongs_to_the_program(self):
+        process, lines = self.start_waiting()
+        for _ in range(3):
+            os.killpg(process.pid, signal.SIGINT)
+            lines.until("int")
+        self.assertEqual(self.finish(process), 6)
+
+    def test_interrupt_behind_the_end_of_tracing(self):
+        process, lines = self.start_waiting("--duration", "10ms")
+        Lines(process.stderr, "ktrace").until("getppid.* hits")
+        os.killpg(process.pid, signal.SIGINT)
+        lines.until("int")
+        self.assertEqual(self.finish(process), 6)
+
+    def test_termination_is_passed_on(self):
+        for options in ((), ("--duration", "10ms")):
+            process, lines = self.start_waiting(*options)
+            if options:
+                Lines(process.stderr, "ktrace").until("getppid.* hits")
+            process.send_signal(signal.SIGTERM)
+            lines.until("term")
+            self.assertEqual(process.wait(LIMIT), 5)
+
+    def test_duration(self):
+        """Tracing ends, the program goes on, and its status is told."""
+        process = subprocess.Popen([KTRACE, "run", "-k", "do_work", "--count", "--duration", "20ms", "--",
+                                    program("calls"), "2", "1000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        with process.stdin, process.stdout, process.stderr:
+            self.addCleanup(process.kill)
+            lines = Lines(process.stdout, "calls")
+            pid = int(lines.until(r"ready (\d+)")[1])
+            Lines(process.stderr, "ktrace").until("do_work.* hits")
+
+            def free():
+                with open(f"/proc/{pid}/status") as f:
+                    return "TracerPid:\t0" in f.read()
+            until(free, "the program is let go")
+            process.stdin.write(b"go\n")
+            process.stdin.flush()
+            lines.until("do_work 2000 sum")
+            process.stdin.close()
+            self.assertEqual(process.wait(LIMIT), 0)
+
+    def test_max_events(self):
+        trace = run("-k", "do_work", "--max-events", "3", "--", program("processes"), "work", "500")
+        self.assertEqual(trace.status, 0, trace)  # it finds itself clean in the end
+        self.assertEqual(len(trace.payloads), 3, trace)
+        self.assertIn("do_work 500", trace.out)
+
+
+class Programs(LiveTest):
+    def count(self, name, *options):
+        with tempfile.TemporaryFile() as lines:
+            lines.write(b"go\n")
+            lines.seek(0)
+            trace = run(*options, "do_work", "--count", "--format", "json", "--", program(name), "4", "500",
+                        stdin=lines)
+        self.assertEqual(trace.status, 0, trace)
+        objects = [json.loads(line) for line in trace.lines if line.startswith("{")]
+        self.assertEqual(objects[-1]["hits"], 2000, trace)
+        self.assertTrue(adds_up(objects[-1]))
+        self.assertIn("do_work 2000 sum", trace.out)
+
+    def test_dynamic(self):
+        self.count("calls", "-r")
+
+    def test_bound_at_start(self):
+        self.count("calls_now", "-r")
+
+    def test_static(self):
+        self.count("calls_static", "-r")
+
+    def test_static_pie(self):
+        self.count("calls_static-pie", "-r")
+
+    def test_attach_to_static(self):
+        for name in ("calls_static", "calls_static-pie", "calls_now"):
+            target = self.start(program(name), 2, 300)
+            tracer = self.attach(target, "-r", "do_work", "--count", "--format", "json")
+            target.tell()
+            target.truth("do_work 600")
+            trace = tracer.stop()
+            self.assertEqual((trace.status, trace.summary("do_work")["events"]), (0, 600), trace)
+            self.check_untouched(target)
+            self.assertEqual(target.end(), 0)
+
+    def test_constructors_main_and_libraries(self):
+        trace = run("-k", "early", "-r", "main", "-k", "libc:readlink", "-r", "do_work", "-q", "--",
+                    program("processes"), "work", "3")
+        order = [payload.split("+")[0].split("(")[0].split(" ")[0] for payload in trace.payloads]
+        self.assertEqual(order[0], "early", trace)
+        self.assertEqual(order.count("do_work"), 3, trace)
+        self.assertEqual(order[1], "readlink", trace)
+        self.assertEqual(order[-1], "main", trace)
+
+    def test_exec_of_another_program(self):
+        """The same process becomes another program, with its libraries elsewhere."""
+        trace = run("-k", "processes:do_work", "--count", "--", "/bin/sh", "-c", f"exec {program('processes')} work 8")
+        self.assertIn("do_work+0x0 [processes] k: 8 hits", trace.err)
+
+    def test_everything_behind_the_separator_is_the_programs(self):
+        trace = run(*ELSE, "-q", "--", "/bin/echo", "-k", "x", "--", "--help", "-f")
+        self.assertEqual((trace.status, trace.out), (0, "-k x -- --help -f\n"), trace)
+
+    def test_set_user_id_bit_of_no_use(self):
+        """A program with the set-user-id bit is a program like others to root."""
+        self.assertTrue(os.stat("/bin/su").st_mode & stat.S_ISUID)
+        self.assertEqual(run(*ELSE, "--", "/bin/su", "--version").status, 0)
