@@ -106,6 +106,28 @@ Location location_at(const Loaded &loaded, std::uint64_t vaddr) {
     return location;
 }
 
+namespace {
+
+/// Which of several modules an error is about, where the spec names none.
+std::string in_module(const Request &request, const Location &location) {
+    if (!request.spec.module.empty() || request.modules.size() < 2 || !location.module) return {};
+    for (const Loaded &loaded : request.modules)
+        if (loaded.is_program && loaded.module == location.module) return {};
+    return " of " + std::string(location.module->name());
+}
+
+/// How to leave out a module that the user did not mean.
+std::string or_module(const Request &request, const Location &location) {
+    if (in_module(request, location).empty()) return {};
+    for (const Loaded &loaded : request.modules)
+        if (loaded.is_program)
+            return "; " + std::string(loaded.module->name()) + ":" + request.spec.text +
+                   " means the program's own alone";
+    return {};
+}
+
+} // namespace
+
 Status check_boundary(const Request &request, const Location &location) {
     if (!location.module || location.function == 0 || location.vaddr == location.function) return {};
     // A crafted symbol may call anything a function; no real one is larger.
@@ -125,7 +147,8 @@ Status check_boundary(const Request &request, const Location &location) {
     bool inside = answer.before || answer.after;
     std::string why = inside ? " is not at the start of an instruction" : " cannot be probed: ";
     if (!inside && answer.why) why += answer.why;
-    return tl::unexpected(about_offset(request, Error::Kind::refused, name(offset) + why, hint));
+    return tl::unexpected(about_offset(request, Error::Kind::refused, name(offset) + in_module(request, location) + why,
+                                       hint + or_module(request, location)));
 }
 
 Result<Location> at_offset(const Request &request, Location function) {
@@ -135,10 +158,11 @@ Result<Location> at_offset(const Request &request, Location function) {
     location.offset = offset;
     if (offset == 0) return location;
     if (offset >= size)
-        return tl::unexpected(
-            about_offset(request, Error::Kind::refused,
-                         location.symbol + "+" + offset_text(request, offset) + " is behind the function's end",
-                         location.symbol + " has " + offset_text(request, size) + " bytes"));
+        return tl::unexpected(about_offset(request, Error::Kind::refused,
+                                           location.symbol + "+" + offset_text(request, offset) +
+                                               in_module(request, location) + " is behind the function's end",
+                                           location.symbol + " has " + offset_text(request, size) + " bytes" +
+                                               or_module(request, location)));
     if (auto status = check_boundary(request, location); !status) return tl::unexpected(status.error());
     return location;
 }

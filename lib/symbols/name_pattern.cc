@@ -200,7 +200,7 @@ NamePattern NamePattern::exact(std::string_view name) { return {name, false}; }
 NamePattern NamePattern::glob(std::string_view pattern) { return {pattern, true}; }
 
 NamePattern::NamePattern(std::string_view text, bool glob) : text_(text), glob_(glob) {
-    normal_ = const_behind_type(normal_spelling(text));
+    normal_ = normal_spelling(const_behind_type(normal_spelling(text)));
     std::size_t parameters = parameter_list(normal_);
     parameters_ = parameters != std::string::npos;
     std::string_view name = std::string_view(normal_).substr(0, parameters);

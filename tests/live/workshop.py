@@ -1,6 +1,7 @@
 """Programs that a live test compiles itself: the variants (flags, compilers, formats) of sources of tests/targets."""
 import atexit
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -66,6 +67,15 @@ def instructions(path, symbol):
             if text.split()[:1] not in (["nop"], ["nopw"], ["nopl"], ["data16"], ["xchg"], ["cs"]) or offsets == []:
                 offsets.append(int(head, 16) - start)
     return offsets
+
+
+def offset_of(path, symbol, pattern):
+    """The offset of the first instruction of a function whose text, by objdump, a pattern fits."""
+    require("objdump")
+    text = execute("objdump", "-d", "--no-show-raw-insn", path)
+    body = re.search(rf"^([0-9a-f]+) <{symbol}>:\n((?:.+\n)*)", text, re.M)
+    found = re.search(rf"^ *([0-9a-f]+):\s+{pattern}", body[2], re.M)
+    return int(found[1], 16) - int(body[1], 16)
 
 
 def address_in_file(path, symbol):

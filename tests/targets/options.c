@@ -6,7 +6,7 @@
  *   threads T N  the same in T threads at once, each with a name of its own (t0, t1, …)
  *   deep N       recurse(N), which calls itself down to 0
  *   visit        visit(&tree) with the structures that are written out below
- *   step N       step(i) for i = 0 … N-1
+ *   next_step N       next_step(i) for i = 0 … N-1
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -56,7 +56,10 @@ ALONE long work(enum op op, const char *name, long n, double half) {
 
 ALONE long recurse(long depth) {
     __asm__ volatile("" ::: "memory");
-    return depth == 0 ? 0 : recurse(depth - 1) + 1;
+    long below = depth == 0 ? -1 : recurse(depth - 1);
+
+    __asm__ volatile("" : "+r"(below));
+    return below + 1;
 }
 
 ALONE int visit(struct tree *tree, const struct item *first, uint32_t mask) {
@@ -65,13 +68,11 @@ ALONE int visit(struct tree *tree, const struct item *first, uint32_t mask) {
     return tree->items == first ? (int)mask : -1;
 }
 
-ALONE unsigned long step(unsigned long n) {
-    unsigned long sum = n + 1;
+ALONE unsigned long next_step(unsigned long n) {
+    unsigned long sum;
 
-    __asm__ volatile("" : "+r"(sum));
-    sum *= 3;
-    __asm__ volatile("" : "+r"(sum));
-    return sum;
+    __asm__ volatile("mov %1, %0\n\tbswap %0\n\tbswap %0" : "=&a"(sum) : "r"(n));
+    return 3 * (sum + 1);
 }
 
 static void calls(long n) {
@@ -133,9 +134,9 @@ int main(void) {
             exit(3);
         else if (strncmp(line, "visit", 5) == 0)
             visits();
-        else if (sscanf(line, "step %ld", &n) == 1)
+        else if (sscanf(line, "next_step %ld", &n) == 1)
             for (unsigned long i = 0; i < (unsigned long)n; i++)
-                if (step(i) != 3 * (i + 1)) exit(3);
+                if (next_step(i) != 3 * (i + 1)) exit(3);
         printf("done\n");
         fflush(stdout);
     }
