@@ -13,14 +13,14 @@ namespace ktrace::probe {
 
 /// The options of a command that apply to all of its probes. EXPR are texts here; compile.h makes programs of them.
 struct Actions {
-    std::string condition;           // --if, empty: none
-    std::vector<std::string> print;  // --print
-    bool post = false;               // --post
+    std::string condition;          // --if, empty: none
+    std::vector<std::string> print; // --print
+    bool post = false;              // --post
     std::vector<std::string> post_print;
     bool regs = false;
-    int stack = -1;                  // --stack: frames, 0: all; -1: none
+    int stack = -1; // --stack: frames, 0: all; -1: none
     enum class Aggregate : std::uint8_t { none, count, stats, hist } aggregate = Aggregate::none;
-    std::string aggregate_of;        // EXPR, empty: `duration` on return probes
+    std::string aggregate_of; // EXPR, empty: `duration` on return probes
     std::vector<std::string> by;
     std::uint64_t every = 1;
     double chance = 1.0;
