@@ -170,10 +170,9 @@ int wait_for_program(Pid pid, os::Interrupts &interrupts) {
     interrupts.stop_timer();
     os::Interrupts::unblock();
     int status = 0;
-    while (::waitpid(pid.value, &status, 0) < 0) {
-        if (errno != EINTR) return tracing_failed;
+    do { // one may have come while the trace ended
         pass_on(pid, interrupts.take());
-    }
+    } while (::waitpid(pid.value, &status, 0) < 0 && errno == EINTR);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
