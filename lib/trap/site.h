@@ -14,6 +14,8 @@
 
 namespace ktrace::trap {
 
+class Handler;
+
 /// A probe at one location, as its site runs it. Owned above (session/); lives until every site has let go of it.
 struct Armed {
     enum class Kind : std::uint8_t {
@@ -28,6 +30,7 @@ struct Armed {
     std::uint32_t location = 0; // index of the LocationInfo
     const program::Program *program = nullptr;
     program::ProbeState *state = nullptr;
+    Handler *handler = nullptr; // a plugin's: runs instead of the program, which is nullptr then
     program::Counters *counters = nullptr;
     std::uint32_t maxactive = 0; // return probes: most calls in flight
     std::uint32_t active = 0;
