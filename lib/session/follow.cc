@@ -76,20 +76,23 @@ std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_pt
         twins[&location->armed] = &copied.locations.back()->armed;
     }
     for (const auto &internal : arming.internal) {
-        copied.internal.push_back(std::make_unique<trap::Armed>(*internal));
-        twins[internal.get()] = copied.internal.back().get();
+        copied.internal.push_back(std::make_unique<InternalSite>(*internal));
+        twins[&internal->armed] = &copied.internal.back()->armed;
     }
     copied.unwinders = arming.unwinders;
     copied.ifuncs = arming.ifuncs;
     for (const auto &[at, site] : from.sites) {
         auto twin = copy_site(*ground, *site);
-        for (trap::Armed *&armed : twin->probes) armed = twins[armed];
+        std::erase_if(twin->probes, [](const trap::Armed *armed) { return armed->dismissed; });
+        for (trap::Armed *&armed : twin->probes) armed = twins.at(armed);
+        twin->kept_for_returns = twin->kept_for_returns && twin->armed;
         if (site->armed && !twin->armed && !twin->probes.empty()) static_cast<void>(trap::arm(*ground, *twin));
         if (twin->slot) ground->by_slot[twin->slot] = twin.get();
-        if (twin->armed && twin->probes.empty()) ground->return_sites++;
+        if (twin->kept_for_returns) ground->return_sites++;
         ground->sites.emplace(at, std::move(twin));
     }
     ground->return_address_ok = from.return_address_ok;
+    ground->return_probes = from.return_probes;
     return ground;
 }
 

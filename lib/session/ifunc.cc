@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "arch/host.h"
+#include "session/rearm.h"
 
 namespace ktrace::session {
 
@@ -28,7 +29,7 @@ Status watch_return(State &state, Traced &traced, os::Stopped &stopped) {
     if (!to || is_watched(traced, *to)) return {};
     ArmPlan plan;
     plan_internal(plan, Armed::Kind::ifunc, *to);
-    return carry_out(state, traced, std::move(plan), stopped);
+    return carry_out(state, traced, std::move(plan), &stopped);
 }
 
 Status arm_implementation(State &state, Traced &traced, VirtAddr resolver, os::Stopped &stopped) {
@@ -37,7 +38,7 @@ Status arm_implementation(State &state, Traced &traced, VirtAddr resolver, os::S
     for (const WaitingIfunc &ifunc : state.armings[traced.ground.get()].ifuncs) {
         std::uint64_t vaddr = chosen.value - ifunc.bias;
         if (ifunc.at() != resolver || !ifunc.resolver.module->executable(vaddr)) continue;
-        const probe::Probe &wish = state.config.probes[ifunc.probe];
+        const probe::Probe &wish = state.registry.at(ifunc.probe).probe;
         auto location = probe::resolve_chosen(wish.spec, wish.kind, ifunc.resolver, vaddr);
         if (!location) return tl::make_unexpected(location.error());
         VirtAddr at{location->vaddr + ifunc.bias};
@@ -47,7 +48,7 @@ Status arm_implementation(State &state, Traced &traced, VirtAddr resolver, os::S
     if (found.empty()) return {};
     auto plan = plan_places(state, traced, std::move(found));
     if (!plan) return tl::make_unexpected(plan.error());
-    return carry_out(state, traced, std::move(*plan), stopped);
+    return carry_out(state, traced, std::move(*plan), &stopped);
 }
 
 } // namespace
@@ -57,9 +58,9 @@ void plan_resolvers(State &state, Traced &traced, ArmPlan &plan, std::vector<Wai
     for (WaitingIfunc &ifunc : ifuncs) {
         auto same = [&](const WaitingIfunc &other) { return other.probe == ifunc.probe && other.at() == ifunc.at(); };
         if (std::any_of(arming.ifuncs.begin(), arming.ifuncs.end(), same)) continue;
-        auto planned = std::find(plan.internal_at.begin(), plan.internal_at.end(), ifunc.at());
-        if (planned == plan.internal_at.end() && !is_watched(traced, ifunc.at()))
-            plan_internal(plan, Armed::Kind::ifunc, ifunc.at());
+        bool planned = std::any_of(plan.internal.begin(), plan.internal.end(),
+                                   [&](const auto &internal) { return internal->at == ifunc.at(); });
+        if (!planned && !is_watched(traced, ifunc.at())) plan_internal(plan, Armed::Kind::ifunc, ifunc.at());
         plan.ifuncs.push_back(std::move(ifunc));
     }
 }

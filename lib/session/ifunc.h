@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "session/rearm.h"
+#include "session/plan.h"
 #include "trap/dispatch.h"
 
 namespace ktrace::session {

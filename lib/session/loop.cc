@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "session/placement.h"
+#include "session/registry.h"
 #include "session/report.h"
 #include "session/settle.h"
 #include "trap/dispatch.h"
@@ -63,6 +64,7 @@ void trace(State &state) {
             placement.note(*stop);
             settle(state, trap::dispatch(state.world, *stop));
         }
+        if (state.has_dismissed) clear_away(state);
         if (output_failed(state)) return;
     }
 }

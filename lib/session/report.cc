@@ -10,6 +10,15 @@
 
 namespace ktrace::session {
 
+namespace {
+
+/// False for a location of a set that was refused as a whole.
+bool was_registered(const State &state, const CountedLocation &location) {
+    return state.registry.at(location.probe).ready;
+}
+
+} // namespace
+
 Status open_output(State &state) {
     if (state.config.output.empty()) {
         state.writer = std::make_unique<output::Writer>(STDOUT_FILENO, "standard output");
@@ -63,6 +72,7 @@ void report_summary(State &state) {
     report_records(state, false);
     bool timed = false;
     for (const auto &location : state.locations) {
+        if (!was_registered(state, *location)) continue;
         program::Table table = location->state->aggregation.snapshot();
         bool show = table.kind != program::Table::Kind::none;
         state.sink->summary(location->info, location->counters, show ? &table : nullptr);
@@ -72,7 +82,8 @@ void report_summary(State &state) {
     output_failed(state);
     if (state.config.quiet) return;
     std::string text;
-    for (const auto &location : state.locations) text += output::summary_text(location->info, location->counters);
+    for (const auto &location : state.locations)
+        if (was_registered(state, *location)) text += output::summary_text(location->info, location->counters);
     timespec resolution{};
     ::clock_getres(CLOCK_MONOTONIC, &resolution);
     if (timed)

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "os/spawn.h"
-#include "session/calibrate.h"
 #include "session/detach.h"
 #include "session/loop.h"
 #include "session/names.h"
 #include "session/rearm.h"
+#include "session/registry.h"
 #include "session/report.h"
 #include "session/seize.h"
 #include "session/settle.h"
@@ -24,25 +24,24 @@ namespace {
 
 /// What every trace needs before it touches anything.
 Status prepare(State &state) {
-    if (auto expressions = probe::check_expressions(state.config.actions); !expressions) return expressions;
-    for (std::size_t i = 0; i < state.config.probes.size(); i++)
-        state.probe_states.push_back(probe::make_probe_state(state.config.actions, state.config.probes[i].kind));
-    state.placed.resize(state.config.probes.size());
+    auto set = std::make_shared<probe::ProbeSet>();
+    set->actions = state.config.actions;
+    set->allow_missing = state.config.allow_missing;
+    std::vector<probe::Wish> wishes;
+    for (const probe::Probe &probe : state.config.probes) wishes.push_back({probe.kind, probe.spec});
+    if (auto registered = register_probes(state, set, wishes, nullptr); !registered)
+        return tl::make_unexpected(registered.error());
     if (state.config.max_events) state.world.max_events = *state.config.max_events;
     state.symbolizer = make_symbolizer(state);
-    for (const probe::Probe &probe : state.config.probes)
-        if (probe.kind == probe::Kind::ret) {
-            state.world.correction = calibrate();
-            break;
-        }
     return open_output(state);
 }
 
 /// A probe that waited for a module to the end.
 void complain_of_unplaced(State &state) {
-    for (std::size_t i = 0; i < state.placed.size(); i++) {
-        if (state.placed[i]) continue;
-        const probe::Spec &spec = state.config.probes[i].spec;
+    for (std::uint32_t number : state.registry.present()) {
+        const probe::Registered &registered = state.registry.at(number);
+        if (registered.placed || registered.set->allow_missing) continue;
+        const probe::Spec &spec = registered.probe.spec;
         state.voice.complain(
             {Error::Kind::not_found,
              spec.text + " was never armed: " +
@@ -59,7 +58,7 @@ void conclude(State &state) {
     report_records(state, true);
     detach_all(state);
     report_summary(state);
-    if (!state.config.allow_missing && state.trouble == 0) complain_of_unplaced(state);
+    if (state.trouble == 0) complain_of_unplaced(state);
 }
 
 /// Seizes a process and arms everything in it; on an error lets it go as it was.
@@ -67,9 +66,8 @@ Status take(State &state, Traced &traced, ArmPlan plan) {
     if (auto seized = seize_all(state, traced); !seized) return seized;
     auto stopped = stop_one(state, traced);
     if (!stopped) return tl::make_unexpected(stopped.error());
-    Status armed = carry_out(state, traced, std::move(plan), *stopped);
-    bool waiting = std::find(state.placed.begin(), state.placed.end(), false) != state.placed.end();
-    if (armed && waiting) armed = watch_loader(state, traced, *stopped);
+    Status armed = carry_out(state, traced, std::move(plan), &*stopped);
+    if (armed) armed = watch_loader(state, traced, &*stopped);
     release_one(state, std::move(*stopped));
     return armed;
 }
@@ -80,7 +78,7 @@ Status attach_one(State &state, pid_t pid) {
     Pid id = (*looked)->process.pid;
     if (state.world.processes.contains(id.value)) return {};
     Traced &traced = *(state.world.processes[id.value] = std::move(*looked));
-    auto plan = plan_arming(state, traced, true);
+    auto plan = plan_arming(state, traced, state.registry.present(), Missing::refuse);
     if (!plan) return tl::make_unexpected(plan.error());
     if (auto taken = take(state, traced, std::move(*plan)); !taken) return taken;
     std::size_t tasks = 0;

@@ -9,6 +9,7 @@
 #include "session/follow.h"
 #include "session/rearm.h"
 #include "session/seize.h"
+#include "session/unload.h"
 #include "trap/calls.h"
 
 namespace ktrace::session {
@@ -60,12 +61,11 @@ void announce(State &state, const Traced &traced) {
 
 /// The program and its libraries are mapped: everything is armed.
 Status arm_now(State &state, Traced &traced, os::Stopped &stopped, bool complete) {
-    std::vector<std::string> unreadable;
-    if (auto refreshed = target::refresh(traced.process, state.modules, unreadable); !refreshed) return refreshed;
-    auto plan = plan_arming(state, traced, complete);
+    if (auto refreshed = refresh_modules(state, traced); !refreshed) return refreshed;
+    auto plan = plan_arming(state, traced, state.registry.present(), complete ? Missing::refuse : Missing::wait);
     if (!plan) return tl::make_unexpected(plan.error());
-    if (plan->locations.empty() && plan->internal.empty() && plan->ifuncs.empty()) return {};
-    return carry_out(state, traced, std::move(*plan), stopped);
+    if (plan->empty()) return {};
+    return carry_out(state, traced, std::move(*plan), &stopped);
 }
 
 /// RT_CONSISTENT in the loader's r_debug (System V ABI, <link.h>): the list of modules is complete.
@@ -85,7 +85,7 @@ std::string attached_text(const State &state, const Traced &traced, std::size_t 
     auto arming = state.armings.find(traced.ground.get());
     std::size_t locations =
         arming == state.armings.end() ? 0 : arming->second.locations.size() + arming->second.ifuncs.size();
-    std::size_t specs = state.config.probes.size();
+    std::size_t specs = state.registry.present().size();
     auto plural = [](std::size_t n, const char *noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); };
     std::string text = "Attached " + plural(locations, "probe");
     if (locations != specs) text += " from " + plural(specs, "spec");
@@ -143,7 +143,7 @@ void on_exec(State &state, Event event) {
     Status armed = target::refresh(traced.process, state.modules, unreadable);
     auto loader = os::read_auxv(pid, AT_BASE);
     if (armed && loader && *loader != 0) {
-        armed = watch_loader(state, traced, stopped);
+        armed = watch_loader(state, traced, &stopped);
     } else if (armed) {
         armed = arm_now(state, traced, stopped, true);
         if (armed) {

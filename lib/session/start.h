@@ -10,7 +10,7 @@ namespace ktrace::session {
 /// A process has become another program (exec event); also the start of `run`.
 void on_exec(State &state, trap::Event event);
 
-/// The loader's list of modules has changed.
+/// The loader's list of modules has changed: libraries were loaded, or are gone.
 void on_loader(State &state, trap::Event event);
 
 /// `Attached N probes from S specs to PID (comm), M threads`.

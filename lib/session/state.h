@@ -2,8 +2,10 @@
 // change it, each file for its own reason.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <unordered_set>
 #include <vector>
 
@@ -12,7 +14,7 @@
 #include "output/sink.h"
 #include "output/writer.h"
 #include "probe/compile.h"
-#include "probe/probe.h"
+#include "probe/registry.h"
 #include "program/record.h"
 #include "program/state.h"
 #include "session/config.h"
@@ -24,9 +26,10 @@ namespace ktrace::session {
 
 /// A place in a file that a probe of the user's is at, in however many processes: its counts outlive them.
 struct CountedLocation {
-    std::size_t probe = 0; // index in Config::probes
+    std::uint32_t probe = 0; // its number
     const symbols::Module *module = nullptr;
     std::uint64_t vaddr = 0;
+    VirtAddr last_at; // where it was armed last
     program::LocationInfo info;
     program::Counters counters;
     program::ProbeStatePointer state; // its table; selection is the probe's
@@ -42,17 +45,24 @@ struct ArmedLocation {
 
 /// A probe of an indirect function whose resolver the process has not run yet: where that is.
 struct WaitingIfunc {
-    std::size_t probe = 0;
+    std::uint32_t probe = 0; // its number
     probe::Location resolver;
     std::uint64_t bias = 0;
     VirtAddr at() const { return VirtAddr{resolver.vaddr + bias}; }
 };
 
+/// A site of our own: the loader's breakpoint, unwinding, resolvers.
+struct InternalSite {
+    trap::Armed armed;
+    VirtAddr at;
+};
+
 /// What is armed in one address space.
 struct Arming {
     std::vector<std::unique_ptr<ArmedLocation>> locations;
-    std::vector<std::unique_ptr<trap::Armed>> internal;    // the loader's breakpoint, unwinding
-    std::unordered_set<const symbols::Module *> unwinders; // modules whose unwinding functions are watched already
+    std::vector<std::unique_ptr<ArmedLocation>> dismissed; // removed, while tasks are in the middle of their sites
+    std::vector<std::unique_ptr<InternalSite>> internal;
+    std::unordered_set<std::uint64_t> unwinders; // biases of modules whose unwinding functions are watched already
     std::vector<WaitingIfunc> ifuncs;
     std::unordered_map<pid_t, VirtAddr> resolving; // by task: the resolver that it is in
     bool waits_for_loader = false;                 // nothing is armed yet: the program's libraries are not mapped
@@ -65,11 +75,11 @@ struct State {
     const Voice &voice;
     trap::World world;
     target::ModuleCache modules;
-    std::vector<program::ProbeStatePointer> probe_states;    // by probe
+    probe::Registry registry;
     std::vector<std::unique_ptr<CountedLocation>> locations; // by LocationInfo index in records
+    std::map<std::tuple<std::uint32_t, const symbols::Module *, std::uint64_t>, std::size_t> location_of; // their keys
     std::unordered_map<trap::Ground *, Arming> armings;
     std::unordered_set<std::string> told; // notices that were given
-    std::vector<bool> placed;             // by probe: found somewhere
     std::unique_ptr<output::Writer> writer;
     std::unique_ptr<output::Sink> sink;
     std::unique_ptr<output::Symbolizer> symbolizer;
@@ -78,6 +88,7 @@ struct State {
     Pid program;                                       // run: the program's process
     int program_status = -1;                           // its end, as run returns it; -1: it runs
     int trouble = 0;                                   // exit status of what went wrong
+    bool has_dismissed = false;                        // some Arming has dismissed locations
 };
 
 /// A notice on standard error, once per text.

@@ -74,6 +74,16 @@ std::shared_ptr<symbols::Module> ModuleCache::open(Pid pid, const os::Mapping &m
     return nullptr;
 }
 
+/// The kernel's own library, by its bytes: most processes have the same.
+std::shared_ptr<symbols::Module> ModuleCache::vdso(std::vector<std::byte> image) {
+    for (const auto &known : vdsos_)
+        if (std::equal(known->image().begin(), known->image().end(), image.begin(), image.end())) return known;
+    auto opened = symbols::Module::from_bytes(std::move(image), "[vdso]");
+    if (!opened) return nullptr;
+    vdsos_.push_back(std::move(*opened));
+    return vdsos_.back();
+}
+
 std::vector<LoadedModule> ModuleCache::modules_of(Pid pid, const std::vector<os::Mapping> &maps, Memory &memory,
                                                   std::vector<std::string> &unreadable) {
     std::vector<LoadedModule> loaded;
@@ -87,10 +97,10 @@ std::vector<LoadedModule> ModuleCache::modules_of(Pid pid, const std::vector<os:
         if (mapping.path == "[vdso]") {
             std::vector<std::byte> image(mapping.end.value - mapping.start.value);
             image.resize(memory.read(mapping.start, image));
-            auto opened = symbols::Module::from_bytes(std::move(image), "[vdso]");
-            if (!opened) continue;
-            std::uint64_t first = (*opened)->segments().empty() ? 0 : (*opened)->segments()[0].vaddr & ~(page - 1);
-            loaded.push_back({std::move(*opened), mapping.start.value - first, mapping.start, mapping.end, false});
+            module = vdso(std::move(image));
+            if (!module) continue;
+            std::uint64_t first = module->segments().empty() ? 0 : module->segments()[0].vaddr & ~(page - 1);
+            loaded.push_back({std::move(module), mapping.start.value - first, mapping.start, mapping.end, false});
             continue;
         }
         if (!mapping.path.starts_with('/')) continue;

@@ -33,7 +33,9 @@ class ModuleCache {
 
   private:
     std::shared_ptr<symbols::Module> open(Pid pid, const os::Mapping &mapping, std::string &why);
+    std::shared_ptr<symbols::Module> vdso(std::vector<std::byte> image);
     std::unordered_map<std::string, std::shared_ptr<symbols::Module>> modules_;
+    std::vector<std::shared_ptr<symbols::Module>> vdsos_;
 };
 
 /// The module that holds an address.

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "target/modules.h"
 #include "trap/exits.h"
+#include "trap/roster.h"
 
 namespace ktrace::trap {
 
@@ -61,18 +62,12 @@ bool may_trap_return(Traced &traced, VirtAddr at) {
     return found->second;
 }
 
-void drop_return_site(Ground &ground, Site &site) {
-    disarm(ground, site);
-    ground.return_sites--;
-}
-
 /// Where too many return sites wait for calls that do not come, the one that waited longest goes. Its Site and slot
 /// stay (a task may be in there, and the next call may return to it); only the trap is taken out.
 void drop_oldest_return_site(Ground &ground) {
     Site *oldest = nullptr;
     for (auto &[at, site] : ground.sites)
-        if (site->armed && site->probes.empty() && site->returns == 0 && !site->exit &&
-            (!oldest || site->last_return < oldest->last_return))
+        if (site->kept_for_returns && site->returns == 0 && (!oldest || site->last_return < oldest->last_return))
             oldest = site.get();
     if (oldest) drop_return_site(ground, *oldest);
 }
@@ -80,7 +75,10 @@ void drop_oldest_return_site(Ground &ground) {
 /// The armed site at a return address; nullptr where none can be had.
 Site *return_site(World &world, Traced &traced, VirtAddr at, os::Stopped &stopped) {
     Ground &ground = *traced.ground;
-    if (Site *known = ground.site_at(at); known && known->armed) return known;
+    if (Site *known = ground.site_at(at); known && known->armed) {
+        keep_for_returns(ground, *known);
+        return known;
+    }
     if (!may_trap_return(traced, at)) return nullptr;
     if (ground.return_sites >= most_return_sites) drop_oldest_return_site(ground);
     auto made = make_site(ground, at);
@@ -96,7 +94,7 @@ Site *return_site(World &world, Traced &traced, VirtAddr at, os::Stopped &stoppe
         if (!give_slot(ground, site)) return nullptr;
     }
     if (!arm(ground, site)) return nullptr;
-    if (site.probes.empty()) ground.return_sites++;
+    keep_for_returns(ground, site);
     return &site;
 }
 
@@ -139,9 +137,11 @@ void reclaim(World &world, Traced &traced, const Armed &armed) {
 }
 
 void end_call(Traced &traced, Instance &call, Task *owner) {
+    Ground &ground = *traced.ground;
     call.armed->active--;
-    if (call.return_site) call.return_site->returns--;
-    traced.ground->returns.end(call, owner);
+    if (Site *site = call.return_site; site && --site->returns == 0 && ground.return_probes == 0)
+        drop_return_site(ground, *site);
+    ground.returns.end(call, owner);
 }
 
 } // namespace

@@ -120,6 +120,7 @@ bool is_retry(Task &task, const Site &site, Stopped &stopped) {
 /// The event that a site of ours stands for, if it is one that goes up.
 Event::Kind reported_by(const Site &site) {
     for (const Armed *armed : site.probes) {
+        if (!armed->on) continue;
         if (armed->kind == Armed::Kind::loader) return Event::Kind::loader;
         if (armed->kind == Armed::Kind::ifunc) return Event::Kind::ifunc;
     }
@@ -130,6 +131,7 @@ Event::Kind reported_by(const Site &site) {
 bool reads_registers(const Site &site) {
     if (site.returns > 0 || site.exit) return true;
     for (const Armed *armed : site.probes) {
+        if (!armed->on) continue;
         if (armed->kind == Armed::Kind::ret) return true;
         if (armed->kind != Armed::Kind::probe && armed->kind != Armed::Kind::entry) continue;
         auto moment = armed->kind == Armed::Kind::probe ? program::Moment::pre : program::Moment::entry;
@@ -141,6 +143,7 @@ bool reads_registers(const Site &site) {
 Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopped) {
     restore_mask(task);
     task.wants_registers = reads_registers(site);
+    task.outside_at = world.stops;
     Event event;
     if (is_retry(task, site, stopped) || traced.silent) {
         get_over(world, traced, task, site, std::move(stopped), 0);
@@ -254,6 +257,7 @@ Event dispatch(World &world, const Stop &stop) {
     case Verdict::hit: return on_hit(world, *traced, task, *seen.site, std::move(stopped));
     case Verdict::late_trap:
         restore_mask(task);
+        task.outside_at = world.stops;
         stopped.set_pc(seen.trap_at);
         continue_task(world, task, std::move(stopped));
         break;

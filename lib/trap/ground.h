@@ -6,6 +6,7 @@
 // its site there.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -19,14 +20,22 @@
 
 namespace ktrace::trap {
 
+/// A site whose memory is gone, kept for the tasks that may still be in its slot.
+struct Buried {
+    std::unique_ptr<Site> site;
+    std::uint64_t moment = 0; // when (by count of stops)
+};
+
 struct Ground {
     std::shared_ptr<target::AddressSpace> space;
     Slots slots;
     std::unordered_map<VirtAddr, std::unique_ptr<Site>> sites;
     std::unordered_map<VirtAddr, Site *> by_slot; // start of the slot → its site
+    std::vector<Buried> buried;                   // for buried.cc
     Returns returns;
     std::unordered_map<VirtAddr, bool> return_address_ok; // decided once an address: may a return trap be put there
-    std::uint32_t return_sites = 0;                       // that no probe of the user's is on
+    std::uint32_t return_sites = 0;                       // kept for returns
+    std::uint32_t return_probes = 0;                      // that are on: calls are looked at
 
     Site *site_at(VirtAddr at) {
         auto found = sites.find(at);

@@ -88,6 +88,7 @@ std::uint64_t run_pre(World &world, Traced &traced, Task &task, Site &site, os::
     for (std::size_t i = 0; i < site.probes.size(); i++) {
         Armed *armed = site.probes[i];
         if (world.closing) break;
+        if (!armed->on) continue;
         switch (armed->kind) {
         case Armed::Kind::unwinds: task.unwinds++; break;
         case Armed::Kind::loader:
@@ -126,7 +127,7 @@ void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
     std::size_t unused = 0;
     for (std::size_t i = 0; i < site.probes.size() && wanted >> i != 0 && i < 64; i++) {
         if (world.closing) return;
-        if ((wanted >> i & 1) == 0) continue;
+        if ((wanted >> i & 1) == 0 || !site.probes[i]->on) continue;
         run_program(world, traced, task, *site.probes[i], Moment::post, stopped.pc(), stopped, {}, unused, {}, 0);
     }
 }

@@ -16,7 +16,8 @@ namespace ktrace::trap {
 
 class Handler;
 
-/// A probe at one location, as its site runs it. Owned above (session/); lives until every site has let go of it.
+/// A probe at one location, as its site runs it. Owned above (session/); lives until every site has let go of it
+/// (roster.h).
 struct Armed {
     enum class Kind : std::uint8_t {
         probe,   // before the instruction, and after it where the program has a post moment
@@ -27,6 +28,8 @@ struct Armed {
         ifunc,   // ours: a resolver of an indirect function is called, or has returned
     };
     Kind kind = Kind::probe;
+    bool on = true;         // off: its site's traps pass it by
+    bool dismissed = false; // taken off its site for good; it is still there only for those who are in the middle of it
     std::uint32_t location = 0; // index of the LocationInfo
     const program::Program *program = nullptr;
     program::ProbeState *state = nullptr;
@@ -46,6 +49,7 @@ struct Site {
     bool armed = false; // the trap is planted
     std::vector<Armed *> probes;
     bool exit = false;             // a return instruction at which calls of its function are seen to end
+    bool kept_for_returns = false; // a return address: the trap stays for the calls to come
     std::uint32_t returns = 0;     // calls in flight that return to here
     std::uint64_t last_return = 0; // when (by count of stops) the last such call was seen, to drop the oldest
 

@@ -43,7 +43,8 @@ std::size_t Slots::room(VirtAddr near) const {
     for (const Arena &arena : arenas_)
         if (reaches(arena.start, near) && reaches(arena.end(), near))
             count += (arena.size - arena.used) / arch::slot_size;
-    return count;
+    auto reachable = std::count_if(free_.begin(), free_.end(), [near](VirtAddr slot) { return reaches(slot, near); });
+    return count + static_cast<std::size_t>(reachable);
 }
 
 void Slots::release(std::uint64_t moment) {

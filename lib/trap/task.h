@@ -43,6 +43,7 @@ struct Task {
     std::uint64_t stops = 0;          // so far
     std::uint64_t stopped_ns = 0;     // spent stopped so far, while calls are in flight
     std::uint64_t last_stop = 0;      // by the world's count of stops
+    std::uint64_t outside_at = 0;     // when (by that count) it was last seen outside of all slots
     std::uint32_t unwinds = 0;        // exceptions and longjmps so far
     Instance *calls = nullptr;        // in flight, youngest first
     bool stopped_by_group = false;    // in a group stop (PTRACE_LISTEN)

@@ -1,0 +1,59 @@
+#include "probe/registry.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "probe/compile.h"
+
+namespace ktrace::probe {
+
+std::vector<std::uint32_t> Registry::enter(const std::shared_ptr<ProbeSet> &set, const std::vector<Wish> &wishes) {
+    std::vector<std::uint32_t> numbers;
+    for (const Wish &wish : wishes) {
+        auto made = std::make_unique<Registered>();
+        made->probe = {last() + 1, wish.kind, wish.spec};
+        made->set = set;
+        made->state = make_probe_state(set->actions, wish.kind);
+        made->enabled = wish.enabled;
+        numbers.push_back(made->probe.number);
+        all_.push_back(std::move(made));
+    }
+    return numbers;
+}
+
+void Registry::take_back(const std::vector<std::uint32_t> &numbers) {
+    for (std::uint32_t number : numbers) at(number).removed = true;
+    bool newest = !numbers.empty() && numbers.back() == last();
+    if (newest) all_.resize(numbers.front() - 1);
+}
+
+std::vector<std::uint32_t> Registry::present() const {
+    std::vector<std::uint32_t> numbers;
+    for (const auto &each : all_)
+        if (!each->removed) numbers.push_back(each->probe.number);
+    return numbers;
+}
+
+Result<std::vector<std::uint32_t>> Registry::named(std::string_view name) const {
+    std::vector<std::uint32_t> numbers;
+    for (const auto &each : all_)
+        if (!each->removed && each->probe.spec.text == name) numbers.push_back(each->probe.number);
+    auto number = text::parse_u64(name);
+    if (numbers.empty() && number && *number >= 1 && *number <= last() && !all_[*number - 1]->removed)
+        numbers.push_back(static_cast<std::uint32_t>(*number));
+    if (!numbers.empty()) return numbers;
+    bool is_gone = number && *number >= 1 && *number <= last();
+    std::string what = number ? "probe " + std::string(name) : "`" + text::escape(name) + "'";
+    return fail(Error::Kind::not_found,
+                what + (is_gone  ? " was removed"
+                        : number ? " does not exist"
+                                 : " is no probe here"),
+                "ktrace ctl stats shows the probes and their numbers");
+}
+
+bool Registry::is_on(std::uint32_t number) const {
+    const Registered &probe = at(number);
+    return probe.ready && probe.enabled && !probe.removed && all_on_;
+}
+
+} // namespace ktrace::probe

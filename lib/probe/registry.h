@@ -1,0 +1,72 @@
+// Registry: the probes of a trace by number: what is wanted, whether it is on, and what it shares with the others of
+// its command. Where they are armed is session's business.
+//
+// Invariants: numbers count from 1 in the order in which the SPECs were given; a number that was told to somebody is
+// never given to another probe; a removed probe stays known, since its counts are shown at the end.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "probe/probe.h"
+#include "program/state.h"
+
+namespace ktrace::probe {
+
+/// The probes of one command line: its options apply to all of them.
+struct ProbeSet {
+    Actions actions;
+    bool allow_missing = false;
+    bool compiled = false; // an EXPR that fits none of its probes would have been refused by now
+};
+
+/// What somebody wants to be probed.
+struct Wish {
+    Kind kind = Kind::probe;
+    Spec spec;
+    bool enabled = true;
+};
+
+struct Registered {
+    Probe probe;
+    std::shared_ptr<ProbeSet> set;
+    program::ProbeStatePointer state;
+    bool enabled = true;
+    bool ready = false;   // registered whole; before that, and after it was removed, none of its hits is seen
+    bool removed = false; // or never registered whole
+    bool placed = false;  // found in some process, at some time
+};
+
+class Registry {
+  public:
+    /// Numbers a set of wishes. They are not ready yet.
+    std::vector<std::uint32_t> enter(const std::shared_ptr<ProbeSet> &set, const std::vector<Wish> &wishes);
+    /// They could not be registered. Their numbers are free again where nobody has been given later ones.
+    void take_back(const std::vector<std::uint32_t> &numbers);
+
+    Registered &at(std::uint32_t number) { return *all_.at(number - 1); }
+    const Registered &at(std::uint32_t number) const { return *all_.at(number - 1); }
+
+    /// Numbers of those that are registered or about to be.
+    std::vector<std::uint32_t> present() const;
+    /// The highest number so far.
+    std::uint32_t last() const { return static_cast<std::uint32_t>(all_.size()); }
+
+    /// What a user calls `name`: a number, or a SPEC as it was given (all of that text). Errors: not_found.
+    Result<std::vector<std::uint32_t>> named(std::string_view name) const;
+
+    /// True where the probe's hits are to be seen.
+    bool is_on(std::uint32_t number) const;
+    /// The switch in front of all of them (ctl on, ctl off). It changes none of their own.
+    void switch_all(bool on) { all_on_ = on; }
+    bool all_on() const { return all_on_; }
+
+  private:
+    std::vector<std::unique_ptr<Registered>> all_; // [number - 1]
+    bool all_on_ = true;
+};
+
+} // namespace ktrace::probe

@@ -1,0 +1,217 @@
+#include "session/plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include "session/ifunc.h"
+
+namespace ktrace::session {
+
+using trap::Armed;
+using trap::Traced;
+
+namespace {
+
+constexpr std::uint32_t default_maxactive = 4096;
+
+std::vector<probe::Loaded> loaded_modules(const Traced &traced) {
+    std::vector<probe::Loaded> loaded;
+    for (const target::LoadedModule &m : traced.process.modules) loaded.push_back({m.module, m.bias, m.is_program});
+    return loaded;
+}
+
+/// Where a location's module lies in this process: more than once where it was loaded into several namespaces. An
+/// address is at one place only.
+std::vector<std::uint64_t> biases_of(const Traced &traced, const probe::Spec &spec, const probe::Location &location) {
+    if (!location.module) return {0};
+    bool one_place = spec.form == probe::Spec::Form::address;
+    std::vector<std::uint64_t> biases;
+    for (const target::LoadedModule &m : traced.process.modules)
+        if (m.module == location.module && (!one_place || location.vaddr + m.bias == spec.address))
+            biases.push_back(m.bias);
+    return biases;
+}
+
+Armed::Kind armed_kind(probe::Kind kind) {
+    switch (kind) {
+    case probe::Kind::entry: return Armed::Kind::entry;
+    case probe::Kind::ret: return Armed::Kind::ret;
+    default: return Armed::Kind::probe;
+    }
+}
+
+/// The counted location of this place, a new one where there is none yet.
+std::size_t counted_location(State &state, std::uint32_t probe, const probe::Location &location,
+                             program::LocationInfo info) {
+    auto [known, is_new] =
+        state.location_of.try_emplace({probe, location.module.get(), location.vaddr}, state.locations.size());
+    if (!is_new) return known->second;
+    auto made = std::make_unique<CountedLocation>();
+    made->probe = probe;
+    made->module = location.module.get();
+    made->vaddr = location.vaddr;
+    made->info = std::move(info);
+    made->state = program::ProbeStatePointer(new program::ProbeState(*state.registry.at(probe).state));
+    state.locations.push_back(std::move(made));
+    return known->second;
+}
+
+/// What find_all finds: places, and resolvers that will tell of more.
+struct Search {
+    std::vector<Found> found;
+    std::vector<WaitingIfunc> ifuncs;
+};
+
+void note_found(State &state, Traced &traced, std::uint32_t number, probe::Resolved resolved, Search &search) {
+    const probe::Spec &spec = state.registry.at(number).probe.spec;
+    for (const std::string &notice : resolved.notices) tell_once(state, notice);
+    if (resolved.pending) tell_once(state, spec.text + " waits for " + spec.module + " to be loaded");
+    for (const probe::Location &location : resolved.locations)
+        for (std::uint64_t bias : biases_of(traced, spec, location))
+            if (!is_armed_already(state, traced, number, VirtAddr{location.vaddr + bias}))
+                search.found.push_back({number, location, bias});
+    for (const probe::Location &resolver : resolved.ifunc_resolvers)
+        for (std::uint64_t bias : biases_of(traced, spec, resolver)) search.ifuncs.push_back({number, resolver, bias});
+}
+
+/// Where each probe is, as far as it is found. Errors are those of a probe that cannot be placed.
+Result<Search> find_all(State &state, Traced &traced, const std::vector<std::uint32_t> &probes, Missing missing) {
+    std::vector<probe::Loaded> loaded = loaded_modules(traced);
+    Search search;
+    for (std::uint32_t number : probes) {
+        const probe::Registered &registered = state.registry.at(number);
+        const probe::Probe &wish = registered.probe;
+        auto resolved = probe::resolve(wish.spec, wish.kind, loaded, traced.ground->space.get());
+        if (resolved) {
+            note_found(state, traced, number, std::move(*resolved), search);
+            continue;
+        }
+        bool nowhere = resolved.error().kind == Error::Kind::not_found;
+        if (nowhere && (missing == Missing::wait || registered.placed)) continue;
+        if (!registered.set->allow_missing) return tl::make_unexpected(resolved.error());
+        tell_once(state, resolved.error().message);
+    }
+    return search;
+}
+
+/// Functions after whose call frames may be gone without having returned.
+constexpr std::array unwinding_functions = {"_Unwind_RaiseException",
+                                            "_Unwind_ForcedUnwind",
+                                            "_Unwind_Resume_or_Rethrow",
+                                            "__longjmp_chk",
+                                            "longjmp",
+                                            "_longjmp",
+                                            "siglongjmp"};
+
+void plan_unwinding(State &state, Traced &traced, ArmPlan &plan) {
+    const Arming &arming = state.armings[traced.ground.get()];
+    for (const target::LoadedModule &loaded : traced.process.modules) {
+        if (arming.unwinders.contains(loaded.bias)) continue;
+        plan.unwinders.push_back(loaded.bias);
+        std::vector<std::uint64_t> addresses;
+        for (const char *name : unwinding_functions)
+            for (const symbols::Symbol *symbol : loaded.module->named(name))
+                if (symbol->kind == symbols::Symbol::Kind::function && symbol->vaddr != 0)
+                    addresses.push_back(symbol->vaddr);
+        std::sort(addresses.begin(), addresses.end());
+        addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
+        for (std::uint64_t vaddr : addresses) plan_internal(plan, Armed::Kind::unwinds, VirtAddr{vaddr + loaded.bias});
+    }
+}
+
+/// The programs of places that share the options of one command.
+Result<std::vector<probe::Compiled>> compile_set(State &state, probe::ProbeSet &set,
+                                                 const std::vector<const Found *> &places) {
+    std::vector<probe::LocationRequest> requests;
+    for (const Found *place : places) {
+        const probe::Probe &wish = state.registry.at(place->probe).probe;
+        requests.push_back({wish.number, wish.kind, place->location, place->bias});
+    }
+    probe::CompileOptions options;
+    options.arguments_at_return = state.config.format == Config::Format::json;
+    options.additional = set.compiled;
+    auto compiled = probe::compile_all(set.actions, requests, options);
+    if (compiled) set.compiled = true;
+    return compiled;
+}
+
+std::unique_ptr<ArmedLocation> make_location(State &state, const Found &found, probe::Compiled compiled) {
+    const probe::Registered &registered = state.registry.at(found.probe);
+    auto made = std::make_unique<ArmedLocation>();
+    made->program = std::make_shared<program::Program>(std::move(compiled.program));
+    made->at = VirtAddr{found.location.vaddr + found.bias};
+    made->location = counted_location(state, found.probe, found.location, std::move(compiled.info));
+    CountedLocation &counted = *state.locations[made->location];
+    Armed &armed = made->armed;
+    armed.kind = armed_kind(registered.probe.kind);
+    armed.location = static_cast<std::uint32_t>(made->location);
+    armed.program = made->program.get();
+    armed.state = counted.state.get();
+    armed.counters = &counted.counters;
+    armed.maxactive = registered.set->actions.maxactive.value_or(default_maxactive);
+    if (found.location.function != 0) {
+        armed.function = VirtAddr{found.location.function + found.bias};
+        armed.function_end = VirtAddr{found.location.function_end + found.bias};
+    }
+    return made;
+}
+
+} // namespace
+
+bool is_armed_already(const State &state, const Traced &traced, std::uint32_t probe, VirtAddr at) {
+    const trap::Site *site = traced.ground->site_at(at);
+    return site && std::any_of(site->probes.begin(), site->probes.end(), [&](const Armed *armed) {
+               return armed->counters && !armed->dismissed && state.locations[armed->location]->probe == probe;
+           });
+}
+
+void plan_internal(ArmPlan &plan, Armed::Kind kind, VirtAddr at) {
+    plan.internal.push_back(std::make_unique<InternalSite>());
+    plan.internal.back()->armed.kind = kind;
+    plan.internal.back()->at = at;
+}
+
+Result<ArmPlan> plan_arming(State &state, Traced &traced, const std::vector<std::uint32_t> &probes, Missing missing) {
+    auto search = find_all(state, traced, probes, missing);
+    if (!search) return tl::make_unexpected(search.error());
+    auto plan = plan_places(state, traced, std::move(search->found));
+    if (plan) plan_resolvers(state, traced, *plan, std::move(search->ifuncs));
+    return plan;
+}
+
+Result<ArmPlan> plan_places(State &state, Traced &traced, std::vector<Found> found) {
+    std::map<probe::ProbeSet *, std::vector<const Found *>> by_set;
+    for (const Found &f : found) by_set[state.registry.at(f.probe).set.get()].push_back(&f);
+    std::map<const Found *, probe::Compiled> compiled;
+    for (auto &[set, places] : by_set) {
+        auto programs = compile_set(state, *set, places);
+        if (!programs) return tl::make_unexpected(programs.error());
+        for (std::size_t i = 0; i < places.size(); i++) compiled.emplace(places[i], std::move((*programs)[i]));
+    }
+    ArmPlan plan;
+    bool returns = false;
+    for (const Found &f : found) {
+        plan.locations.push_back(make_location(state, f, std::move(compiled.at(&f))));
+        returns = returns || plan.locations.back()->armed.kind == Armed::Kind::ret;
+    }
+    if (returns) plan_unwinding(state, traced, plan);
+    // What cannot be probed is refused here, before anything is touched.
+    if (auto sites = plan_sites(state, traced, plan); !sites) return tl::make_unexpected(sites.error());
+    return plan;
+}
+
+Result<std::vector<PlannedSite>> plan_sites(State &state, Traced &traced, const ArmPlan &plan) {
+    std::vector<PlannedSite> planned;
+    for (const auto &location : plan.locations) {
+        const program::LocationInfo &info = state.locations[location->location]->info;
+        auto site = trap::make_site(*traced.ground, location->at);
+        if (!site) return fail(site.error().kind, info.symbol + ": " + site.error().message);
+        planned.push_back({*site, &location->armed, info.symbol});
+    }
+    for (const auto &internal : plan.internal)
+        if (auto site = trap::make_site(*traced.ground, internal->at))
+            planned.push_back({*site, &internal->armed, "unwinding"});
+    return planned;
+}
+
+} // namespace ktrace::session

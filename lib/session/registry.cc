@@ -1,0 +1,214 @@
+#include "session/registry.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "session/calibrate.h"
+#include "session/rearm.h"
+#include "session/seize.h"
+#include "session/unload.h"
+#include "trap/roster.h"
+
+namespace ktrace::session {
+
+using trap::Ground;
+using trap::Traced;
+
+namespace {
+
+using Numbers = std::vector<std::uint32_t>;
+
+/// One process for each address space that is traced and can be armed now. A program that is just being started gets
+/// all probes when its libraries are mapped.
+std::vector<Pid> armable_processes(const State &state) {
+    std::vector<Pid> pids;
+    std::unordered_set<const Ground *> seen;
+    for (const auto &[pid, traced] : state.world.processes) {
+        if (traced->silent || traced->borrowed) continue;
+        auto arming = state.armings.find(traced->ground.get());
+        bool starting = arming != state.armings.end() && arming->second.waits_for_loader;
+        if (!starting && seen.insert(traced->ground.get()).second) pids.push_back(Pid{pid});
+    }
+    return pids;
+}
+
+Traced *process(State &state, Pid pid) {
+    auto found = state.world.processes.find(pid.value);
+    return found == state.world.processes.end() ? nullptr : found->second.get();
+}
+
+os::Stopped *stopped_of(State &state, os::Stopped *stopped, Pid pid) {
+    if (!stopped) return nullptr;
+    auto task = state.world.tasks.find(stopped->tid().value);
+    return task != state.world.tasks.end() && task->second.pid == pid ? stopped : nullptr;
+}
+
+/// Arms probes in one process, if it still lives.
+Status arm_in(State &state, Pid pid, const Numbers &numbers, os::Stopped *stopped) {
+    Traced *traced = process(state, pid);
+    if (!traced) return {};
+    if (auto refreshed = refresh_modules(state, *traced); !refreshed) return {};
+    auto plan = plan_arming(state, *traced, numbers, Missing::wait);
+    if (!plan) return tl::make_unexpected(plan.error());
+    if (plan->empty()) return {};
+    if (stopped || has_room(state, *traced, *plan)) return carry_out(state, *traced, std::move(*plan), stopped);
+    // While one is stopped for it the others go on, and anything may happen to the process: it is planned again.
+    auto one = stop_one(state, *traced);
+    if (!one) return {};
+    Status armed = arm_in(state, pid, numbers, &*one);
+    release_one(state, std::move(*one));
+    return armed;
+}
+
+/// A process has ended under us: that is no error of the probes.
+bool is_failure(const Status &status) { return !status && status.error().kind != Error::Kind::gone; }
+
+/// The error of a probe that no process has.
+Status check_found(State &state, const std::vector<Pid> &pids, const Numbers &numbers) {
+    for (std::uint32_t number : numbers) {
+        const probe::Registered &registered = state.registry.at(number);
+        if (registered.placed || registered.set->allow_missing) continue;
+        for (Pid pid : pids)
+            if (Traced *traced = process(state, pid))
+                if (auto plan = plan_arming(state, *traced, {number}, Missing::refuse); !plan)
+                    return tl::make_unexpected(plan.error());
+    }
+    return {};
+}
+
+/// Calls visit(Traced &, Arming &, ArmedLocation &, Site &) for what is armed of these probes, wherever that is.
+template <class F> void for_armed(State &state, std::span<const std::uint32_t> numbers, F &&visit) {
+    std::unordered_set<std::uint32_t> wanted(numbers.begin(), numbers.end());
+    std::unordered_set<const Ground *> seen;
+    for (auto &[pid, traced] : state.world.processes) {
+        Ground &ground = *traced->ground;
+        auto arming = state.armings.find(&ground);
+        if (arming == state.armings.end() || !seen.insert(&ground).second) continue;
+        for (auto &location : arming->second.locations)
+            if (wanted.contains(state.locations[location->location]->probe))
+                if (trap::Site *site = ground.site_at(location->at)) visit(*traced, *location, *site);
+        watch_returns(state, *traced);
+    }
+}
+
+/// Brings what is armed in line with what is on. Errors: the first; the rest is done nevertheless.
+Status apply_switches(State &state, std::span<const std::uint32_t> numbers) {
+    Status status;
+    for_armed(state, numbers, [&](Traced &traced, ArmedLocation &location, trap::Site &site) {
+        const CountedLocation &counted = *state.locations[location.location];
+        if (!state.registry.is_on(counted.probe)) {
+            trap::switch_off(*traced.ground, site, location.armed);
+            return;
+        }
+        auto done = trap::switch_on(*traced.ground, site, location.armed);
+        if (is_failure(done) && status) status = fail(std::move(done.error()).with(counted.info.symbol));
+    });
+    return status;
+}
+
+/// No location of these probes has been seen by anybody: they are as if they had never been. False: others are behind
+/// them.
+bool drop_locations(State &state, const Numbers &numbers) {
+    auto is_theirs = [&](const auto &location) {
+        return std::find(numbers.begin(), numbers.end(), location->probe) != numbers.end();
+    };
+    std::erase_if(state.location_of, [&](const auto &entry) { return is_theirs(state.locations[entry.second]); });
+    while (!state.locations.empty() && is_theirs(state.locations.back())) state.locations.pop_back();
+    return std::none_of(state.locations.begin(), state.locations.end(), is_theirs);
+}
+
+/// Numbers and places are free again, unless a handler is running: it may be one of a probe that is cleared away.
+void take_back(State &state, const Numbers &numbers, bool between_stops) {
+    unregister_probes(state, numbers);
+    if (!between_stops) return;
+    clear_away(state);
+    if (!state.has_dismissed && drop_locations(state, numbers)) state.registry.take_back(numbers);
+}
+
+void forget_waiting_ifuncs(State &state, std::span<const std::uint32_t> numbers) {
+    for (auto &[ground, arming] : state.armings)
+        std::erase_if(arming.ifuncs, [&](const WaitingIfunc &ifunc) {
+            return std::find(numbers.begin(), numbers.end(), ifunc.probe) != numbers.end();
+        });
+}
+
+} // namespace
+
+Result<Numbers> register_probes(State &state, const std::shared_ptr<probe::ProbeSet> &set,
+                                const std::vector<probe::Wish> &wishes, os::Stopped *stopped) {
+    if (auto expressions = probe::check_expressions(set->actions); !expressions) return fail(expressions.error());
+    bool returns = std::any_of(wishes.begin(), wishes.end(),
+                               [](const probe::Wish &wish) { return wish.kind == probe::Kind::ret; });
+    if (returns && state.world.correction.per_stop_ns == 0) state.world.correction = calibrate();
+    Numbers numbers = state.registry.enter(set, wishes);
+    std::vector<Pid> pids = armable_processes(state);
+    Status armed;
+    for (Pid pid : pids) {
+        armed = arm_in(state, pid, numbers, stopped_of(state, stopped, pid));
+        if (is_failure(armed)) break;
+        armed = {};
+    }
+    if (armed) armed = check_found(state, pids, numbers);
+    if (armed) {
+        for (std::uint32_t number : numbers) state.registry.at(number).ready = true;
+        armed = apply_switches(state, numbers);
+    }
+    if (armed) return numbers;
+    for (std::uint32_t number : numbers) state.registry.at(number).ready = false;
+    take_back(state, numbers, stopped == nullptr);
+    return tl::make_unexpected(armed.error());
+}
+
+void unregister_probes(State &state, std::span<const std::uint32_t> numbers) {
+    for (std::uint32_t number : numbers) state.registry.at(number).removed = true;
+    forget_waiting_ifuncs(state, numbers);
+    for_armed(state, numbers, [&](Traced &traced, ArmedLocation &location, trap::Site &site) {
+        trap::dismiss(*traced.ground, site, location.armed);
+    });
+    for (auto &[pid, traced] : state.world.processes) {
+        auto found = state.armings.find(traced->ground.get());
+        if (found == state.armings.end()) continue;
+        trap::end_calls_of_dismissed(state.world, *traced);
+        std::vector<std::unique_ptr<ArmedLocation>> staying;
+        for (auto &location : found->second.locations)
+            (location->armed.dismissed ? found->second.dismissed : staying).push_back(std::move(location));
+        found->second.locations = std::move(staying);
+    }
+    state.has_dismissed = true;
+}
+
+Status enable_probes(State &state, std::span<const std::uint32_t> numbers) {
+    Numbers changed;
+    for (std::uint32_t number : numbers) {
+        probe::Registered &registered = state.registry.at(number);
+        if (!std::exchange(registered.enabled, true)) changed.push_back(number);
+    }
+    auto done = apply_switches(state, changed);
+    if (!done) disable_probes(state, changed);
+    return done;
+}
+
+void disable_probes(State &state, std::span<const std::uint32_t> numbers) {
+    for (std::uint32_t number : numbers) state.registry.at(number).enabled = false;
+    static_cast<void>(apply_switches(state, numbers));
+}
+
+Status switch_all(State &state, bool on) {
+    state.registry.switch_all(on);
+    return apply_switches(state, state.registry.present());
+}
+
+void clear_away(State &state) {
+    if (!state.has_dismissed) return;
+    state.has_dismissed = false;
+    auto in_use = trap::sites_in_use(state.world);
+    for (auto &[ground, arming] : state.armings) {
+        std::erase_if(arming.dismissed, [&, ground = ground](const auto &location) {
+            trap::Site *site = ground->site_at(location->at);
+            return !site || trap::strike_off(*site, location->armed, in_use);
+        });
+        state.has_dismissed = state.has_dismissed || !arming.dismissed.empty();
+    }
+}
+
+} // namespace ktrace::session

@@ -1,0 +1,36 @@
+// registry: how probes come and go in all traced processes at once, at any time: before the first process is taken,
+// while the loop runs, from a handler whose thread is stopped at its probe.
+//
+// Invariants: a set of probes is registered whole or not at all; none of its hits is seen before all of it is armed; a
+// probe that is off, and nobody else's, has no trap in the target.
+#pragma once
+
+#include <span>
+
+#include "base/result.h"
+#include "os/stopped.h"
+#include "session/state.h"
+
+namespace ktrace::session {
+
+/// Registers probes that share the options of `set`, and arms them in the processes that are traced now; later ones and
+/// libraries that are loaded later get them, too. `stopped`: a task that the caller has at a stop, or nullptr: where
+/// room for slots has to be mapped, that one does it, else one is interrupted where it does no harm. Returns their
+/// numbers. Errors: usage (an EXPR), not_found (a SPEC that no process has: the first one), refused (cannot be probed).
+Result<std::vector<std::uint32_t>> register_probes(State &state, const std::shared_ptr<probe::ProbeSet> &set,
+                                                   const std::vector<probe::Wish> &wishes, os::Stopped *stopped);
+
+/// Takes probes out everywhere, for good. Their calls in flight end as unreturned; their counts stay for the summary.
+void unregister_probes(State &state, std::span<const std::uint32_t> numbers);
+
+/// Switches probes on or off. Errors: fault, refused (the trap cannot be planted any more); then they are as before.
+Status enable_probes(State &state, std::span<const std::uint32_t> numbers);
+void disable_probes(State &state, std::span<const std::uint32_t> numbers);
+
+/// The switch in front of all probes. Errors: as enable_probes.
+Status switch_all(State &state, bool on);
+
+/// Frees what is left of unregistered probes, as far as no task is in the middle of one. For the loop, between stops.
+void clear_away(State &state);
+
+} // namespace ktrace::session

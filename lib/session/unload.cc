@@ -1,0 +1,47 @@
+#include "session/unload.h"
+
+#include <algorithm>
+
+#include "trap/buried.h"
+
+namespace ktrace::session {
+
+using target::LoadedModule;
+using trap::Traced;
+
+namespace {
+
+bool is_loaded(const Traced &traced, const LoadedModule &module) {
+    return std::any_of(traced.process.modules.begin(), traced.process.modules.end(),
+                       [&](const LoadedModule &now) { return now.module == module.module && now.bias == module.bias; });
+}
+
+/// Everything of ours in a module that is gone.
+void forget(State &state, Traced &traced, const LoadedModule &module) {
+    auto within = [&](VirtAddr at) { return module.start <= at && at < module.end; };
+    trap::bury(state.world, traced, module.start, module.end);
+    Arming &arming = state.armings[traced.ground.get()];
+    std::erase_if(arming.locations, [&](const auto &location) { return within(location->at); });
+    std::erase_if(arming.dismissed, [&](const auto &location) { return within(location->at); });
+    std::erase_if(arming.internal, [&](const auto &internal) { return within(internal->at); });
+    std::erase_if(arming.ifuncs, [&](const WaitingIfunc &ifunc) { return within(ifunc.at()); });
+    arming.unwinders.erase(module.bias);
+}
+
+} // namespace
+
+Status refresh_modules(State &state, Traced &traced) {
+    std::vector<LoadedModule> before = traced.process.modules;
+    std::vector<std::string> unreadable;
+    if (auto refreshed = target::refresh(traced.process, state.modules, unreadable); !refreshed) return refreshed;
+    for (const LoadedModule &module : before)
+        if (!is_loaded(traced, module)) forget(state, traced, module);
+    for (auto &[pid, other] : state.world.processes)
+        if (other->ground == traced.ground && other.get() != &traced) {
+            other->process.modules = traced.process.modules;
+            other->process.maps = traced.process.maps;
+        }
+    return {};
+}
+
+} // namespace ktrace::session
