@@ -1,5 +1,6 @@
 #include "os/ticker.h"
 
+#include <csetjmp>
 #include <csignal>
 
 #include <unistd.h>
@@ -12,9 +13,25 @@ constexpr long period_ns = 1'000'000;
 
 int tick_signal() { return SIGRTMIN + 4; }
 
-void on_tick(int) {} // without SA_RESTART: a wait ends
+thread_local sigjmp_buf *way_out = nullptr;
+
+void on_tick(int) { // without SA_RESTART: a wait ends
+    if (way_out) ::siglongjmp(*way_out, 1);
+}
 
 } // namespace
+
+bool Ticker::until_tick(int (*call)(Tid), Tid task, int &result) {
+    sigjmp_buf here;
+    if (sigsetjmp(here, 1) != 0) {
+        way_out = nullptr;
+        return false;
+    }
+    way_out = &here;
+    result = call(task);
+    way_out = nullptr;
+    return true;
+}
 
 Ticker::~Ticker() {
     if (made_) ::timer_delete(timer_);

@@ -5,6 +5,8 @@
 
 #include <ctime>
 
+#include "base/ids.h"
+
 namespace ktrace::os {
 
 class Ticker {
@@ -18,6 +20,10 @@ class Ticker {
     bool start();
     void stop();
     bool running() const { return running_; }
+
+    /// While it runs: makes a call that the kernel would make again by itself after a signal. False: a tick came before
+    /// it was done (or just when it was), and `result` is not set.
+    static bool until_tick(int (*call)(Tid), Tid task, int &result);
 
   private:
     timer_t timer_{};

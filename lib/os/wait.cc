@@ -212,7 +212,6 @@ std::optional<Stop> Waiter::next_of(Tid tid) {
     }
 }
 
-/// While one task alone is waited for: the ends of the others are taken, their stops queued.
 void Waiter::look_at_others(Tid but) {
     for (Known *task : order_) {
         if (task->tid == but) continue;

@@ -61,6 +61,9 @@ class Waiter {
     /// the wait: run a Ticker meanwhile.
     std::optional<Stop> next_of(Tid tid);
 
+    /// Takes the ends, and queues the stops, of all tasks but one, which may be what somebody waits for in the kernel.
+    void look_at_others(Tid but);
+
     /// Hands a stop back that was not the business of who waited for it: the next one that `next` answers.
     void put_back(const Stop &stop) { queue_.push_front(stop); }
 
@@ -87,7 +90,6 @@ class Waiter {
     std::optional<Stop> poll(int id_type, pid_t id, bool block);
     Known &known(Tid tid);
     void note(const Stop &stop);
-    void look_at_others(Tid but);
     void sweep();
     void sweep_early();
     void ask_one_more();

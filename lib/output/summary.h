@@ -16,6 +16,6 @@ namespace ktrace::output {
 std::string summary_text(const program::LocationInfo &location, const program::Counters &counters);
 
 /// How durations were corrected, and how fine they are: one line with its end.
-std::string timing_text(std::uint64_t correction_ns, std::uint64_t resolution_ns);
+std::string timing_text(std::uint64_t per_call_ns, std::uint64_t per_stop_ns, std::uint64_t resolution_ns);
 
 } // namespace ktrace::output

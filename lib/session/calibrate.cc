@@ -2,100 +2,195 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <vector>
 
 #include <sched.h>
-#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "arch/host.h"
-#include "base/clock.h"
-#include "os/ptrace.h"
-#include "os/stopped.h"
+#include "probe/compile.h"
+#include "trap/dispatch.h"
 
 namespace ktrace::session {
 
+using probe::Kind;
+using trap::Armed;
+
 namespace {
 
-constexpr std::size_t warm_up = 50, rounds = 400;
+constexpr std::size_t warm_up = 50, batch = 60, batches = 6; // calls of each function
 
-/// A page of traps: the child runs from one into the next.
-void *trap_page() {
-    void *page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return nullptr;
-    auto trap = arch::Host::trap_bytes();
-    auto *to = static_cast<std::byte *>(page);
-    for (std::size_t at = 0; at + trap.size() <= 4096; at += trap.size()) std::copy(trap.begin(), trap.end(), to + at);
-    return page;
+/// What the child calls again and again. What there is of them takes a nanosecond.
+[[gnu::noinline]] void inner() { asm volatile("" ::: "memory"); }
+[[gnu::noinline]] void alone() { asm volatile("" ::: "memory"); }
+void (*volatile call_inner)() = inner;
+void (*volatile call_alone)() = alone;
+[[gnu::noinline]] void around() {
+    call_inner();
+    asm volatile("" ::: "memory");
 }
+void (*volatile call_around)() = around;
 
-/// How long it takes from just before a task is resumed to its next trap being seen.
-std::vector<std::uint64_t> measure(os::Waiter &waiter, Tid tid, VirtAddr first) {
-    std::vector<std::uint64_t> samples;
-    std::uint64_t resumed_ns = 0;
-    for (std::size_t i = 0; i < warm_up + rounds; i++) {
-        auto stop = waiter.next_of(tid);
-        if (!stop || stop->kind != os::Stop::Kind::signal || stop->signal != SIGTRAP) break;
-        if (i > warm_up) samples.push_back(stop->seen_ns - resumed_ns);
-        os::Stopped stopped(waiter, *stop);
-        stopped.pc();
-        stopped.set_pc(first);
-        resumed_ns = monotonic_ns();
-        std::move(stopped).resume(os::Resume::run);
+[[noreturn]] void work_for_ever() {
+    ::raise(SIGSTOP);
+    while (true) {
+        call_alone();
+        call_around();
     }
-    return samples;
 }
+
+VirtAddr address_of(void (*function)()) { return VirtAddr{reinterpret_cast<std::uint64_t>(function)}; }
+
+/// A trace of a child of ktrace's own, by the same engine that traces others.
+class Rehearsal {
+  public:
+    explicit Rehearsal(pid_t child) : child_{child} {}
+
+    /// Takes hold of the child, which has stopped itself, and arms it.
+    bool begin() {
+        if (os::seize(Tid{child_.value}) != 0) return false;
+        trap::Task &task = world_.tasks[child_.value];
+        task.tid = Tid{child_.value};
+        task.pid = child_;
+        world_.waiter.watch(task.tid);
+        world_.waiter.look_often(true);
+        world_.processes[child_.value] = std::make_unique<trap::Traced>();
+        auto stop = world_.waiter.next_of(task.tid);
+        if (!stop || stop->kind != os::Stop::Kind::group) return false;
+        os::Stopped stopped(world_.waiter, *stop);
+        bool armed = look() && arm_at(alone, Kind::ret, stopped) && arm_at(around, Kind::ret, stopped) &&
+                     arm_at(inner, Kind::entry, stopped);
+        std::move(stopped).resume(os::Resume::run);
+        ::kill(child_.value, SIGCONT);
+        return armed;
+    }
+
+    /// Durations as they are without a correction.
+    void run() {
+        while (!done()) {
+            auto stop = world_.waiter.next(os::Waiter::Block::yes);
+            if (!stop) {
+                if (world_.waiter.none_left()) return;
+                continue;
+            }
+            trap::dispatch(world_, *stop);
+            read_records();
+        }
+    }
+
+    trap::Correction result() {
+        if (!done()) return {};
+        std::uint64_t of_call = typical(durations_[0]), of_both = typical(durations_[1]);
+        return {of_call, of_both > of_call ? of_both - of_call : 0};
+    }
+
+  private:
+    bool look() {
+        traced().process.pid = child_;
+        auto space = target::AddressSpace::open(child_);
+        auto maps = os::read_maps(child_);
+        if (!space || !maps) return false;
+        traced().process.maps = std::move(*maps);
+        traced().process.space = std::move(*space);
+        traced().process.syscall_instruction = target::find_syscall_instruction(traced().process);
+        traced().ground = std::make_shared<trap::Ground>();
+        traced().ground->space = traced().process.space;
+        return true;
+    }
+
+    bool arm_at(void (*function)(), Kind kind, os::Stopped &stopped) {
+        probe::LocationRequest request;
+        request.kind = kind;
+        request.location.vaddr = request.location.function = address_of(function).value;
+        const probe::Actions actions;
+        auto compiled = probe::compile_all(actions, std::span(&request, 1));
+        auto site = trap::make_site(*traced().ground, address_of(function));
+        if (!compiled || !site) return false;
+        if (!trap::give_slot(*traced().ground, **site)) {
+            auto mapped = trap::map_arena(*traced().ground, traced().process, world_.waiter, stopped, (*site)->at,
+                                          (*site)->at, 16);
+            if (!mapped || !trap::give_slot(*traced().ground, **site)) return false;
+        }
+        Probe &probe = *probes_.emplace_back(std::make_unique<Probe>());
+        probe.program = std::move(compiled->front().program);
+        probe.state = probe::make_probe_state(actions, kind);
+        probe.armed.kind = kind == Kind::ret ? Armed::Kind::ret : Armed::Kind::entry;
+        probe.armed.location = static_cast<std::uint32_t>(probes_.size() - 1);
+        probe.armed.program = &probe.program;
+        probe.armed.state = probe.state.get();
+        probe.armed.counters = &probe.counters;
+        probe.armed.maxactive = 16;
+        (*site)->probes.push_back(&probe.armed);
+        return trap::arm(*traced().ground, **site).has_value();
+    }
+
+    void read_records() {
+        std::span<const std::byte> rest = world_.records.bytes();
+        while (rest.size() >= sizeof(program::RecordHeader)) {
+            program::RecordHeader header;
+            std::memcpy(&header, rest.data(), sizeof header);
+            if (header.moment == program::Moment::ret) durations_[header.location].push_back(header.duration_ns);
+            rest = rest.subspan(header.size);
+        }
+        world_.records.clear();
+    }
+
+    bool done() const { return durations_[1].size() >= warm_up + batch * batches; }
+
+    /// The least of the medians of some batches: a moment in which the machine was busy with something else is left
+    /// out, so that rather too little is subtracted than too much.
+    static std::uint64_t typical(std::vector<std::uint64_t> &samples) {
+        std::uint64_t least = ~std::uint64_t{0};
+        for (std::size_t i = 0; i < batches; i++) {
+            auto first = samples.begin() + static_cast<std::ptrdiff_t>(warm_up + i * batch), middle = first + batch / 2;
+            std::nth_element(first, middle, first + batch);
+            least = std::min(least, *middle);
+        }
+        return least;
+    }
+
+    trap::Traced &traced() { return *world_.processes.at(child_.value); }
+
+    struct Probe {
+        program::Program program;
+        program::ProbeStatePointer state;
+        program::Counters counters;
+        Armed armed;
+    };
+    Pid child_;
+    trap::World world_;
+    std::vector<std::unique_ptr<Probe>> probes_;
+    std::vector<std::uint64_t> durations_[3];
+};
 
 } // namespace
 
 trap::Correction calibrate() {
-    void *page = trap_page();
-    if (!page) return {};
     // Where the only busy task is traced, ktrace runs on its processor (Placement): so here.
     cpu_set_t before, one;
     ::sched_getaffinity(0, sizeof before, &before);
     CPU_ZERO(&one);
     CPU_SET(static_cast<std::size_t>(std::max(0, ::sched_getcpu())), &one);
     ::sched_setaffinity(0, sizeof one, &one);
+    trap::Correction correction;
     pid_t child = ::fork();
     if (child == 0) {
-        ::raise(SIGSTOP);
-        reinterpret_cast<void (*)()>(page)();
-        ::_exit(0);
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        work_for_ever();
     }
-    trap::Correction correction;
     int status = 0;
-    if (child > 0 && ::waitpid(child, &status, WUNTRACED) == child && os::seize(Tid{child}) == 0) {
-        os::Waiter waiter;
-        waiter.look_often(true);
-        ::kill(child, SIGCONT);
-        Tid tid{child};
-        // Group stop and SIGCONT first; the traps follow.
-        while (auto stop = waiter.next_of(tid)) {
-            if (stop->kind == os::Stop::Kind::exited || stop->kind == os::Stop::Kind::killed) break;
-            if (stop->kind == os::Stop::Kind::signal && stop->signal == SIGTRAP) {
-                os::Stopped stopped(waiter, *stop);
-                stopped.set_pc(VirtAddr{reinterpret_cast<std::uint64_t>(page)});
-                std::move(stopped).resume(os::Resume::run);
-                auto samples = measure(waiter, tid, VirtAddr{reinterpret_cast<std::uint64_t>(page)});
-                if (!samples.empty()) {
-                    std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2),
-                                     samples.end());
-                    correction.per_stop_ns = samples[samples.size() / 2];
-                }
-                break;
-            }
-            os::Stopped stopped(waiter, *stop);
-            std::move(stopped).resume(os::Resume::run, stop->kind == os::Stop::Kind::signal ? stop->signal : 0);
-        }
-    }
     if (child > 0) {
+        if (::waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status)) {
+            Rehearsal rehearsal(child);
+            if (rehearsal.begin()) rehearsal.run();
+            correction = rehearsal.result();
+        }
         ::kill(child, SIGKILL);
         ::waitpid(child, &status, __WALL);
     }
     ::sched_setaffinity(0, sizeof before, &before);
-    ::munmap(page, 4096);
     return correction;
 }
 

@@ -21,6 +21,7 @@
 #include "session/settle.h"
 #include "trap/calls.h"
 #include "trap/dispatch.h"
+#include "trap/interruption.h"
 
 namespace ktrace::session {
 
@@ -118,7 +119,7 @@ std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid) {
             Task &task = state.world.tasks.at(tid.value);
             bool pending = trap_is_pending(stopped);
             if (!pending && leave_slot(traced, task, stopped)) {
-                if (stop->kind == os::Stop::Kind::started) undo_interruption(stopped);
+                if (stop->kind == os::Stop::Kind::started) trap::undo_interruption(stopped);
                 return stopped;
             }
             // The trap's stop comes, or the step's; one that runs on in a slot is interrupted again.

@@ -87,7 +87,8 @@ void report_summary(State &state) {
     timespec resolution{};
     ::clock_getres(CLOCK_MONOTONIC, &resolution);
     if (timed)
-        text += output::timing_text(state.world.correction.per_stop_ns, static_cast<std::uint64_t>(resolution.tv_nsec));
+        text += output::timing_text(state.world.correction.per_call_ns, state.world.correction.per_stop_ns,
+                                    static_cast<std::uint64_t>(resolution.tv_nsec));
     std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

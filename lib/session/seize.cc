@@ -15,6 +15,7 @@
 #include "os/ticker.h"
 #include "session/settle.h"
 #include "trap/dispatch.h"
+#include "trap/interruption.h"
 
 namespace ktrace::session {
 
@@ -83,7 +84,7 @@ Result<std::unique_ptr<Traced>> look_at(State &state, pid_t pid) {
     pid = status->tgid; // the id of any of its threads will do
     if (os::has_ended(Tid{pid}) && os::process_folder(Pid{pid}) == "/proc/" + std::to_string(pid))
         return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") has ended: it is a zombie");
-    if (status->tracer != 0) return fail(denied(pid));
+    if (status->tracer != 0 && status->tracer != ::gettid()) return fail(denied(pid));
     if (pid == ::getpid()) return fail(Error::Kind::refused, "ktrace cannot trace itself");
     if (os::is_kernel_thread(pid))
         return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") is a thread of the kernel",
@@ -106,24 +107,65 @@ Result<std::unique_ptr<Traced>> look_at(State &state, pid_t pid) {
     return traced;
 }
 
+bool became_another(const Traced &traced) {
+    auto maps = os::read_maps(traced.process.pid);
+    if (!maps) return false; // it has ended
+    for (const target::LoadedModule &module : traced.process.modules) {
+        if (!module.is_program) continue;
+        auto start_of = [&](const std::vector<os::Mapping> &in) -> std::optional<os::Mapping> {
+            for (const os::Mapping &m : in)
+                if (m.executable && module.start <= m.start && m.start < module.end) return m;
+            return std::nullopt;
+        };
+        auto before = start_of(traced.process.maps);
+        auto now = start_of(*maps);
+        if (!before) continue;
+        if (!now || now->start != before->start || now->inode != before->inode) return true;
+        std::byte one;
+        return traced.process.space->read(now->start, std::span(&one, 1)) != 1;
+    }
+    return true; // looked at in the middle of it
+}
+
+namespace {
+
+/// PTRACE_SEIZE; it waits while another thread of the process is in exec, which may wait for ends of threads that only
+/// we can take.
+int seize_patiently(State &state, Tid tid) {
+    int error = 0;
+    while (!os::Ticker::until_tick(os::seize, tid, error)) state.world.waiter.look_at_others(tid);
+    return error;
+}
+
+enum class Seized : std::uint8_t { yes, ended, denied };
+
+Seized seize_one(State &state, Tid tid) {
+    constexpr int attempts = 10; // its id may pass to another thread meanwhile (exec)
+    for (int i = 0; i < attempts; i++) {
+        int error = seize_patiently(state, tid);
+        if (error == 0) return Seized::yes;
+        if (error == ESRCH) return Seized::ended;
+        auto status = os::read_status(tid.value);
+        // A task that a seized one has started is traced from its birth; its event comes later.
+        if (status && status->tracer == ::gettid()) return Seized::yes;
+        if (!status || status->state == 'Z' || status->state == 'X') return Seized::ended;
+    }
+    return Seized::denied;
+}
+
+} // namespace
+
 Status seize_all(State &state, Traced &traced) {
+    os::Ticker ticker;
+    ticker.start();
     Pid pid = traced.process.pid;
     for (bool found_new = true; found_new;) {
         found_new = false;
         for (Tid tid : os::read_tasks(pid)) {
             if (state.world.tasks.contains(tid.value)) continue;
-            int error = os::seize(tid);
-            if (error == ESRCH) continue;
-            if (error != 0) {
-                // A task that a seized one has started is traced from its birth; its event comes later.
-                auto status = os::read_status(tid.value);
-                if (status && status->tracer == ::gettid())
-                    error = 0;
-                else if (!status || status->state == 'Z' || status->state == 'X')
-                    continue;
-                else
-                    return fail(denied(pid.value));
-            }
+            Seized seized = seize_one(state, tid);
+            if (seized == Seized::denied) return fail(denied(pid.value));
+            if (seized == Seized::ended) continue;
             found_new = true;
             Task &task = state.world.tasks[tid.value];
             task.tid = tid;
@@ -169,17 +211,6 @@ int disturbance(Pid pid, Tid tid) {
     }
 }
 
-} // namespace
-
-void undo_interruption(os::Stopped &stopped) {
-    if (!arch::Host::interrupted_for_good(stopped.registers())) return;
-    auto status = os::read_status(stopped.tid().value);
-    if (!status || (status->pending & ~status->blocked) != 0) return;
-    arch::Host::restart_syscall(stopped.change_registers());
-}
-
-namespace {
-
 /// The task of the process that an interrupt disturbs least; nothing: none is left.
 std::optional<Tid> least_disturbed(const State &state, Pid pid) {
     std::optional<std::pair<int, Tid>> best;
@@ -198,24 +229,17 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
     ticker.start();
     Pid pid = traced.process.pid;
     while (auto tid = least_disturbed(state, pid)) {
-        if (!os::interrupt(*tid)) {
+        auto stop = os::interrupt(*tid) ? state.world.waiter.next_of(*tid) : std::nullopt;
+        if (!stop) {
             settle_ended(state, *tid);
             continue;
         }
-        while (true) {
-            auto stop = state.world.waiter.next_of(*tid);
-            if (!stop) {
-                settle_ended(state, *tid);
-                break;
-            }
-            if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
-                os::Stopped stopped(state.world.waiter, *stop);
-                if (stop->kind == os::Stop::Kind::started) undo_interruption(stopped);
-                return stopped;
-            }
-            settle(state, trap::dispatch(state.world, *stop));
-            if (!state.world.tasks.contains(tid->value)) break;
+        if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
+            os::Stopped stopped(state.world.waiter, *stop);
+            if (stop->kind == os::Stop::Kind::started) trap::undo_interruption(stopped);
+            return stopped;
         }
+        settle(state, trap::dispatch(state.world, *stop));
     }
     return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
 }

@@ -17,6 +17,9 @@ Result<std::unique_ptr<trap::Traced>> look_at(State &state, pid_t pid);
 /// True where the process runs a 32-bit program, which ktrace does not trace.
 bool is_32_bit(Pid pid);
 
+/// True where the process has called exec since it was looked at, unseen: nothing that is known of it holds any more.
+bool became_another(const trap::Traced &traced);
+
 /// Seizes all tasks of the process, those included that start meanwhile. Errors: denied, with the cause (ptrace_scope,
 /// another user, not dumpable).
 Status seize_all(State &state, trap::Traced &traced);
@@ -24,10 +27,6 @@ Status seize_all(State &state, trap::Traced &traced);
 /// Stops one task of the process where ktrace may use it: one that runs, else one whose sleep is restarted by the
 /// kernel as if nothing had been. The caller resumes it. Errors: gone.
 Result<os::Stopped> stop_one(State &state, trap::Traced &traced);
-
-/// Our interrupt has made a system call fail with EINTR (epoll_wait, sigtimedwait, …: the kernel does not restart
-/// these). Where no signal of the task's own is the reason, it makes the call again when it goes on.
-void undo_interruption(os::Stopped &stopped);
 
 /// Lets the task of stop_one go on as it was.
 void release_one(State &state, os::Stopped stopped);

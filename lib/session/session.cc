@@ -61,30 +61,67 @@ void conclude(State &state) {
     if (state.trouble == 0) complain_of_unplaced(state);
 }
 
+/// All that is known of a process, anew: it called exec after it was looked at and before it was seized.
+Result<ArmPlan> plan_anew(State &state, Traced &traced) {
+    auto looked = look_at(state, traced.process.pid.value);
+    if (!looked) return tl::make_unexpected(looked.error());
+    state.armings.erase(traced.ground.get());
+    traced.process = std::move((*looked)->process);
+    traced.ground = std::move((*looked)->ground);
+    return plan_arming(state, traced, state.registry.present(), Missing::refuse);
+}
+
+Status arm_all(State &state, Traced &traced, ArmPlan plan, os::Stopped &stopped) {
+    if (became_another(traced)) {
+        auto anew = plan_anew(state, traced);
+        if (!anew) return tl::make_unexpected(anew.error());
+        plan = std::move(*anew);
+    }
+    Status armed = carry_out(state, traced, std::move(plan), &stopped);
+    if (armed) armed = watch_loader(state, traced, &stopped);
+    return armed;
+}
+
+void announce_attached(State &state, const Traced &traced) {
+    if (state.config.quiet) return;
+    Pid id = traced.process.pid;
+    auto tasks = std::count_if(state.world.tasks.begin(), state.world.tasks.end(),
+                               [&](const auto &entry) { return entry.second.pid == id; });
+    state.voice.notice(attached_text(state, traced, static_cast<std::size_t>(tasks)));
+}
+
 /// Seizes a process and arms everything in it; on an error lets it go as it was.
-Status take(State &state, Traced &traced, ArmPlan plan) {
+Status take(State &state, Pid pid, ArmPlan plan) {
+    Traced &traced = *state.world.processes.at(pid.value);
+    auto ground = traced.ground;
     if (auto seized = seize_all(state, traced); !seized) return seized;
     auto stopped = stop_one(state, traced);
     if (!stopped) return tl::make_unexpected(stopped.error());
-    Status armed = carry_out(state, traced, std::move(plan), &*stopped);
-    if (armed) armed = watch_loader(state, traced, &*stopped);
+    // An exec that was seen has seen to everything; it tells when all is armed.
+    bool seen_exec = traced.ground != ground;
+    Status armed = seen_exec ? Status() : arm_all(state, traced, std::move(plan), *stopped);
     release_one(state, std::move(*stopped));
+    // An exec has come in between: its event is there, and sees to everything.
+    bool overtaken = !armed && armed.error().kind == Error::Kind::gone && !os::has_ended(Tid{pid.value});
+    if (overtaken) return {};
+    if (armed && !seen_exec) announce_attached(state, traced);
     return armed;
 }
 
 Status attach_one(State &state, pid_t pid) {
-    auto looked = look_at(state, pid);
-    if (!looked) return tl::make_unexpected(looked.error());
-    Pid id = (*looked)->process.pid;
-    if (state.world.processes.contains(id.value)) return {};
-    Traced &traced = *(state.world.processes[id.value] = std::move(*looked));
-    auto plan = plan_arming(state, traced, state.registry.present(), Missing::refuse);
-    if (!plan) return tl::make_unexpected(plan.error());
-    if (auto taken = take(state, traced, std::move(*plan)); !taken) return taken;
-    std::size_t tasks = 0;
-    for (const auto &[tid, task] : state.world.tasks) tasks += task.pid == id ? 1 : 0;
-    if (!state.config.quiet) state.voice.notice(attached_text(state, traced, tasks));
-    return {};
+    constexpr int attempts = 10; // for one that calls exec again and again while it is being looked at
+    for (int i = 0;; i++) {
+        auto looked = look_at(state, pid);
+        if (!looked) return tl::make_unexpected(looked.error());
+        Pid id = (*looked)->process.pid;
+        if (state.world.processes.contains(id.value)) return {};
+        Traced &traced = *(state.world.processes[id.value] = std::move(*looked));
+        auto plan = plan_arming(state, traced, state.registry.present(), Missing::refuse);
+        if (plan) return take(state, id, std::move(*plan));
+        if (i == attempts || !became_another(traced)) return tl::make_unexpected(plan.error());
+        state.armings.erase(traced.ground.get());
+        state.world.processes.erase(id.value);
+    }
 }
 
 int status_of(const Error &error) { return error.kind == Error::Kind::usage ? 2 : 1; }

@@ -7,6 +7,7 @@
 #include "trap/calls.h"
 #include "trap/classify.h"
 #include "trap/hit.h"
+#include "trap/interruption.h"
 #include "trap/over.h"
 
 namespace ktrace::trap {
@@ -223,6 +224,7 @@ void continue_task(World &world, Task &task, Stopped stopped, int signal) {
     else if (task.over != Over::none)
         how = os::Resume::syscall;
     if (task.calls) {
+        stopped.write_back(); // before the clock is read: how much is written differs from site to site
         std::uint64_t now = monotonic_ns();
         std::uint64_t seen = stopped.stop().seen_ns;
         task.stopped_ns += now > seen ? now - seen : 0;
@@ -261,10 +263,13 @@ Event dispatch(World &world, const Stop &stop) {
         stopped.set_pc(seen.trap_at);
         continue_task(world, task, std::move(stopped));
         break;
-    case Verdict::deliver: {
+    case Verdict::deliver:
+        if (undo_interruption(stopped) && traced->ground->site_at(stopped.pc())) {
+            task.retry_at = stopped.pc();
+            task.retry_sp = stopped.sp();
+        }
         continue_task(world, task, std::move(stopped), stop.signal);
         break;
-    }
     case Verdict::deliver_behind: deliver_outside(world, *traced, task, std::move(stopped), false); break;
     case Verdict::deliver_fault:
     case Verdict::deliver_retry: deliver_outside(world, *traced, task, std::move(stopped), true); break;

@@ -137,9 +137,10 @@ namespace {
 /// How long the call took by itself: without the time in which ktrace had its thread stopped.
 std::uint64_t duration(const World &world, const Task &task, const Instance &call, std::uint64_t seen_ns) {
     std::uint64_t elapsed = seen_ns > call.start_ns ? seen_ns - call.start_ns : 0;
-    if (call.owner != task.tid) return elapsed; // finished by another thread (a fiber)
-    std::uint64_t apart =
-        (task.stopped_ns - call.stopped_ns) + (task.stops - call.stops) * world.correction.per_stop_ns;
+    if (call.owner != task.tid) return elapsed;               // finished by another thread (a fiber)
+    std::uint64_t stops_inside = task.stops - call.stops - 1; // the first resume is the entry's
+    std::uint64_t apart = (task.stopped_ns - call.stopped_ns) + world.correction.per_call_ns +
+                          stops_inside * world.correction.per_stop_ns;
     return elapsed > apart ? elapsed - apart : 0;
 }
 

@@ -40,9 +40,10 @@ class RecordQueue {
     std::size_t used_ = 0;
 };
 
-/// What is subtracted from durations: what a stop and a resume cost beyond the time that is seen, measured at start.
+/// What is subtracted from durations besides the stops that are seen, measured at start.
 struct Correction {
-    std::uint64_t per_stop_ns = 0;
+    std::uint64_t per_call_ns = 0; // from the resume at the entry to the first sight of the return's stop
+    std::uint64_t per_stop_ns = 0; // for each stop in between: on the way into it and out of it
 };
 
 struct World {

@@ -52,6 +52,20 @@ class Asleep(LiveTest):
                 self.check_untouched(target)
                 self.assertEqual(target.end(), 0)
 
+    def test_signals_that_are_ignored(self):
+        # The kernel discards these when nobody traces, and no call ends.
+        for call in sorted(WOKEN):
+            with self.subTest(call=call):
+                target = self.sleeper(call)
+                tracer = self.attach(target, "-r", "do_work", "--format", "json")
+                for sig in (signal.SIGWINCH, signal.SIGURG, signal.SIGCHLD, signal.SIGCONT):
+                    os.kill(target.pid, sig)
+                    wait_until_asleep(target.pid)
+                self.check_woken(target, call)
+                self.assertEqual(tracer.stop().status, 0)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+
     def test_detached_asleep(self):
         for call in sorted(WOKEN):
             with self.subTest(call=call):

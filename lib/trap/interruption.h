@@ -1,0 +1,19 @@
+// interruption: system calls that fail with EINTR only because ktrace is there. The kernel does not make some of them
+// again by itself (signal(7): epoll_wait, semop, sigtimedwait, …), but would not have ended them without a tracer.
+#pragma once
+
+#include "os/procfs.h"
+#include "os/stopped.h"
+
+namespace ktrace::trap {
+
+/// Does the process let this signal pass without notice? The kernel discards such a signal when it is sent, but shows
+/// it to the tracer of a traced process, for which it ends the task's system call.
+bool lets_pass(const os::ProcessStatus &status, int signal);
+
+/// The task stands at a stop: of our interrupt, or of a signal that its process lets pass. Where the call that it was
+/// in has failed with EINTR, and no other signal is the reason, it makes the call again when it goes on: true then, the
+/// pc is on the call's instruction.
+bool undo_interruption(os::Stopped &stopped);
+
+} // namespace ktrace::trap
