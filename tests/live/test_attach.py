@@ -1,8 +1,9 @@
 """Attaching: idle processes in every kind of system call, busy ones again and again, stopped ones, several at once."""
 import os
+import select
 import signal
 
-from live import LiveTest, adds_up, program, state_of, thread_folders, until
+from live import LiveTest, adds_up, ktrace, program, state_of, thread_folders, until
 
 # What the sleeper's call answers: when it was woken; when its time was up.
 WOKEN = {"poll", "select", "epoll_wait", "futex", "read", "accept", "sigwait", "pause", "sigsuspend", "wait4", "waitid",
@@ -251,4 +252,20 @@ class Attach(LiveTest):
         os.kill(target.pid, signal.SIGCONT)
         target.tell("on")
         target.truth("calls")
+        self.assertEqual(target.end(), 0)
+
+
+class Changing(LiveTest):
+    def test_while_it_execs(self):
+        # Each exec ends all threads but one and gives the process another memory, at any moment of an attach.
+        target = self.start(program("execs"), 2, 100)
+        traced = 0
+        while not select.select([target.process.stdout], [], [], 0)[0]:
+            trace = ktrace("attach", "-p", target.pid, "-k", "do_work", "--max-events", "20", "--duration", "100ms")
+            # One that comes too late is told that its task or process has ended.
+            self.assertIn(trace.status, (0, 1), trace)
+            traced += trace.status == 0
+        self.assertGreater(traced, 0)
+        target.truth(r"done")
+        self.check_untouched(target)
         self.assertEqual(target.end(), 0)
