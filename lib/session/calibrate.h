@@ -6,7 +6,8 @@
 namespace ktrace::session {
 
 /// Traces empty functions of a child of ktrace's own with the very engine, return probes on two of them and an entry
-/// probe inside of one: what they seem to take is ktrace's. Takes some 30 ms. Where it cannot be measured: no correction.
+/// probe inside of one: what they seem to take is ktrace's. Takes some 30 ms. Where it cannot be measured: no
+/// correction.
 trap::Correction calibrate();
 
 } // namespace ktrace::session
