@@ -16,6 +16,7 @@
 
 #include "base/addr.h"
 #include "base/memory.h"
+#include "rescue.h"
 #include "value/place.h"
 #include "value/type.h"
 
@@ -111,6 +112,13 @@ struct Probeable {
     std::optional<std::uint64_t> before, after; // not on a boundary: the nearest offsets that are
 };
 
+/// Code that is copied into a target (rescue.h), and where its two entries are in it.
+struct RescueCode {
+    std::span<const std::byte> bytes;
+    std::size_t handler = 0;  // the action for SIGTRAP
+    std::size_t restorer = 0; // what that returns to
+};
+
 // clang-format off
 template <class I>
 concept InstructionSet = requires(
@@ -142,6 +150,7 @@ concept InstructionSet = requires(
     { I::finish_step(plan, placed, address, address, number, regs, memory) } -> std::same_as<Stepped>; // site, slot, old scratch
     { I::abort_step(placed, address, address, number, regs) };             // site, slot, old scratch: nothing has been done, back to the site
     { I::slot_position(placed, address, address) } -> std::same_as<SlotPosition>; // slot, pc
+    { I::rescue_entry(plan, placed, address, address) } -> std::same_as<ktrace_rescue_entry>; // site, slot: how its trap is got over when the tracer was killed
     { I::leave_slot_in_syscall(plan, address, regs) };                     // site; at the entry stop of Method::syscall: the pc goes behind the site
     // calls and returns
     { I::argument(cregs, memory, n) } -> std::same_as<std::optional<std::uint64_t>>; // nth integer argument, at a function's first instruction

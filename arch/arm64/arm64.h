@@ -74,6 +74,7 @@ struct Arm64 {
         regs.x[30] = to.value;
         return true;
     }
+    static ktrace_rescue_entry rescue_entry(const Plan &plan, const Placement &placed, VirtAddr site, VirtAddr slot);
     static void leave_slot_in_syscall(const Plan &plan, VirtAddr site, Registers &regs);
     static std::span<const std::byte> signal_trampoline();
     static std::optional<VirtAddr> thread_pointer(const Registers &) { return std::nullopt; } // TPIDR_EL0 is elsewhere

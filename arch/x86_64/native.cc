@@ -6,6 +6,12 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 
+// rescue_handler.c; the linker makes the names of the section's ends.
+extern "C" {
+extern const std::byte __start_ktrace_rescue[], __stop_ktrace_rescue[];
+extern const std::byte ktrace_rescue_handler[], ktrace_rescue_restorer[];
+}
+
 namespace ktrace::arch {
 
 static_assert(sizeof(X86_64Registers) == sizeof(user_regs_struct));
@@ -59,6 +65,12 @@ std::optional<VirtAddr> X86_64Native::read_sp(Tid tid) {
     auto value = peek_user(tid, offsetof(user, regs.rsp));
     if (!value) return std::nullopt;
     return VirtAddr{*value};
+}
+
+RescueCode X86_64Native::rescue_code() {
+    return {{__start_ktrace_rescue, __stop_ktrace_rescue},
+            static_cast<std::size_t>(ktrace_rescue_handler - __start_ktrace_rescue),
+            static_cast<std::size_t>(ktrace_rescue_restorer - __start_ktrace_rescue)};
 }
 
 } // namespace ktrace::arch

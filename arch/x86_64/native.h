@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "base/addr.h"
 #include "base/ids.h"
+#include "isa.h"
 #include "x86_64/registers.h"
 
 namespace ktrace::arch {
@@ -21,6 +23,8 @@ struct X86_64Native {
     static std::optional<VirtAddr> read_pc(Tid tid);
     static bool write_pc(Tid tid, VirtAddr pc);
     static std::optional<VirtAddr> read_sp(Tid tid);
+    /// The SIGTRAP handler for a target's page (rescue.h); empty bytes: there is none for this machine.
+    static RescueCode rescue_code();
 };
 
 } // namespace ktrace::arch

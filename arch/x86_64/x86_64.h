@@ -4,6 +4,7 @@
 #pragma once
 
 #include "isa.h"
+#include "rescue.h"
 #include "x86_64/insn.h"
 #include "x86_64/registers.h"
 
@@ -46,6 +47,7 @@ struct X86_64 {
     static void abort_step(const Placement &placed, VirtAddr site, VirtAddr slot, std::uint64_t old_scratch,
                            Registers &regs);
     static SlotPosition slot_position(const Placement &placed, VirtAddr slot, VirtAddr pc);
+    static ktrace_rescue_entry rescue_entry(const Plan &plan, const Placement &placed, VirtAddr site, VirtAddr slot);
     /// Method::syscall, at the system call's entry stop (pc behind the copy): moves the pc behind the site, and with it
     /// rcx, where the `syscall` instruction has put the return address.
     static void leave_slot_in_syscall(const Plan &plan, VirtAddr site, Registers &regs);

@@ -60,6 +60,7 @@ void restore_text(State &state, Ground &ground, Pid pid) {
 bool leave_slot(Traced &traced, Task &task, os::Stopped &stopped) {
     trap::Site *site = traced.ground->site_of_pc_in_slot(stopped.pc());
     if (!site) {
+        if (traced.ground->rescue.contains(stopped.pc())) return false;
         if (task.over == Over::stepping) return false;
         task.over = Over::none;
         return true;
@@ -100,7 +101,7 @@ bool sleeps_outside(const Ground &ground, const Task &task) {
     if (task.over == Over::stepping || task.over == Over::to_syscall) return false;
     auto place = os::read_task_place(task.pid, task.tid);
     return place && !place->running && place->syscall >= 0 && !ground.slots.contains(place->pc) &&
-           !copies_memory(*place);
+           !ground.rescue.contains(place->pc) && !copies_memory(*place);
 }
 
 /// A trap of ours was hit and is still to be told. Until that is done the pc stands behind its first byte.
@@ -173,35 +174,51 @@ HeldTasks hold_tasks(State &state, const GroundPointer &ground) {
     return held;
 }
 
-/// One that is held or, where all sleep, one that is woken for it; nothing: they are gone.
-os::Stopped *task_for_unmapping(State &state, const GroundPointer &ground, HeldTasks &held) {
-    if (!held.empty()) return &held.begin()->second;
-    std::vector<pid_t> members;
-    for (const auto &[pid, traced] : state.world.processes)
-        if (traced->ground == ground) members.push_back(pid);
-    for (pid_t pid : members) {
-        auto found = state.world.processes.find(pid);
-        if (found == state.world.processes.end()) continue;
-        if (auto one = stop_one(state, *found->second)) {
-            Tid tid = one->tid();
-            return &held.emplace(tid.value, std::move(*one)).first->second;
-        }
+/// One of the process that is held or, where all sleep, one that is woken for it; nothing: they are gone.
+os::Stopped *task_of(State &state, Pid pid, HeldTasks &held) {
+    for (auto &[tid, stopped] : held) {
+        auto task = state.world.tasks.find(tid);
+        if (task != state.world.tasks.end() && task->second.pid == pid) return &stopped;
     }
-    return nullptr;
+    auto found = state.world.processes.find(pid.value);
+    if (found == state.world.processes.end()) return nullptr;
+    auto one = stop_one(state, *found->second);
+    if (!one) return nullptr;
+    Tid tid = one->tid();
+    return &held.emplace(tid.value, std::move(*one)).first->second;
 }
 
+/// Each process that runs in the memory gets its action for SIGTRAP back; then our pages go. They stay (and do no harm)
+/// where an action may still lead into them.
 void unmap_pages(State &state, const GroundPointer &ground, HeldTasks &held) {
-    std::vector<trap::Arena> arenas = ground->slots.arenas();
-    if (arenas.empty()) return;
-    os::Stopped *stopped = task_for_unmapping(state, ground, held);
-    if (!stopped) return;
-    auto task = state.world.tasks.find(stopped->tid().value);
-    Traced *traced = task == state.world.tasks.end() ? nullptr : state.world.process_of(task->second);
-    if (!traced) return;
-    auto unmapped = trap::unmap_arenas(*ground, traced->process, state.world.waiter, *stopped);
+    const std::vector<trap::Arena> arenas = ground->slots.arenas();
+    const rescue::Page page = ground->rescue;
+    if (arenas.empty() && !page.mapped()) return;
+    std::vector<Pid> members;
+    for (const auto &[pid, traced] : state.world.processes)
+        if (traced->ground == ground) members.push_back(Pid{pid});
+    bool unused = true;
+    os::Stopped *last = nullptr;
+    Traced *process = nullptr;
+    for (Pid pid : members) {
+        os::Stopped *stopped = task_of(state, pid, held);
+        auto found = state.world.processes.find(pid.value);
+        if (!stopped || found == state.world.processes.end()) continue;
+        last = stopped;
+        process = found->second.get();
+        auto restored =
+            page.restore_action({*ground->space, *process->process.syscall_instruction, state.world.waiter, *stopped});
+        unused = unused && restored && *restored;
+    }
+    if (!last) return;
+    auto unmapped = trap::unmap_arenas(*ground, process->process, state.world.waiter, *last);
+    if (unmapped && unused)
+        unmapped =
+            ground->rescue.unmap({*ground->space, *process->process.syscall_instruction, state.world.waiter, *last});
     if (!unmapped && unmapped.error().kind != Error::Kind::gone) state.voice.complain(unmapped.error());
     // For the children that were born with them.
     for (const trap::Arena &arena : arenas) ground->slots.add(arena);
+    ground->rescue = page;
 }
 
 void release(State &state, os::Stopped stopped) {

@@ -34,6 +34,17 @@ Task &make_task(State &state, Pid pid, Tid tid) {
     return task;
 }
 
+/// The child's action for SIGTRAP becomes what its parent's was, and its copy of the rescue page goes.
+Status unmap_rescue(const Ground &parent, Ground &child, const target::Process &process, State &state,
+                    os::Stopped &stopped) {
+    child.rescue = parent.rescue;
+    if (!child.rescue.mapped()) return {};
+    rescue::Hands hands{*child.space, *process.syscall_instruction, state.world.waiter, stopped};
+    auto restored = child.rescue.restore_action(hands);
+    if (!restored) return tl::make_unexpected(restored.error());
+    return *restored ? child.rescue.unmap(hands) : Status();
+}
+
 /// A fork's copy of our traps comes out again, and our pages go.
 void clean(State &state, Traced &parent, Pid child, os::Stopped &stopped) {
     auto copy = parent.ground->space->copy_for(child);
@@ -45,6 +56,7 @@ void clean(State &state, Traced &parent, Pid child, os::Stopped &stopped) {
     target::Process process = parent.process;
     process.pid = child;
     auto unmapped = trap::unmap_arenas(ground, process, state.world.waiter, stopped);
+    if (unmapped) unmapped = unmap_rescue(*parent.ground, ground, process, state, stopped);
     if (!unmapped) log::write("session", log::Level::debug, "child keeps our pages: " + unmapped.error().message);
 }
 
@@ -66,6 +78,8 @@ std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_pt
     auto ground = std::make_shared<Ground>();
     ground->space = std::move(space);
     ground->slots = parent.ground->slots;
+    ground->rescue = parent.ground->rescue;
+    ground->rescue.write_all(*ground->space);
     trap::Ground &from = *parent.ground;
     Arming &copied = state.armings[ground.get()];
     std::unordered_map<const trap::Armed *, trap::Armed *> twins;

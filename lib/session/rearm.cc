@@ -51,8 +51,21 @@ std::vector<Demand> unmet_demands(State &state, Traced &traced, const std::vecto
     return unmet;
 }
 
-/// Maps arenas so that every site can have its slot.
+/// How many traps of the plan and of calls' returns are to be told in the rescue page.
+std::size_t rescue_demand(const std::vector<PlannedSite> &planned) {
+    bool returns = std::any_of(planned.begin(), planned.end(),
+                               [](const PlannedSite &p) { return p.armed->kind == Armed::Kind::ret; });
+    return planned.size() + (returns ? return_slots : 0);
+}
+
+/// Maps arenas so that every site can have its slot, and makes room in the rescue page.
 Status make_room(State &state, Traced &traced, const std::vector<PlannedSite> &planned, os::Stopped *stopped) {
+    const std::size_t told = rescue_demand(planned);
+    if (!trap::rescue_has_room(*traced.ground, told)) {
+        if (!stopped) return fail(Error::Kind::refused, "no task is stopped that could map memory");
+        auto made = trap::prepare_rescue(*traced.ground, traced.process, state.world.waiter, *stopped, told);
+        if (!made) return made;
+    }
     for (const Demand &demand : unmet_demands(state, traced, planned)) {
         if (!stopped) return fail(Error::Kind::refused, "no task is stopped that could map memory");
         auto mapped = trap::map_arena(*traced.ground, traced.process, state.world.waiter, *stopped, demand.low,
@@ -97,7 +110,8 @@ void switch_on_planted(State &state, trap::Ground &ground, const std::vector<Pla
 
 bool has_room(State &state, Traced &traced, const ArmPlan &plan) {
     auto planned = plan_sites(state, traced, plan);
-    return !planned || unmet_demands(state, traced, *planned).empty();
+    return !planned || (trap::rescue_has_room(*traced.ground, rescue_demand(*planned)) &&
+                        unmet_demands(state, traced, *planned).empty());
 }
 
 Status carry_out(State &state, Traced &traced, ArmPlan plan, os::Stopped *stopped) {

@@ -93,6 +93,9 @@ Site *return_site(World &world, Traced &traced, VirtAddr at, os::Stopped &stoppe
         }
         if (!give_slot(ground, site)) return nullptr;
     }
+    if (!rescue_has_room(ground, 1) &&
+        !prepare_rescue(ground, traced.process, world.waiter, stopped, most_return_sites / 4))
+        return nullptr;
     if (!arm(ground, site)) return nullptr;
     keep_for_returns(ground, site);
     return &site;

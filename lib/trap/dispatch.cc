@@ -261,6 +261,7 @@ Event dispatch(World &world, const Stop &stop) {
         restore_mask(task);
         task.outside_at = world.stops;
         stopped.set_pc(seen.trap_at);
+        mark_moved(*traced, task, stopped);
         continue_task(world, task, std::move(stopped));
         break;
     case Verdict::deliver:

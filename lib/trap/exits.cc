@@ -34,6 +34,9 @@ bool watch_exits(World &world, Traced &traced, Armed &armed, os::Stopped &stoppe
     Ground &ground = *traced.ground;
     std::vector<VirtAddr> returns = return_instructions(ground, armed.function, armed.function_end);
     if (returns.empty()) return false;
+    if (!rescue_has_room(ground, returns.size()) &&
+        !prepare_rescue(ground, traced.process, world.waiter, stopped, returns.size()))
+        return false;
     for (VirtAddr at : returns) {
         auto site = make_site(ground, at);
         if (!site) return false;

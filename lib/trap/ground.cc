@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "base/log.h"
 #include "os/remote.h"
 
 namespace ktrace::trap {
@@ -53,6 +54,9 @@ Status arm(Ground &ground, Site &site) {
         if (!ground.space->write_own(site.slot, std::span(site.placed.bytes, site.placed.size)))
             return fail(Error::Kind::refused, "its slot cannot be written");
     }
+    if (ground.rescue.mapped() &&
+        !ground.rescue.add(*ground.space, Host::rescue_entry(site.plan, site.placed, site.at, site.slot)))
+        return fail(Error::Kind::refused, "what rescues the process when ktrace is killed cannot be written");
     auto planted = ground.space->plant(site.at, Host::trap_bytes());
     if (!planted) return planted;
     site.armed = true;
@@ -63,6 +67,23 @@ void disarm(Ground &ground, Site &site) {
     if (!site.armed) return;
     ground.space->unplant(site.at);
     site.armed = false;
+}
+
+Status prepare_rescue(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped,
+                      std::size_t sites) {
+    ground.rescue_tried = true;
+    if (!process.syscall_instruction) return {};
+    bool first = !ground.rescue.mapped();
+    auto made = ground.rescue.ensure({*ground.space, *process.syscall_instruction, waiter, stopped}, sites);
+    if (!made && first && made.error().kind != Error::Kind::gone) {
+        log::write("trap", log::Level::info, "no rescue page: " + made.error().message);
+        return {};
+    }
+    return made;
+}
+
+bool rescue_has_room(const Ground &ground, std::size_t sites) {
+    return ground.rescue.mapped() ? ground.rescue.room() >= sites : ground.rescue_tried;
 }
 
 Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped, VirtAddr low,
@@ -85,7 +106,9 @@ Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, o
         if (*mapped < 0 && *mapped > -4096)
             return fail(Error::Kind::refused,
                         std::string("the process may not map memory: ") + std::strerror(static_cast<int>(-*mapped)));
-        ground.slots.add({VirtAddr{static_cast<std::uint64_t>(*mapped)}, size, 0});
+        VirtAddr start{static_cast<std::uint64_t>(*mapped)};
+        ground.slots.add({start, size, 0});
+        ground.rescue.add_arena(*ground.space, start, size);
         return {};
     }
     return fail(Error::Kind::refused, "the address space near the code changes too fast");

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "os/stopped.h"
+#include "rescue/page.h"
 #include "target/process.h"
 #include "trap/returns.h"
 #include "trap/site.h"
@@ -29,6 +30,8 @@ struct Buried {
 struct Ground {
     std::shared_ptr<target::AddressSpace> space;
     Slots slots;
+    rescue::Page rescue; // what is left of us when we are killed
+    bool rescue_tried = false;
     std::unordered_map<VirtAddr, std::unique_ptr<Site>> sites;
     std::unordered_map<VirtAddr, Site *> by_slot; // start of the slot → its site
     std::vector<Buried> buried;                   // for buried.cc
@@ -50,7 +53,15 @@ Result<Site *> make_site(Ground &ground, VirtAddr at);
 /// Gives the site its slot, where it needs one. False: no slot within reach is free; map an arena first.
 bool give_slot(Ground &ground, Site &site);
 
-/// Plants the trap. The site has its slot.
+/// Makes sure that `sites` more can be armed: each is told in the rescue page before its trap is planted. A process that
+/// may not map memory is traced without that page. Errors: gone, refused (there are too many).
+Status prepare_rescue(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped,
+                      std::size_t sites);
+
+/// True where that needs no stopped task.
+bool rescue_has_room(const Ground &ground, std::size_t sites);
+
+/// Plants the trap. The site has its slot, and the rescue page room for it.
 Status arm(Ground &ground, Site &site);
 /// Takes the trap out. The site stays known: tasks that are at it or in its slot are still understood.
 void disarm(Ground &ground, Site &site);

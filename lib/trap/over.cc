@@ -98,6 +98,16 @@ void fault_at_site(World &world, Task &task, Site &site, os::Stopped stopped, co
 
 } // namespace
 
+void mark_moved(Traced &traced, Task &task, os::Stopped &stopped) {
+    VirtAddr to = stopped.pc();
+    if (!traced.ground->site_at(Host::trap_address(to))) return;
+    auto info = os::signal_info(task.tid);
+    if (!info) return;
+    info->si_errno = ktrace_rescue_moved;
+    info->si_addr = reinterpret_cast<void *>(to.value);
+    os::set_signal_info(task.tid, *info);
+}
+
 void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, std::uint64_t post) {
     switch (site.method()) {
     case Method::emulate: {
@@ -107,6 +117,7 @@ void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
             return;
         }
         if (post) run_post(world, traced, task, site, stopped, post);
+        mark_moved(traced, task, stopped);
         continue_task(world, task, std::move(stopped));
         return;
     }
@@ -124,8 +135,10 @@ void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
         begin_step(world, task, site, std::move(stopped));
         return;
     case Method::syscall:
-        // Signals wait until the call is entered: none finds the pc in the slot.
-        block_signals(task);
+        // A signal on that short way is told at the site, which then is no new hit; a post handler would be lost by
+        // that, so with one signals wait until the call is entered. (A mask of ours would outlive us if we were
+        // killed.)
+        if (post) block_signals(task);
         stopped.set_pc(site.slot + site.placed.copy_at);
         task.over = Over::to_syscall;
         task.site = &site;

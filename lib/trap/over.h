@@ -10,6 +10,11 @@ namespace ktrace::trap {
 /// end. The task runs on, unless emulation faulted (then it gets its SIGSEGV). Spends the token.
 void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, std::uint64_t post);
 
+/// The task, at a trap's stop, is about to go to an address that may be right behind another trap of ours: killed
+/// before it has gone on, we leave it where the handler in the rescue page would take it for a hit there. Marks it for
+/// that.
+void mark_moved(Traced &traced, Task &task, os::Stopped &stopped);
+
 /// The single step of the copy is done: fixes up, runs the post handlers, delivers what was held; or steps once more.
 void finish_step(World &world, Traced &traced, Task &task, os::Stopped stopped);
 

@@ -1,0 +1,248 @@
+#include "rescue/page.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+#include <csignal>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "os/remote.h"
+
+namespace ktrace::rescue {
+
+using arch::Host;
+using arch::HostNative;
+using os::signal_bit;
+
+namespace {
+
+constexpr std::size_t least_capacity = 1024;        // entries of a table
+constexpr std::size_t kernel_mask_size = 8;         // sigset_t of the kernel, bytes
+constexpr std::uint64_t restorer_flag = 0x04000000; // SA_RESTORER, which libc's headers do not tell
+
+constexpr std::size_t code_at = (sizeof(ktrace_rescue_header) + 63) & ~std::size_t{63};
+
+std::size_t capacity_for(std::size_t entries) { return std::bit_ceil(std::max(least_capacity, entries * 2)); }
+
+template <class T> std::span<const std::byte> bytes_of(const T &value) { return std::as_bytes(std::span(&value, 1)); }
+
+/// A system call that answers an address or a number. Errors: refused, gone.
+Result<std::uint64_t> call(const Hands &hands, const char *what, std::uint64_t number,
+                           std::initializer_list<std::uint64_t> arguments) {
+    auto answer = os::remote_syscall(hands.waiter, hands.stopped, hands.syscall_instruction, number, arguments);
+    if (!answer) return tl::make_unexpected(answer.error());
+    if (*answer < 0 && *answer > -4096)
+        return fail(Error::Kind::refused,
+                    std::string("the process may not ") + what + ": " + std::strerror(static_cast<int>(-*answer)));
+    return static_cast<std::uint64_t>(*answer);
+}
+
+Result<VirtAddr> map(const Hands &hands, std::uint64_t size) {
+    auto at = call(hands, "map memory", SYS_mmap,
+                   {0, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, ~std::uint64_t{0}, 0});
+    if (!at) return tl::make_unexpected(at.error());
+    return VirtAddr{*at};
+}
+
+/// The action for SIGTRAP of the stopped task's process. The kernel writes it below the task's stack, where a signal's
+/// frame may come at any time; what was there is put back all the same.
+Result<ktrace_rescue_action> read_action(const Hands &hands) {
+    constexpr std::int64_t below = 1024; // beyond every psABI's red zone
+    VirtAddr at{(hands.stopped.sp() - below).value & ~std::uint64_t{15}};
+    ktrace_rescue_action was{}, action{};
+    if (hands.space.read(at, std::as_writable_bytes(std::span(&was, 1))) != sizeof was)
+        return fail(Error::Kind::refused, "the stack cannot be read");
+    auto asked = call(hands, "tell its signal actions", SYS_rt_sigaction, {SIGTRAP, 0, at.value, kernel_mask_size});
+    if (!asked) return tl::make_unexpected(asked.error());
+    bool read = hands.space.read(at, std::as_writable_bytes(std::span(&action, 1))) == sizeof action;
+    hands.space.write_own(at, bytes_of(was));
+    if (!read) return fail(Error::Kind::gone, "the process has ended");
+    return action;
+}
+
+Status set_action(const Hands &hands, VirtAddr action) {
+    auto set = call(hands, "change its signal actions", SYS_rt_sigaction, {SIGTRAP, action.value, 0, kernel_mask_size});
+    if (!set) return tl::make_unexpected(set.error());
+    return {};
+}
+
+constexpr std::uint64_t handler_default = 0, handler_ignore = 1;
+
+/// No signal but those that an instruction raises comes in while the handler runs; on the alternate stack, where there
+/// is one (Go's stacks have no room); again within itself.
+ktrace_rescue_action our_action(VirtAddr code) {
+    const auto rescue = HostNative::rescue_code();
+    const std::uint64_t synchronous = signal_bit(SIGTRAP) | signal_bit(SIGSEGV) | signal_bit(SIGBUS) |
+                                      signal_bit(SIGILL) | signal_bit(SIGFPE) | signal_bit(SIGSYS);
+    ktrace_rescue_action action{};
+    action.handler = code.value + rescue.handler;
+    action.restorer = code.value + rescue.restorer;
+    action.flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | restorer_flag;
+    action.mask = ~synchronous;
+    return action;
+}
+
+} // namespace
+
+bool Page::contains(VirtAddr pc) const {
+    return mapped() && address_ <= pc && pc < address_ + static_cast<std::int64_t>(ktrace_rescue_page);
+}
+
+std::size_t Page::room() const { return tables_.empty() ? 0 : tables_.back().free(); }
+
+bool Page::write_header(target::AddressSpace &space) const {
+    // The counts come last: what they count is there by then.
+    constexpr std::size_t counts = offsetof(ktrace_rescue_header, tables),
+                          behind = offsetof(ktrace_rescue_header, table);
+    auto all = bytes_of(header_);
+    return space.write_own(address_, all.first(counts)) &&
+           space.write_own(address_ + static_cast<std::int64_t>(behind), all.subspan(behind)) &&
+           space.write_own(address_ + static_cast<std::int64_t>(counts), all.subspan(counts, behind - counts));
+}
+
+Status Page::create(const Hands &hands, std::size_t entries) {
+    const auto code = HostNative::rescue_code().bytes;
+    KT_CHECK(code_at + code.size() <= ktrace_rescue_page);
+    const std::size_t capacity = capacity_for(entries);
+    const std::uint64_t size = ktrace_rescue_page + capacity * sizeof(ktrace_rescue_entry);
+    auto at = map(hands, size);
+    if (!at) return tl::make_unexpected(at.error());
+    address_ = *at;
+    header_ = {};
+    std::memcpy(header_.magic, KTRACE_RESCUE_MAGIC, sizeof header_.magic);
+    header_.abi = ktrace_rescue_abi;
+    header_.header_size = sizeof header_;
+    header_.entry_size = sizeof(ktrace_rescue_entry);
+    header_.size = size;
+    header_.tracer = static_cast<std::uint64_t>(::getpid());
+    header_.tables = 1;
+    header_.table[0] = {address_.value + ktrace_rescue_page, capacity};
+    tables_.push_back({address_ + static_cast<std::int64_t>(ktrace_rescue_page), 0, {}, 0});
+    tables_.back().entries.resize(capacity);
+    VirtAddr code_address = address_ + static_cast<std::int64_t>(code_at);
+    if (!hands.space.write_own(code_address, code) || !write_header(hands.space)) {
+        tables_.clear();
+        static_cast<void>(call(hands, "unmap memory", SYS_munmap, {at->value, size}));
+        address_ = VirtAddr{};
+        return fail(Error::Kind::refused, "the memory that it has mapped for ktrace cannot be written");
+    }
+    return take_action(hands);
+}
+
+/// Installs the handler where the process has none.
+Status Page::take_action(const Hands &hands) {
+    auto now = read_action(hands);
+    if (!now) return now.error().kind == Error::Kind::gone ? Status(tl::make_unexpected(now.error())) : Status();
+    header_.before = *now;
+    const bool free = now->handler == handler_default || now->handler == handler_ignore;
+    if (!free || HostNative::rescue_code().bytes.empty()) {
+        write_header(hands.space);
+        return {};
+    }
+    header_.ours = our_action(address_ + static_cast<std::int64_t>(code_at));
+    header_.installed = 1;
+    if (!write_header(hands.space)) return fail(Error::Kind::gone, "the process has ended");
+    auto set = set_action(hands, action_at(offsetof(ktrace_rescue_header, ours)));
+    if (set || set.error().kind == Error::Kind::gone) return set;
+    header_.installed = 0; // a seccomp filter, perhaps: the guardian is there still
+    header_.ours = {};
+    write_header(hands.space);
+    return {};
+}
+
+Status Page::grow(const Hands &hands, std::size_t entries) {
+    if (header_.tables == ktrace_rescue_most_tables)
+        return fail(Error::Kind::refused, "there are too many probes for one process");
+    const std::size_t capacity = std::max(capacity_for(entries), tables_.back().entries.size() * 2);
+    const std::uint64_t size = capacity * sizeof(ktrace_rescue_entry);
+    auto at = map(hands, size);
+    if (!at) return tl::make_unexpected(at.error());
+    tables_.push_back({*at, size, {}, 0});
+    tables_.back().entries.resize(capacity);
+    header_.table[header_.tables++] = {at->value, capacity};
+    if (!write_header(hands.space)) return fail(Error::Kind::gone, "the process has ended");
+    return {};
+}
+
+Status Page::ensure(const Hands &hands, std::size_t entries) {
+    if (!mapped()) return create(hands, entries);
+    return room() >= entries ? Status() : grow(hands, entries);
+}
+
+bool Page::add(target::AddressSpace &space, const ktrace_rescue_entry &entry) {
+    auto place = [&](Table &table) {
+        std::size_t capacity = table.entries.size(), at = ktrace_rescue_hash(entry.site, capacity);
+        while (table.entries[at].site != 0 && table.entries[at].site != entry.site) at = (at + 1) & (capacity - 1);
+        return at;
+    };
+    Table *table = nullptr;
+    std::size_t at = 0;
+    for (Table &each : tables_) {
+        at = place(each);
+        table = &each;
+        if (each.entries[at].site == entry.site) break;
+    }
+    if (!table) return false;
+    bool known = table->entries[at].site == entry.site;
+    if (known && std::memcmp(&table->entries[at], &entry, sizeof entry) == 0) return true;
+    if (!known && table->free() == 0) return false;
+    if (!known) table->used++;
+    table->entries[at] = entry;
+    VirtAddr to = table->address + static_cast<std::int64_t>(at * sizeof entry);
+    constexpr std::size_t site_size = sizeof entry.site;
+    static_assert(offsetof(ktrace_rescue_entry, site) == 0);
+    return space.write_own(to + static_cast<std::int64_t>(site_size), bytes_of(entry).subspan(site_size)) &&
+           space.write_own(to, bytes_of(entry.site));
+}
+
+void Page::add_arena(target::AddressSpace &space, VirtAddr start, std::uint64_t size) {
+    if (!mapped() || header_.arenas == ktrace_rescue_most_arenas) return;
+    header_.arena[header_.arenas++] = {start.value, size};
+    write_header(space);
+}
+
+Status Page::renew_action(const Hands &hands) const {
+    if (!mapped() || !has_action()) return {};
+    bool ours = installed();
+    return set_action(hands,
+                      action_at(ours ? offsetof(ktrace_rescue_header, ours) : offsetof(ktrace_rescue_header, before)));
+}
+
+Result<bool> Page::restore_action(const Hands &hands) const {
+    if (!mapped() || !installed()) return true;
+    auto now = read_action(hands);
+    if (!now) return tl::make_unexpected(now.error());
+    if (now->handler != header_.ours.handler && now->handler != handler_default) return false;
+    // The default may be the kernel's doing, after a trap in a task that blocks SIGTRAP.
+    if (auto set = set_action(hands, action_at(offsetof(ktrace_rescue_header, before))); !set)
+        return tl::make_unexpected(set.error());
+    return true;
+}
+
+Status Page::unmap(const Hands &hands) {
+    if (!mapped()) return {};
+    for (const Table &table : tables_) {
+        if (table.mapping_size == 0) continue;
+        auto done = call(hands, "unmap memory", SYS_munmap, {table.address.value, table.mapping_size});
+        if (!done) return tl::make_unexpected(done.error());
+    }
+    auto done = call(hands, "unmap memory", SYS_munmap, {address_.value, header_.size});
+    if (!done) return tl::make_unexpected(done.error());
+    *this = Page();
+    return {};
+}
+
+bool Page::write_all(target::AddressSpace &space) const {
+    if (!mapped()) return true;
+    for (const Table &table : tables_)
+        if (!space.write_own(table.address, std::as_bytes(std::span(table.entries)))) return false;
+    return write_header(space);
+}
+
+} // namespace ktrace::rescue

@@ -1,0 +1,81 @@
+// Page: our page in one address space (arch/rescue.h says how it looks), as the ktrace that wrote it keeps it: what
+// traps there are, told before they are planted, and the process's action for SIGTRAP, which is ours for as long as the
+// page is there. Killed at any moment, ktrace leaves what is needed to run on, and to clean up after it.
+//
+// Invariants: (1) the page is unmapped only when no process's action leads into it; (2) an action that the process has
+// set itself meanwhile is never replaced; (3) a handler of the process's own is never replaced: its traps are then
+// taken out by the guardian alone.
+#pragma once
+
+#include <vector>
+
+#include "arch/host.h"
+#include "base/result.h"
+#include "os/stopped.h"
+#include "target/address_space.h"
+
+namespace ktrace::rescue {
+
+/// With what something is done in a process: its memory, and a stopped task that makes system calls.
+struct Hands {
+    target::AddressSpace &space;
+    VirtAddr syscall_instruction;
+    os::Waiter &waiter;
+    os::Stopped &stopped;
+};
+
+class Page {
+  public:
+    bool mapped() const { return address_.value != 0; }
+    VirtAddr address() const { return address_; }
+    bool contains(VirtAddr pc) const;
+    /// How many traps can still be told.
+    std::size_t room() const;
+
+    /// Makes room for `entries` more; the first time it maps the page and installs the handler, where the process has
+    /// none of its own. Errors: refused (mmap is forbidden), gone.
+    Status ensure(const Hands &hands, std::size_t entries);
+
+    /// Tells of a trap that is to be planted. False: there is no room, or the memory cannot be written.
+    bool add(target::AddressSpace &space, const ktrace_rescue_entry &entry);
+    /// Tells of a mapping with slots.
+    void add_arena(target::AddressSpace &space, VirtAddr start, std::uint64_t size);
+
+    /// The kernel has reset the process's action for SIGTRAP (a trap in a task that blocks it does that): puts back
+    /// what it was.
+    Status renew_action(const Hands &hands) const;
+    /// True where the process's action is one that such a reset would lose.
+    bool has_action() const { return header_.ours.handler != 0 || header_.before.handler != 0; }
+    /// The handler is ours: nobody but ktrace expects a SIGTRAP in this process.
+    bool installed() const { return header_.installed != 0; }
+    bool ignored_before() const { return header_.before.handler == 1; }
+
+    /// The process of the stopped task gets back the action that it had. False: the action leads into the page still,
+    /// or may do so: somebody in the process has set another one since, and may have kept ours.
+    Result<bool> restore_action(const Hands &hands) const;
+    /// Unmaps the page and its tables. Every process's action was restored.
+    Status unmap(const Hands &hands);
+
+    /// The memory of a fork's child has what this had at the fork: writes it anew as it is now.
+    bool write_all(target::AddressSpace &space) const;
+
+  private:
+    struct Table {
+        VirtAddr address;
+        std::uint64_t mapping_size = 0; // 0: it lies in the page's own mapping
+        std::vector<ktrace_rescue_entry> entries;
+        std::size_t used = 0;
+        std::size_t free() const { return entries.size() / 2 - used; }
+    };
+    Status create(const Hands &hands, std::size_t entries);
+    Status grow(const Hands &hands, std::size_t entries);
+    Status take_action(const Hands &hands);
+    bool write_header(target::AddressSpace &space) const;
+    VirtAddr action_at(std::size_t offset) const { return address_ + static_cast<std::int64_t>(offset); }
+
+    VirtAddr address_;
+    ktrace_rescue_header header_{};
+    std::vector<Table> tables_;
+};
+
+} // namespace ktrace::rescue

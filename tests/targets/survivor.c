@@ -1,0 +1,202 @@
+/*
+ * survivor: threads that compute without pause, check every result, and live on whatever becomes of their tracer.
+ *
+ *     survivor THREADS [blocked N] [handler] [ignore] [timer]
+ *
+ * blocked N: the first N threads block all signals. handler: a SIGTRAP handler of its own, which must never be called.
+ * ignore: SIGTRAP is ignored. timer: a 1 kHz profiling timer.
+ *
+ * Prints "ready PID". Each line on standard input, `check`, is answered by "right M" with all results so far, when every
+ * thread has gone on by 1,000 rounds since. A wrong result is told and ends it with status 3, a signal that is not its
+ * own with 4. At the end of its input it leaves with status 0, where its signal actions and masks are as it set them; 5
+ * if not. An argument to a line is also what is waited for: `check 5000`.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define ALONE __attribute__((noinline, noclone))
+
+enum { most_threads = 64 };
+
+static atomic_int stop;
+static atomic_long rounds[most_threads];
+static atomic_long ticks;
+static long threads, blocked;
+
+/* A call, a jump that depends on data, a push of one byte. */
+ALONE long leaf(long n) {
+    __asm__ volatile("" ::: "memory");
+    return n * 3 + 1;
+}
+
+ALONE long do_work(long n) {
+    long sum = 0;
+
+    for (long i = 0; i < 4; i++) {
+        sum += leaf(n + i);
+        __asm__ volatile("" : "+r"(sum));
+    }
+    return sum;
+}
+
+/* A conditional branch whose both ways matter. */
+ALONE long choose(long n) {
+    long result;
+
+    __asm__ volatile(".globl choose_branch\n"
+                     "test $1, %1\n"
+                     "choose_branch: jz 1f\n"
+                     "mov $7, %0\n"
+                     "jmp 2f\n"
+                     "1: mov $11, %0\n"
+                     "2:"
+                     : "=&r"(result)
+                     : "r"(n)
+                     : "cc");
+    return result;
+}
+
+/* What is single-stepped: popf. */
+ALONE long flags(long n) {
+    long result;
+
+    __asm__ volatile(".globl flags_popf\n"
+                     "sub $128, %%rsp\n"
+                     "cmp $5, %1\n"
+                     "pushf\n"
+                     "cmp %%rsp, %%rsp\n"
+                     "flags_popf: popf\n"
+                     "setl %b0\n"
+                     "movzbl %b0, %k0\n"
+                     "lea 128(%%rsp), %%rsp\n"
+                     : "=&q"(result)
+                     : "r"(n)
+                     : "cc", "memory");
+    return result;
+}
+
+/* A system call that is probed itself. */
+ALONE long ask(void) {
+    long result = SYS_getppid;
+
+    __asm__ volatile(".globl ask_syscall\n"
+                     "ask_syscall: syscall"
+                     : "+a"(result)
+                     :
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static void wrong(const char *what, long n, long got) {
+    printf("wrong %s(%ld) = %ld\n", what, n, got);
+    fflush(stdout);
+    _exit(3);
+}
+
+static void *work(void *arg) {
+    long me = (long)arg, parent = getppid();
+    sigset_t all, now;
+
+    if (me < blocked) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, NULL);
+    }
+    for (long n = me; !stop; n++) {
+        long got;
+
+        if ((got = do_work(n)) != 12 * n + 22) wrong("do_work", n, got);
+        if ((got = choose(n)) != (n & 1 ? 7 : 11)) wrong("choose", n, got);
+        if ((got = flags(n)) != (n < 5)) wrong("flags", n, got);
+        if ((got = ask()) != parent && getppid() == parent) wrong("ask", n, got);
+        rounds[me]++;
+    }
+    pthread_sigmask(SIG_BLOCK, NULL, &now);
+    for (int s = 1; s < 32; s++) {
+        if (s == SIGKILL || s == SIGSTOP) continue;
+        if (sigismember(&now, s) != (me < blocked)) {
+            printf("thread %ld: signal %d %s\n", me, s, me < blocked ? "is not blocked" : "is blocked");
+            fflush(stdout);
+            return (void *)1;
+        }
+    }
+    return NULL;
+}
+
+static void unexpected(int sig) {
+    static const char text[] = "unexpected signal\n";
+    ssize_t put = write(1, text, sizeof text - 1);
+
+    _exit(put > 0 ? 4 : sig);
+}
+
+static void tick(int sig) {
+    (void)sig;
+    ticks++;
+}
+
+static void start_timer(void) {
+    struct sigaction action = {.sa_handler = tick, .sa_flags = SA_RESTART};
+    struct itimerval each = {{0, 1000}, {0, 1000}};
+
+    sigaction(SIGPROF, &action, NULL);
+    setitimer(ITIMER_PROF, &each, NULL);
+}
+
+static void check(long more) {
+    long before[most_threads], sum = 0;
+
+    for (long i = 0; i < threads; i++) before[i] = rounds[i];
+    for (long i = 0; i < threads; i++) {
+        while (rounds[i] < before[i] + more) sched_yield();
+        sum += rounds[i];
+    }
+    printf("right %ld\n", sum);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv) {
+    pthread_t id[most_threads];
+    struct sigaction now;
+    void (*expected)(int) = SIG_DFL;
+    char line[64];
+    int failed = 0;
+    void *bad;
+
+    threads = argc > 1 ? atol(argv[1]) : 1;
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "blocked") == 0) blocked = atol(argv[++i]);
+        if (strcmp(argv[i], "handler") == 0) signal(SIGTRAP, expected = unexpected);
+        if (strcmp(argv[i], "ignore") == 0) signal(SIGTRAP, expected = SIG_IGN);
+        if (strcmp(argv[i], "timer") == 0) start_timer();
+    }
+    for (long i = 0; i < threads; i++) pthread_create(&id[i], NULL, work, (void *)i);
+    printf("ready %d\n", getpid());
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        long more = 1000;
+
+        sscanf(line, "%*s %ld", &more);
+        check(more);
+    }
+    stop = 1;
+    for (long i = 0; i < threads; i++) {
+        pthread_join(id[i], &bad);
+        failed |= bad != NULL;
+    }
+    sigaction(SIGTRAP, NULL, &now);
+    if (now.sa_handler != expected) {
+        printf("the action for SIGTRAP is %p\n", (void *)now.sa_handler);
+        fflush(stdout);
+        failed = 1;
+    }
+    return failed ? 5 : 0;
+}
