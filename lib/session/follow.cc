@@ -79,6 +79,7 @@ std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_pt
     ground->space = std::move(space);
     ground->slots = parent.ground->slots;
     ground->rescue = parent.ground->rescue;
+    ground->rescue_tried = parent.ground->rescue_tried;
     ground->rescue.write_all(*ground->space);
     trap::Ground &from = *parent.ground;
     Arming &copied = state.armings[ground.get()];
