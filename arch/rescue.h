@@ -47,15 +47,15 @@ struct ktrace_rescue_entry {
     uint8_t length;      /* of the original instruction */
     uint8_t copy_at;     /* in the slot: where the copy starts, and the first byte behind it */
     uint8_t copy_end;
-    uint8_t kind;             /* enum ktrace_rescue_kind */
-    uint8_t condition;        /* branch: the condition code */
-    uint8_t address_size;     /* bytes: 8 or 4 */
-    int8_t target_register;   /* jump, call through a register */
-    int8_t base, index;       /* jump, call through memory: [segment: base + index * scale + displacement] */
-    uint8_t scale;            /* 0: not through memory */
-    int8_t segment;           /* 4 fs, 5 gs, -1 none */
-    int64_t displacement;     /* of that operand */
-    uint64_t target;          /* where a direct transfer goes */
+    uint8_t kind;           /* enum ktrace_rescue_kind */
+    uint8_t condition;      /* branch: the condition code */
+    uint8_t address_size;   /* bytes: 8 or 4 */
+    int8_t target_register; /* jump, call through a register */
+    int8_t base, index;     /* jump, call through memory: [segment: base + index * scale + displacement] */
+    uint8_t scale;          /* 0: not through memory */
+    int8_t segment;         /* 4 fs, 5 gs, -1 none */
+    int64_t displacement;   /* of that operand */
+    uint64_t target;        /* where a direct transfer goes */
 };
 
 struct ktrace_rescue_table {

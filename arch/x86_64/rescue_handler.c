@@ -28,10 +28,7 @@ enum { segment_fs = 4, segment_gs = 5, base_is_pc = 16, int3 = 0xcc, page_size =
 PART long syscall4(long number, long a, long b, long c, long d) {
     register long r10 __asm__("r10") = d;
     long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
-                     : "rcx", "r11", "memory");
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
     return result;
 }
 
@@ -124,8 +121,7 @@ PART uint64_t get_over(const struct ktrace_rescue_entry *entry, ucontext_t *cont
         *(volatile uint64_t *)*sp = next; /* in the red zone, which this handler's frame lies below */
         return target;
     }
-    if (entry->kind == ktrace_rescue_branch)
-        return condition_holds(entry->condition, flags) ? entry->target : next;
+    if (entry->kind == ktrace_rescue_branch) return condition_holds(entry->condition, flags) ? entry->target : next;
     if (entry->kind < ktrace_rescue_restart) return count_branch_taken(entry, context, flags) ? entry->target : next;
     return entry->site;
 }

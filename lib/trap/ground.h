@@ -53,8 +53,8 @@ Result<Site *> make_site(Ground &ground, VirtAddr at);
 /// Gives the site its slot, where it needs one. False: no slot within reach is free; map an arena first.
 bool give_slot(Ground &ground, Site &site);
 
-/// Makes sure that `sites` more can be armed: each is told in the rescue page before its trap is planted. A process that
-/// may not map memory is traced without that page. Errors: gone, refused (there are too many).
+/// Makes sure that `sites` more can be armed: each is told in the rescue page before its trap is planted. A process
+/// that may not map memory is traced without that page. Errors: gone, refused (there are too many).
 Status prepare_rescue(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped,
                       std::size_t sites);
 

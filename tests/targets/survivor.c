@@ -6,10 +6,10 @@
  * blocked N: the first N threads block all signals. handler: a SIGTRAP handler of its own, which must never be called.
  * ignore: SIGTRAP is ignored. timer: a 1 kHz profiling timer.
  *
- * Prints "ready PID". Each line on standard input, `check`, is answered by "right M" with all results so far, when every
- * thread has gone on by 1,000 rounds since. A wrong result is told and ends it with status 3, a signal that is not its
- * own with 4. At the end of its input it leaves with status 0, where its signal actions and masks are as it set them; 5
- * if not. An argument to a line is also what is waited for: `check 5000`.
+ * Prints "ready PID". Each line on standard input, `check`, is answered by "right M" with all results so far, when
+ * every thread has gone on by 1,000 rounds since. A wrong result is told and ends it with status 3, a signal that is
+ * not its own with 4. At the end of its input it leaves with status 0, where its signal actions and masks are as it set
+ * them; 5 if not. An argument to a line is also what is waited for: `check 5000`.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
