@@ -42,6 +42,7 @@ complete -c ktrace -n '__ktrace_in attach run' -l if -x -d 'Only where EXPR hold
 complete -c ktrace -n '__ktrace_in attach run' -l print -x -d 'Print these values with each event'
 complete -c ktrace -n '__ktrace_in attach run' -l post -d 'An event after the instruction, too'
 complete -c ktrace -n '__ktrace_in attach run' -l regs -d 'Print the registers'
+complete -c ktrace -n '__ktrace_in attach run' -l stack -d 'Print the stack: all frames, or =N of them'
 complete -c ktrace -n '__ktrace_in attach run' -l maxactive -x -d 'Return probes: calls in flight per location'
 complete -c ktrace -n '__ktrace_in attach run' -l count -d 'Count, instead of a line an event'
 complete -c ktrace -n '__ktrace_in attach run' -l stats -d 'Count, average, minimum, maximum, percentiles'

@@ -50,7 +50,7 @@ Examples:
 constexpr std::string_view spec_note = R"(
 SPEC:  [MODULE:]SYMBOL[+OFFSET]   [MODULE:]FILE:LINE   0xADDRESS   MODULE:0xVADDR     globs are fine: 'libfoo:do_*'
 EXPR:  arg0...arg9  args.NAME  retval  duration  tid  pid  comm  nsecs  func  reg("ax")  str(P[, N])  buf(P, N)
-       var.NAME  *P  p->field  a.b  a[i]  (int32)x  and C's operators
+       var.NAME  stack  *P  p->field  a.b  a[i]  (int32)x  and C's operators
 )";
 
 constexpr std::size_t help_column = 30;

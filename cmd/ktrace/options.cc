@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/text.h"
+#include "program/record.h"
 #include "values.h"
 
 namespace ktrace::cli {
@@ -164,6 +165,15 @@ Status set_regs(Invocation &into, const std::string &) {
     return {};
 }
 
+Status set_stack(Invocation &into, const std::string &value) {
+    into.config.actions.stack = 0;
+    if (value == no_value) return {};
+    auto frames = read_positive("--stack", value, program::max_frames);
+    if (!frames) return fail(frames.error());
+    into.config.actions.stack = static_cast<int>(*frames);
+    return {};
+}
+
 Status more_verbose(Invocation &into, const std::string &) {
     into.config.verbose++;
     return {};
@@ -207,6 +217,8 @@ constexpr std::array table{
            "an event after the instruction, too, with values from then", set_post},
     Option{0, "regs", Takes::nothing, "", Group::handlers, tracing,
            "print the registers", set_regs},
+    Option{0, "stack", Takes::optional_value, "N", Group::handlers, tracing,
+           "print the stack: N frames, or all (127)", set_stack},
     Option{0, "maxactive", Takes::value, "N", Group::handlers, tracing,
            "return probes: calls in flight per location (default 4096)", set_maxactive},
 

@@ -52,16 +52,20 @@ void append_registers(JsonNotation, std::string &out, const Node &node) {
     out += '}';
 }
 
+/// `symbol+0x4`, or the address; an inlined function has no address of its own to count from.
+void append_frame_place(std::string &out, const NamedFrame &frame) {
+    if (frame.symbol.empty()) return append_hex(out, frame.address);
+    out += text::escape(frame.symbol);
+    if (frame.inlined || frame.trampoline) return;
+    out += '+';
+    append_hex(out, frame.offset);
+}
+
 void append_stack(TextNotation, std::string &out, const Node &node, const Context &context) {
     const char *separator = "";
     for (const NamedFrame &frame : name_frames(node, context)) {
         out += separator;
-        if (frame.symbol.empty()) {
-            append_hex(out, frame.address);
-        } else {
-            out += text::escape(frame.symbol) + '+';
-            append_hex(out, frame.offset);
-        }
+        append_frame_place(out, frame);
         separator = " < ";
     }
 }
@@ -126,25 +130,38 @@ template <class Notation> void append_node(std::string &out, const Node &node, c
 
 } // namespace
 
+namespace {
+
+/// The C library's code that a handler returns to has no name of its own that tells anything: it is called as debuggers
+/// call it.
+NamedFrame signal_frame(std::uint64_t address) {
+    NamedFrame frame;
+    frame.address = address;
+    frame.symbol = "<signal handler called>";
+    frame.trampoline = true;
+    return frame;
+}
+
+} // namespace
+
 std::vector<NamedFrame> name_frames(const Node &stack, const Context &context) {
     std::vector<NamedFrame> frames;
     for (std::size_t i = 0; i < stack.frames(); i++) {
-        std::uint64_t address = stack.frame(i);
+        std::uint64_t address = stack.frame_address(i);
+        if (i + 1 < stack.frames() && !stack.is_return_address(i + 1)) {
+            frames.push_back(signal_frame(address));
+            continue;
+        }
         std::vector<NamedFrame> named;
-        if (context.symbolizer) named = context.symbolizer->name(context.pid, address, i != 0);
-        if (named.empty()) named.push_back({address, {}, 0, {}, {}, 0, false});
+        if (context.symbolizer) named = context.symbolizer->name(context.pid, address, stack.is_return_address(i));
+        if (named.empty()) named.push_back({address, {}, 0, {}, {}, 0, false, false});
         std::move(named.begin(), named.end(), std::back_inserter(frames));
     }
     return frames;
 }
 
 void append_frame_text(std::string &out, const NamedFrame &frame) {
-    if (frame.symbol.empty()) {
-        append_hex(out, frame.address);
-    } else {
-        out += text::escape(frame.symbol) + '+';
-        append_hex(out, frame.offset);
-    }
+    append_frame_place(out, frame);
     if (!frame.module.empty()) out += " [" + text::escape(frame.module) + ']';
     if (!frame.file.empty()) out += ' ' + text::escape(frame.file) + ':' + std::to_string(frame.line);
     if (frame.inlined) out += " (inlined)";

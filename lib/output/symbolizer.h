@@ -15,6 +15,7 @@ struct NamedFrame {
     std::string module, file;
     int line = 0;
     bool inlined = false;
+    bool trampoline = false; // what a signal handler returns to: its caller was interrupted
 };
 
 /// Names the addresses of stacks and pointers to functions; implemented above (session/), since a sink knows no tracee.

@@ -1,4 +1,6 @@
-// The text sink: one line an event, `HH:MM:SS.uuuuuu comm/tid payload`; the frames of a stack follow, indented.
+// The text sink: one line an event, `HH:MM:SS.uuuuuu comm/tid payload`; the frames of a stack follow, indented
+// and numbered as debuggers number them.
+#include <algorithm>
 #include <cstring>
 #include <ctime>
 
@@ -99,8 +101,11 @@ class TextSink final : public Sink {
     }
 
     void append_frames(const Node &node, const Context &context) {
+        int number = 0;
         for (const NamedFrame &frame : name_frames(node, context)) {
-            stack_ += "        ";
+            std::string label = '#' + std::to_string(number++);
+            label.resize(std::max<std::size_t>(label.size() + 1, 4), ' ');
+            stack_ += "    " + label;
             append_frame_text(stack_, frame);
             stack_ += '\n';
         }

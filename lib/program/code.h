@@ -150,8 +150,7 @@ inline constexpr std::size_t max_slots = 64;           // depth of the machine's
 inline constexpr std::size_t max_instructions = 20000; // run for one hit, at most: a DWARF expression may loop
 inline constexpr std::size_t saved_slot_size = 16;     // u64 bits, u64 state
 inline constexpr std::uint64_t default_str = 64, max_str = max_value; // bytes that str() reads
-inline constexpr std::size_t max_frames = 127;
-inline constexpr std::size_t node_overhead = 24; // bytes of a node beside its payload, at most
+inline constexpr std::size_t node_overhead = 24;                      // bytes of a node beside its payload, at most
 
 /// What one moment does, in this order.
 struct MomentCode {

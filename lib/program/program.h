@@ -23,7 +23,8 @@ class ThreadPort {
     virtual std::string_view comm() = 0;
     /// An address in a module's thread-local block; `block`: its start, from the thread pointer (0: not known).
     virtual std::optional<VirtAddr> tls(std::int64_t block, std::uint64_t offset) = 0;
-    /// Up to into.size() return addresses, innermost (the pc) first; true ones whatever is probed.
+    /// Up to into.size() addresses of frames, innermost (the pc) first, then return addresses; true ones whatever is
+    /// probed. Those that were interrupted (not the pc) are marked so (record.h).
     virtual std::size_t stack(std::span<std::uint64_t> into) = 0;
 };
 

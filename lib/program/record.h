@@ -47,12 +47,18 @@ enum class Tag : std::uint8_t {
     fault,       // u64 address: unmapped memory
     na,          // the expression does not fit this location, or has no value (a division by zero)
     unavailable, // optimized out
-    stack,       // u32 count, u64 addresses: innermost first (absolute; the sink asks a symbolizer)
+    stack,       // u32 count, u64 addresses: innermost first (absolute; the sink asks a symbolizer); see interrupted
     registers,   // u32 size, bytes: the ISA's Registers
 };
 
+/// In an address of a stack: execution was interrupted there, as under a signal handler; others but the first one are
+/// behind a call. (User space has no address with this bit.)
+inline constexpr std::uint64_t interrupted = std::uint64_t{1} << 63;
+
 /// Bytes of one value (of a raw value, a pointee, a string, a buffer) in a record, at most.
 inline constexpr std::size_t max_value = 1024;
+/// Frames of one stack, at most.
+inline constexpr std::size_t max_frames = 127;
 
 /// One value of a record: where it stands in the event and what it is called.
 struct Field {

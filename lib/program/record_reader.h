@@ -26,7 +26,9 @@ struct Node {
     std::int64_t sint() const { return static_cast<std::int64_t>(number); }
     std::string_view text() const { return {reinterpret_cast<const char *>(bytes.data()), bytes.size()}; }
     std::size_t frames() const { return bytes.size() / 8; } // stack
-    std::uint64_t frame(std::size_t n) const;               // stack: 0 is the innermost
+    std::uint64_t frame(std::size_t n) const;               // stack: 0 is the innermost; as in the record
+    std::uint64_t frame_address(std::size_t n) const { return frame(n) & ~interrupted; }
+    bool is_return_address(std::size_t n) const { return n != 0 && (frame(n) & interrupted) == 0; }
 };
 
 /// The header of a record; nothing where the bytes are no record of this version, or shorter than the header says.

@@ -5,6 +5,7 @@
 
 #include "session/follow.h"
 #include "session/ifunc.h"
+#include "session/names.h"
 #include "session/start.h"
 #include "trap/calls.h"
 
@@ -20,6 +21,7 @@ void end_process(State &state, Pid pid) {
     auto found = state.world.processes.find(pid.value);
     if (found == state.world.processes.end()) return;
     Traced &traced = *found->second;
+    part_with_modules(state, traced);
     // Others may use the same memory still (vfork).
     if (traced.ground.use_count() == 1) {
         trap::end_all(state.world, traced);

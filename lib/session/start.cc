@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "session/follow.h"
+#include "session/names.h"
 #include "session/rearm.h"
 #include "session/seize.h"
 #include "session/unload.h"
@@ -123,6 +124,7 @@ void on_exec(State &state, Event event) {
     task.pid = pid;
     traced.borrowed = false;
     traced.process.comm = os::read_comm(pid, task.tid);
+    part_with_modules(state, traced);
     traced.process.modules.clear();
     traced.process.syscall_instruction.reset();
     auto space = target::AddressSpace::open(pid);

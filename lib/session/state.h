@@ -79,7 +79,8 @@ struct State {
     std::vector<std::unique_ptr<CountedLocation>> locations; // by LocationInfo index in records
     std::map<std::tuple<std::uint32_t, const symbols::Module *, std::uint64_t>, std::size_t> location_of; // their keys
     std::unordered_map<trap::Ground *, Arming> armings;
-    std::unordered_set<std::string> told; // notices that were given
+    std::unordered_set<std::string> told;                                        // notices that were given
+    std::unordered_map<pid_t, std::vector<target::LoadedModule>> former_modules; // for the names in tables
     std::unique_ptr<output::Writer> writer;
     std::unique_ptr<output::Sink> sink;
     std::unique_ptr<output::Symbolizer> symbolizer;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "session/names.h"
 #include "trap/buried.h"
 
 namespace ktrace::session {
@@ -31,6 +32,7 @@ void forget(State &state, Traced &traced, const LoadedModule &module) {
 } // namespace
 
 Status refresh_modules(State &state, Traced &traced) {
+    part_with_modules(state, traced);
     std::vector<LoadedModule> before = traced.process.modules;
     std::vector<std::string> unreadable;
     if (auto refreshed = target::refresh(traced.process, state.modules, unreadable); !refreshed) return refreshed;

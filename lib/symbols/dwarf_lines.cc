@@ -94,13 +94,26 @@ std::vector<std::string> Dwarf::files() {
     return {names.begin(), names.end()};
 }
 
+namespace {
+
+/// Of several rows for one address the last one counts; but one that begins a statement is what people look for.
+const LineRow &statement_at(const std::vector<LineRow> &rows, std::vector<LineRow>::const_iterator last) {
+    auto row = last;
+    while (!row->is_statement && row != rows.begin() && (row - 1)->address == last->address &&
+           !(row - 1)->end_sequence && (row - 1)->line != 0)
+        --row;
+    return row->is_statement ? *row : *last;
+}
+
+} // namespace
+
 std::optional<LineAddress> Dwarf::line_at(std::uint64_t vaddr) {
     for (Unit *unit : impl_->units.covering(vaddr)) {
         const auto &rows = impl_->units.line_rows(*unit);
         auto next = std::upper_bound(rows.begin(), rows.end(), vaddr,
                                      [](std::uint64_t at, const LineRow &row) { return at < row.address; });
         if (next == rows.begin() || (next - 1)->end_sequence || next == rows.end()) continue;
-        const LineRow &row = *(next - 1);
+        const LineRow &row = statement_at(rows, next - 1);
         if (row.line == 0 || row.line >= (1U << 30)) continue;
         return LineAddress{row.address, impl_->units.line_header(*unit).file(row.file), static_cast<int>(row.line)};
     }

@@ -6,6 +6,7 @@
 
 #include <dwarf.h>
 
+#include "symbols/stack_pages.h"
 #include "symbols/unwind_rules.h"
 
 namespace ktrace::symbols {
@@ -19,7 +20,8 @@ using Values = std::array<std::optional<std::uint64_t>, frame_registers>; // by 
 struct Frame {
     Values values;
     std::uint64_t pc = 0;
-    bool is_call = false; // pc is behind a call instruction
+    bool is_call = false;         // pc is behind a call instruction
+    std::uint64_t callee_cfa = 0; // of the frame that it was found from
 
     std::optional<std::uint64_t> sp() const { return values[static_cast<unsigned>(Host::stack_pointer_dwarf)]; }
 };
@@ -146,14 +148,13 @@ class Machine {
     std::size_t size_ = 0;
 };
 
-std::optional<std::uint64_t> caller_value(const RegisterRule &rule, unsigned reg, const Frame &frame, Memory &memory,
+std::optional<std::uint64_t> caller_value(const RegisterRule &rule, const Frame &frame, Memory &memory,
                                           std::uint64_t cfa) {
     auto load = [&memory](std::optional<std::uint64_t> address) {
         return address ? memory.read_value<std::uint64_t>(VirtAddr{*address}) : std::nullopt;
     };
     std::uint64_t at = cfa + static_cast<std::uint64_t>(rule.number);
     switch (rule.kind) {
-    case RegisterRule::Kind::same: return frame.values[reg];
     case RegisterRule::Kind::undefined: return std::nullopt;
     case RegisterRule::Kind::at_cfa: return load(at);
     case RegisterRule::Kind::cfa: return at;
@@ -175,11 +176,11 @@ std::optional<Frame> by_rules(const FrameRules &rules, const Frame &frame, Memor
         cfa = *frame.values[rules.cfa_register] + static_cast<std::uint64_t>(rules.cfa_offset);
     if (!cfa) return std::nullopt;
     Frame caller;
-    for (unsigned reg = 0; reg < frame_registers; ++reg)
-        caller.values[reg] = caller_value(rules.registers[reg], reg, frame, memory, *cfa);
-    const RegisterRule &sp = rules.registers[static_cast<unsigned>(Host::stack_pointer_dwarf)];
-    if (sp.kind == RegisterRule::Kind::same || sp.kind == RegisterRule::Kind::undefined)
-        caller.values[static_cast<unsigned>(Host::stack_pointer_dwarf)] = *cfa; // 6.4.1: the CFA is the caller's sp
+    caller.callee_cfa = *cfa;
+    caller.values = frame.values;
+    for (const RegisterRule &rule : rules.registers) caller.values[rule.reg] = caller_value(rule, frame, memory, *cfa);
+    if (!rules.restores_sp) // 6.4.1: the CFA is the caller's sp
+        caller.values[static_cast<unsigned>(Host::stack_pointer_dwarf)] = *cfa;
     auto pc = caller.values[rules.return_address];
     if (!pc || *pc == 0) return std::nullopt;
     caller.pc = *pc;
@@ -187,6 +188,19 @@ std::optional<Frame> by_rules(const FrameRules &rules, const Frame &frame, Memor
     bool progresses = rules.is_signal_frame || (frame.sp() && caller.sp() && *caller.sp() >= *frame.sp() &&
                                                 (*caller.sp() > *frame.sp() || caller.pc != frame.pc));
     return progresses ? std::optional(caller) : std::nullopt;
+}
+
+/// The caller of a function that is at its first instruction: nothing of it lies on the stack yet.
+std::optional<Frame> by_return_address(const Host::Registers &registers, const Frame &frame, Memory &memory) {
+    auto to = Host::return_address(registers, memory);
+    if (!to || to->value == 0 || !frame.sp()) return std::nullopt;
+    Frame caller;
+    caller.values = frame.values;
+    caller.pc = to->value;
+    caller.is_call = true;
+    caller.callee_cfa = *frame.sp() + static_cast<std::uint64_t>(Host::return_pop);
+    caller.values[static_cast<unsigned>(Host::stack_pointer_dwarf)] = caller.callee_cfa;
+    return caller;
 }
 
 /// The caller by the frame pointer, which points at the caller's frame pointer and, behind it, the return address.
@@ -202,8 +216,9 @@ std::optional<Frame> by_frame_pointer(const Frame &frame, Memory &memory) {
     Frame caller;
     caller.pc = *pc;
     caller.is_call = true;
+    caller.callee_cfa = *fp + 16;
     caller.values[fp_register] = *caller_fp;
-    caller.values[static_cast<unsigned>(Host::stack_pointer_dwarf)] = *fp + 16;
+    caller.values[static_cast<unsigned>(Host::stack_pointer_dwarf)] = caller.callee_cfa;
     return caller;
 }
 
@@ -213,9 +228,15 @@ bool is_code(std::uint64_t address, const ModuleAt &callee, Memory &memory, cons
     return !callee.module && memory.read_value<std::uint8_t>(VirtAddr{address}).has_value();
 }
 
+bool is_first_instruction(const ModuleAt &at, std::uint64_t pc) {
+    if (!at.module) return false;
+    const Symbol *symbol = at.module->covering(pc - at.bias);
+    return symbol != nullptr && symbol->vaddr == pc - at.bias;
+}
+
 } // namespace
 
-Unwinder::Unwinder() = default;
+Unwinder::Unwinder() : pages_(std::make_unique<StackPages>()) {}
 Unwinder::~Unwinder() = default;
 
 CallFrames *Unwinder::frames_of(const ModuleAt &at) {
@@ -226,22 +247,32 @@ CallFrames *Unwinder::frames_of(const ModuleAt &at) {
 }
 
 std::size_t Unwinder::unwind(const Host::Registers &registers, Memory &memory, const ModuleFinder &find,
-                             std::span<std::uint64_t> into) {
+                             std::span<StackFrame> into) {
     if (into.empty()) return 0;
+    StackPages &stack = *pages_;
+    stack.begin(memory);
     Frame frame = innermost(registers);
     std::size_t count = 0;
-    into[count++] = frame.pc;
-    while (count < into.size()) {
+    into[count++] = {frame.pc, false, 0};
+    while (true) {
         // A return address may lie behind the end of a function that never returns: look at the call.
         std::uint64_t looked_at = frame.pc - (frame.is_call ? 1 : 0);
         ModuleAt at = find(VirtAddr{looked_at});
         CallFrames *frames = frames_of(at);
         const FrameRules *rules = frames != nullptr ? frames->at(looked_at - at.bias) : nullptr;
-        auto caller = rules != nullptr ? by_rules(*rules, frame, memory) : by_frame_pointer(frame, memory);
+        std::optional<Frame> caller;
+        if (rules != nullptr)
+            caller = by_rules(*rules, frame, stack);
+        else if (count == 1 && is_first_instruction(at, frame.pc))
+            caller = by_return_address(registers, frame, stack);
+        else
+            caller = by_frame_pointer(frame, stack);
         if (!caller) break;
-        if (rules == nullptr && !is_code(caller->pc - 1, at, memory, find)) break;
+        if (rules == nullptr && !is_code(caller->pc - 1, at, stack, find)) break;
+        into[count - 1].cfa = caller->callee_cfa;
+        if (count == into.size()) break;
         frame = *caller;
-        into[count++] = frame.pc;
+        into[count++] = {frame.pc, frame.is_call, 0};
     }
     return count;
 }

@@ -18,6 +18,14 @@
 namespace ktrace::symbols {
 
 class CallFrames;
+class StackPages;
+
+/// One frame of a stack.
+struct StackFrame {
+    std::uint64_t pc = 0;
+    bool is_call = false;  // pc is behind the call that the frame waits for; else execution was interrupted there
+    std::uint64_t cfa = 0; // its canonical frame address: the caller's stack pointer behind the call; 0: not known
+};
 
 /// The module at an address of a process, and where it is loaded; no module: code that no file has.
 struct ModuleAt {
@@ -33,12 +41,12 @@ class Unwinder {
     ~Unwinder();
     Unwinder(const Unwinder &) = delete;
 
-    /// Fills `into` with the pc and then the return addresses of the callers, innermost first; returns how many. The
+    /// Fills `into` with the frames from the pc to the outermost caller, innermost first; returns how many. The
     /// registers' pc must be the program's own (never in a slot). A pc of 0 or a frame that says that it has no caller
     /// ends the stack. Where call frame information is missing, the frame pointer chain is followed as far as it is
-    /// sound.
+    /// sound. The stack is read by pages, each once.
     std::size_t unwind(const arch::Host::Registers &registers, Memory &memory, const ModuleFinder &find,
-                       std::span<std::uint64_t> into);
+                       std::span<StackFrame> into);
 
     /// Lets go of modules that nobody else holds (unloaded ones).
     void forget_unused();
@@ -47,6 +55,7 @@ class Unwinder {
     CallFrames *frames_of(const ModuleAt &at);
 
     std::unordered_map<const Module *, std::unique_ptr<CallFrames>> by_module_;
+    std::unique_ptr<StackPages> pages_; // kept for its memory
 };
 
 } // namespace ktrace::symbols

@@ -2,9 +2,12 @@
 #include "symbols/unwind_rules.h"
 
 #include <cstdlib>
+#include <utility>
 
 #include <dwarf.h>
 #include <libelf.h>
+
+#include "arch/host.h"
 
 namespace ktrace::symbols {
 
@@ -13,17 +16,20 @@ namespace {
 constexpr std::size_t most_known = 65536; // addresses remembered for a module
 
 /// The rule that libdw's operations for a register amount to; those that it makes for offsets from the CFA are told
-/// apart, since nearly all are.
-RegisterRule rule_of(const Dwarf_Op *ops, std::size_t count, bool is_undefined) {
+/// apart, since nearly all are. Nothing: the register is unchanged.
+std::optional<RegisterRule> rule_of(std::uint8_t reg, const Dwarf_Op *ops, std::size_t count, bool is_undefined) {
     using Kind = RegisterRule::Kind;
-    if (count == 0) return {is_undefined ? Kind::undefined : Kind::same, 0, {}};
+    if (count == 0) return is_undefined ? std::optional(RegisterRule{Kind::undefined, reg, 0, {}}) : std::nullopt;
     bool is_value = ops[count - 1].atom == DW_OP_stack_value;
     std::size_t plain = is_value ? count - 1 : count;
     bool has_offset = plain == 2 && ops[1].atom == DW_OP_plus_uconst;
-    if (ops[0].atom == DW_OP_call_frame_cfa && (plain == 1 || has_offset))
-        return {is_value ? Kind::cfa : Kind::at_cfa, has_offset ? static_cast<std::int64_t>(ops[1].number) : 0, {}};
-    if (count == 1 && ops[0].atom == DW_OP_regx) return {Kind::register_, static_cast<std::int64_t>(ops[0].number), {}};
-    return {is_value ? Kind::value : Kind::at_address, 0, {ops, ops + plain}};
+    if (ops[0].atom == DW_OP_call_frame_cfa && (plain == 1 || has_offset)) {
+        auto offset = has_offset ? static_cast<std::int64_t>(ops[1].number) : 0;
+        return RegisterRule{is_value ? Kind::cfa : Kind::at_cfa, reg, offset, {}};
+    }
+    if (count == 1 && ops[0].atom == DW_OP_regx)
+        return RegisterRule{Kind::register_, reg, static_cast<std::int64_t>(ops[0].number), {}};
+    return RegisterRule{is_value ? Kind::value : Kind::at_address, reg, 0, {ops, ops + plain}};
 }
 
 } // namespace
@@ -34,17 +40,25 @@ CallFrames::CallFrames(std::shared_ptr<const Module> module) : module_(std::move
     // libelf does not write to an image that it is given to read.
     char *bytes = const_cast<char *>(reinterpret_cast<const char *>(image.data()));
     elf_ = image.empty() ? nullptr : elf_memory(bytes, image.size());
-    if (elf_ == nullptr) return;
-    cfi_ = dwarf_getcfi_elf(elf_);
-    if (cfi_ != nullptr) return;
-    dwarf_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
-    if (dwarf_ != nullptr) cfi_ = dwarf_getcfi(dwarf_);
+    if (elf_ != nullptr) eh_frame_ = dwarf_getcfi_elf(elf_);
 }
 
 CallFrames::~CallFrames() {
-    if (cfi_ != nullptr && dwarf_ == nullptr) dwarf_cfi_end(cfi_);
-    if (dwarf_ != nullptr) dwarf_end(dwarf_);
+    if (eh_frame_ != nullptr) dwarf_cfi_end(eh_frame_);
+    if (dwarf_ != nullptr) dwarf_end(dwarf_); // ends debug_frame_, too
     if (elf_ != nullptr) elf_end(elf_);
+}
+
+/// A program that was compiled without .eh_frame still has that of the C library's start-up code.
+Dwarf_Frame *CallFrames::find(std::uint64_t vaddr) {
+    Dwarf_Frame *frame = nullptr;
+    if (eh_frame_ != nullptr && dwarf_cfi_addrframe(eh_frame_, vaddr, &frame) == 0) return frame;
+    if (!std::exchange(looked_for_debug_frame_, true) && elf_ != nullptr) {
+        dwarf_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
+        if (dwarf_ != nullptr) debug_frame_ = dwarf_getcfi(dwarf_);
+    }
+    if (debug_frame_ != nullptr && dwarf_cfi_addrframe(debug_frame_, vaddr, &frame) == 0) return frame;
+    return nullptr;
 }
 
 const FrameRules *CallFrames::at(std::uint64_t vaddr) {
@@ -55,9 +69,8 @@ const FrameRules *CallFrames::at(std::uint64_t vaddr) {
 }
 
 std::optional<FrameRules> CallFrames::read(std::uint64_t vaddr) {
-    Dwarf_Frame *raw = nullptr;
-    if (cfi_ == nullptr || dwarf_cfi_addrframe(cfi_, vaddr, &raw) != 0) return std::nullopt;
-    std::unique_ptr<Dwarf_Frame, decltype(&std::free)> frame(raw, &std::free);
+    std::unique_ptr<Dwarf_Frame, decltype(&std::free)> frame(find(vaddr), &std::free);
+    if (!frame) return std::nullopt;
     FrameRules rules;
     Dwarf_Op *ops = nullptr;
     std::size_t count = 0;
@@ -76,7 +89,11 @@ std::optional<FrameRules> CallFrames::read(std::uint64_t vaddr) {
     for (unsigned reg = 0; reg < frame_registers; ++reg) {
         Dwarf_Op own[3];
         if (dwarf_frame_register(frame.get(), static_cast<int>(reg), own, &ops, &count) != 0) count = 0, ops = own;
-        rules.registers[reg] = rule_of(ops, count, ops == own);
+        if (auto rule = rule_of(static_cast<std::uint8_t>(reg), ops, count, ops == own)) {
+            bool is_sp = reg == static_cast<unsigned>(arch::Host::stack_pointer_dwarf);
+            rules.restores_sp = rules.restores_sp || (is_sp && rule->kind != RegisterRule::Kind::undefined);
+            rules.registers.push_back(std::move(*rule));
+        }
     }
     return rules;
 }

@@ -4,7 +4,6 @@
 // Invariant: rules hold no pointer into libdw beyond operations that live as long as the CallFrames that made them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,7 +22,6 @@ inline constexpr unsigned frame_registers = 33;
 /// Where the caller's value of a register is.
 struct RegisterRule {
     enum class Kind : std::uint8_t {
-        same,       // unchanged
         undefined,  // lost
         at_cfa,     // in memory at CFA + number
         cfa,        // CFA + number itself
@@ -31,7 +29,8 @@ struct RegisterRule {
         at_address, // in memory where `ops` say
         value,      // what `ops` leave
     };
-    Kind kind = Kind::same;
+    Kind kind = Kind::undefined;
+    std::uint8_t reg = 0; // whose
     std::int64_t number = 0;
     std::vector<Dwarf_Op> ops;
 };
@@ -40,9 +39,10 @@ struct FrameRules {
     unsigned cfa_register = 0; // the CFA is this register + offset, unless there are ops
     std::int64_t cfa_offset = 0;
     std::vector<Dwarf_Op> cfa_ops;
-    std::array<RegisterRule, frame_registers> registers;
-    unsigned return_address = 0;  // the register whose caller's value is the caller's pc
-    bool is_signal_frame = false; // its caller was interrupted: its pc is exact, not behind a call
+    std::vector<RegisterRule> registers; // those that are not unchanged
+    bool restores_sp = false;            // one of them is the stack pointer's; else the CFA is it
+    unsigned return_address = 0;         // the register whose caller's value is the caller's pc
+    bool is_signal_frame = false;        // its caller was interrupted: its pc is exact, not behind a call
 };
 
 /// The call frame information of one module.
@@ -58,12 +58,15 @@ class CallFrames {
     bool is_unused() const { return module_.use_count() == 1; }
 
   private:
+    Dwarf_Frame *find(std::uint64_t vaddr);
     std::optional<FrameRules> read(std::uint64_t vaddr);
 
     std::shared_ptr<const Module> module_;
     Elf *elf_ = nullptr;
-    ::Dwarf *dwarf_ = nullptr; // only where there is no .eh_frame
-    Dwarf_CFI *cfi_ = nullptr;
+    ::Dwarf *dwarf_ = nullptr;
+    Dwarf_CFI *eh_frame_ = nullptr;
+    Dwarf_CFI *debug_frame_ = nullptr; // asked for what .eh_frame does not describe
+    bool looked_for_debug_frame_ = false;
     std::unordered_map<std::uint64_t, std::optional<FrameRules>> known_;
 };
 

@@ -1,11 +1,10 @@
 #include "trap/hit.h"
 
 #include <cstring>
-#include <string>
 
 #include "base/clock.h"
-#include "os/procfs.h"
 #include "trap/calls.h"
+#include "trap/stopped_thread.h"
 
 namespace ktrace::trap {
 
@@ -16,32 +15,6 @@ using program::Outcome;
 
 namespace {
 
-/// What a program may ask of the stopped task.
-class StoppedThread final : public program::ThreadPort {
-  public:
-    StoppedThread(os::Stopped &stopped, Pid pid) : stopped_(stopped), pid_(pid) {}
-    const Host::FpRegisters *floating() override { return stopped_.floating(); }
-    std::string_view comm() override {
-        if (comm_.empty()) comm_ = os::read_comm(pid_, stopped_.tid());
-        return comm_;
-    }
-    std::optional<VirtAddr> tls(std::int64_t block, std::uint64_t offset) override {
-        auto pointer = Host::thread_pointer(stopped_.registers());
-        if (!pointer || block == 0) return std::nullopt;
-        return *pointer + block + static_cast<std::int64_t>(offset);
-    }
-    std::size_t stack(std::span<std::uint64_t> into) override {
-        if (into.empty()) return 0;
-        into[0] = stopped_.pc().value;
-        return 1;
-    }
-
-  private:
-    os::Stopped &stopped_;
-    Pid pid_;
-    std::string comm_;
-};
-
 /// One evaluation: the view of the hit, and the record where there is one.
 Outcome run_program(World &world, Traced &traced, Task &task, const Armed &armed, Moment moment, VirtAddr pc,
                     os::Stopped &stopped, std::span<std::byte> capture, std::size_t &captured,
@@ -50,7 +23,7 @@ Outcome run_program(World &world, Traced &traced, Task &task, const Armed &armed
     Host::Registers registers{};
     if (needs.registers || needs.floating) registers = stopped.registers();
     Host::set_pc(registers, pc);
-    StoppedThread thread(stopped, traced.process.pid);
+    StoppedThread thread(world, traced, stopped, registers);
     HitView view{registers, *traced.ground->space, thread, traced.process.pid, task.tid, 0, 0, duration_ns, earlier};
     if (needs.time) {
         view.monotonic_ns = monotonic_ns();

@@ -10,6 +10,7 @@
 
 #include "os/wait.h"
 #include "program/record.h"
+#include "symbols/unwind.h"
 #include "target/process.h"
 #include "trap/ground.h"
 #include "trap/task.h"
@@ -51,6 +52,7 @@ struct World {
     std::unordered_map<pid_t, std::unique_ptr<Traced>> processes;
     std::unordered_map<pid_t, Task> tasks;
     RecordQueue records;
+    symbols::Unwinder unwinder;
     Correction correction;
     std::uint64_t stops = 0;  // dispatched so far: the clock of retired slots and hits
     std::uint64_t events = 0; // records so far

@@ -101,9 +101,11 @@ class Unwinding : public testing::TestWithParam<Build> {
     std::vector<std::uint64_t> stack(std::size_t most = 64) {
         auto registers = std::bit_cast<arch::Host::Registers>(stopped_->registers());
         ProgramMemory memory(*stopped_);
-        std::vector<std::uint64_t> addresses(most);
-        addresses.resize(unwinder_.unwind(
-            registers, memory, [this](VirtAddr at) { return modules_->at(at.value); }, addresses));
+        std::vector<StackFrame> frames(most);
+        frames.resize(unwinder_.unwind(
+            registers, memory, [this](VirtAddr at) { return modules_->at(at.value); }, frames));
+        std::vector<std::uint64_t> addresses;
+        for (const StackFrame &frame : frames) addresses.push_back(frame.pc);
         return addresses;
     }
 
@@ -180,7 +182,7 @@ TEST_P(Unwinding, ABrokenStackEnds) {
         std::uint64_t value_;
     };
     auto registers = std::bit_cast<arch::Host::Registers>(stopped_->registers());
-    std::vector<std::uint64_t> into(1000);
+    std::vector<StackFrame> into(1000);
     auto find = [this](VirtAddr at) { return modules_->at(at.value); };
     for (std::uint64_t value : {std::uint64_t{0}, stopped_->pc(), stopped_->sp(), ~std::uint64_t{0}}) {
         Repeated memory(value);
