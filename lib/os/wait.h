@@ -76,6 +76,7 @@ class Waiter {
     /// With `often`, tasks that stopped recently are looked at between any two stops, so that seen_ns is close to the
     /// truth even when others are served first (return probes measure durations by it).
     void look_often(bool often) { often_ = often; }
+    bool looks_often() const { return often_; }
 
     /// True when a stop is known that was not handed out yet.
     bool pending() const { return !queue_.empty(); }

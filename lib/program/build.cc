@@ -244,6 +244,7 @@ void Builder::find_needs(Moment when) {
             needs.registers = needs.registers || (reads && !instr.is_float) || instr.op == Opcode::emit_registers ||
                               instr.op == Opcode::emit_stack || instr.op == Opcode::tls;
             needs.time = needs.time || instr.op == Opcode::push_nsecs;
+            needs.duration = needs.duration || instr.op == Opcode::push_duration;
         }
     };
     look(at.condition);
@@ -251,6 +252,7 @@ void Builder::find_needs(Moment when) {
     for (const Instrs &part : at.key) look(part);
     for (const Instrs &part : at.body) look(part);
     needs.time = needs.time || at.writes_event;
+    needs.duration = needs.duration || (when == Moment::ret && at.writes_event);
     at.runs = at.runs || at.has_condition || at.selects || !at.body.empty();
     needs.runs = at.runs;
 }

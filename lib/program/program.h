@@ -54,8 +54,9 @@ enum class Outcome : std::uint8_t {
 struct Needs {
     bool registers = false; // any register but pc (and sp)
     bool floating = false;
-    bool time = false; // HitView::time_ns, monotonic_ns
-    bool runs = false; // anything at all happens at this moment
+    bool time = false;     // HitView::time_ns, monotonic_ns
+    bool duration = false; // HitView::duration_ns
+    bool runs = false;     // anything at all happens at this moment
 };
 
 struct Code; // eval's own

@@ -108,6 +108,7 @@ std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_pt
     }
     ground->return_address_ok = from.return_address_ok;
     ground->return_probes = from.return_probes;
+    ground->timed_probes = from.timed_probes;
     return ground;
 }
 

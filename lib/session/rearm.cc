@@ -165,7 +165,7 @@ Status watch_loader(State &state, Traced &traced, os::Stopped *stopped) {
 void watch_returns(State &state, Traced &traced) {
     trap::Ground &ground = *traced.ground;
     bool wanted = ground.return_probes > 0;
-    if (wanted) state.world.waiter.look_often(true);
+    if (ground.timed_probes > 0) state.world.waiter.look_often(true);
     for (const auto &internal : state.armings[traced.ground.get()].internal) {
         trap::Site *site = ground.site_at(internal->at);
         if (internal->armed.kind != Armed::Kind::unwinds || internal->armed.on == wanted || !site) continue;

@@ -20,7 +20,8 @@ Status carry_out(State &state, trap::Traced &traced, ArmPlan plan, os::Stopped *
 /// does nothing.
 Status watch_loader(State &state, trap::Traced &traced, os::Stopped *stopped);
 
-/// Exceptions and longjmp are watched, and stops looked at often, only while a return probe is on.
+/// Exceptions and longjmp are watched only while a return probe is on; stops are looked at often from when one asks how
+/// long calls take.
 void watch_returns(State &state, trap::Traced &traced);
 
 } // namespace ktrace::session

@@ -60,8 +60,7 @@ void bury(World &world, Traced &traced, VirtAddr start, VirtAddr end) {
         site.armed = site.exit = false;
         if (site.kept_for_returns) ground.return_sites--;
         site.kept_for_returns = false;
-        for (const Armed *armed : site.probes)
-            if (armed->on && armed->kind == Armed::Kind::ret) ground.return_probes--;
+        for (Armed *armed : site.probes) count_out(ground, *armed);
         site.probes.clear();
         if (site.slot) ground.slots.retire(site.slot, world.stops);
         ground.buried.push_back({std::move(it->second), world.stops});

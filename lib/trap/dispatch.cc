@@ -223,7 +223,7 @@ void continue_task(World &world, Task &task, Stopped stopped, int signal) {
         how = os::Resume::step;
     else if (task.over != Over::none)
         how = os::Resume::syscall;
-    if (task.calls) {
+    if (task.calls && world.waiter.looks_often()) {
         stopped.write_back(); // before the clock is read: how much is written differs from site to site
         std::uint64_t now = monotonic_ns();
         std::uint64_t seen = stopped.stop().seen_ns;

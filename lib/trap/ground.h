@@ -39,6 +39,7 @@ struct Ground {
     std::unordered_map<VirtAddr, bool> return_address_ok; // decided once an address: may a return trap be put there
     std::uint32_t return_sites = 0;                       // kept for returns
     std::uint32_t return_probes = 0;                      // that are on: calls are looked at
+    std::uint32_t timed_probes = 0;                       // of these: calls are timed
 
     Site *site_at(VirtAddr at) {
         auto found = sites.find(at);

@@ -13,6 +13,11 @@ bool is_needed(const Site &site) {
            std::any_of(site.probes.begin(), site.probes.end(), [](const Armed *armed) { return armed->on; });
 }
 
+/// Asks how long calls take.
+bool is_timed(const Armed &armed) {
+    return armed.kind == Armed::Kind::ret && armed.program && armed.program->needs(program::Moment::ret).duration;
+}
+
 /// The return instructions of the function are not watched any longer, if nobody else's calls end there.
 void unwatch_exits(Ground &ground, Armed &armed) {
     if (armed.exits != Armed::Exits::watched) return;
@@ -41,12 +46,18 @@ Status switch_on(Ground &ground, Site &site, Armed &armed) {
     if (auto planted = arm(ground, site); !planted) return planted;
     armed.on = true;
     if (armed.kind == Armed::Kind::ret) ground.return_probes++;
+    if (is_timed(armed)) ground.timed_probes++;
     return {};
 }
 
-void switch_off(Ground &ground, Site &site, Armed &armed) {
+void count_out(Ground &ground, Armed &armed) {
     if (armed.on && armed.kind == Armed::Kind::ret) ground.return_probes--;
+    if (armed.on && is_timed(armed)) ground.timed_probes--;
     armed.on = false;
+}
+
+void switch_off(Ground &ground, Site &site, Armed &armed) {
+    count_out(ground, armed);
     if (!is_needed(site)) disarm(ground, site);
 }
 

@@ -22,6 +22,9 @@ Status switch_on(Ground &ground, Site &site, Armed &armed);
 /// it.
 void switch_off(Ground &ground, Site &site, Armed &armed);
 
+/// The same where the site's memory is gone: the books only.
+void count_out(Ground &ground, Armed &armed);
+
 /// It is switched off for good.
 void dismiss(Ground &ground, Site &site, Armed &armed);
 

@@ -139,6 +139,7 @@ TEST_F(Moments, TextReturnProbesReadNothingAtEntry) {
     EXPECT_EQ(built.program.capture_size(), 0U);
     EXPECT_TRUE(built.program.needs(Moment::ret).registers);
     EXPECT_TRUE(built.program.needs(Moment::ret).time);
+    EXPECT_TRUE(built.program.needs(Moment::ret).duration);
     auto state = bench.state(wanted);
     return_with(7);
     EXPECT_EQ(bench.run(built.program, Moment::ret, *state), Outcome::event);
@@ -204,6 +205,7 @@ TEST_F(Moments, CountingReadsNothing) {
     EXPECT_FALSE(needs.registers);
     EXPECT_FALSE(needs.floating);
     EXPECT_FALSE(needs.time);
+    EXPECT_FALSE(needs.duration);
     EXPECT_FALSE(built.program.needs(Moment::post).runs);
     auto state = bench.state(wanted);
     for (int i = 0; i < 5; ++i) EXPECT_EQ(bench.run(built.program, Moment::pre, *state), Outcome::aggregated);
