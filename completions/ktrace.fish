@@ -39,6 +39,7 @@ complete -c ktrace -n '__ktrace_in attach run' -s k -l probe -x -a '(__ktrace_fu
 complete -c ktrace -n '__ktrace_in attach run' -s j -l entry -x -a '(__ktrace_functions)' -d 'Probe a function\'s entry'
 complete -c ktrace -n '__ktrace_in attach run' -s r -l ret -x -a '(__ktrace_functions)' -d 'Probe a function\'s return'
 complete -c ktrace -n '__ktrace_in attach run' -l if -x -d 'Only where EXPR holds'
+complete -c ktrace -n '__ktrace_in attach run' -l inside -x -a '(__ktrace_functions)' -d 'Only under calls of this function'
 complete -c ktrace -n '__ktrace_in attach run' -l print -x -d 'Print these values with each event'
 complete -c ktrace -n '__ktrace_in attach run' -l post -d 'An event after the instruction, too'
 complete -c ktrace -n '__ktrace_in attach run' -l regs -d 'Print the registers'

@@ -67,6 +67,14 @@ Status set_condition(Invocation &into, const std::string &value) {
     return {};
 }
 
+Status set_inside(Invocation &into, const std::string &value) {
+    if (into.config.actions.inside) return usage("--inside is given twice", "a glob can name several functions");
+    auto spec = probe::parse_spec(value);
+    if (!spec) return fail(spec.error());
+    into.config.actions.inside = std::move(*spec);
+    return {};
+}
+
 Status set_post(Invocation &into, const std::string &value) {
     into.config.actions.post = true;
     return value == no_value ? Status{} : add_expressions<&Actions::post_print>(into, value);
@@ -211,6 +219,8 @@ constexpr std::array table{
 
     Option{0, "if", Takes::value, "EXPR", Group::handlers, tracing,
            "only where EXPR holds", set_condition},
+    Option{0, "inside", Takes::value, "SPEC", Group::handlers, tracing,
+           "only under calls of this function, in the same thread", set_inside},
     Option{0, "print", Takes::value, "EXPR[,EXPR...]", Group::handlers, tracing,
            "print these values with each event", add_expressions<&Actions::print>},
     Option{0, "post", Takes::optional_value, "EXPR,...", Group::handlers, tracing,

@@ -14,6 +14,7 @@ namespace ktrace::probe {
 /// The options of a command that apply to all of its probes. EXPR are texts here; compile.h makes programs of them.
 struct Actions {
     std::string condition;          // --if, empty: none
+    std::optional<Spec> inside;     // --inside: only under calls of this function
     std::vector<std::string> print; // --print
     bool post = false;              // --post
     std::vector<std::string> post_print;

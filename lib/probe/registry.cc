@@ -34,12 +34,20 @@ std::vector<std::uint32_t> Registry::present() const {
     return numbers;
 }
 
+std::vector<std::uint32_t> Registry::shown() const {
+    std::vector<std::uint32_t> numbers = present();
+    std::erase_if(numbers, [this](std::uint32_t number) { return at(number).set->hidden; });
+    return numbers;
+}
+
 Result<std::vector<std::uint32_t>> Registry::named(std::string_view name) const {
     std::vector<std::uint32_t> numbers;
     for (const auto &each : all_)
-        if (!each->removed && each->probe.spec.text == name) numbers.push_back(each->probe.number);
+        if (!each->removed && !each->set->hidden && each->probe.spec.text == name)
+            numbers.push_back(each->probe.number);
     auto number = text::parse_u64(name);
-    if (numbers.empty() && number && *number >= 1 && *number <= last() && !all_[*number - 1]->removed)
+    if (numbers.empty() && number && *number >= 1 && *number <= last() && !all_[*number - 1]->removed &&
+        !all_[*number - 1]->set->hidden)
         numbers.push_back(static_cast<std::uint32_t>(*number));
     if (!numbers.empty()) return numbers;
     bool is_gone = number && *number >= 1 && *number <= last();
@@ -53,7 +61,7 @@ Result<std::vector<std::uint32_t>> Registry::named(std::string_view name) const 
 
 bool Registry::is_on(std::uint32_t number) const {
     const Registered &probe = at(number);
-    return probe.ready && probe.enabled && !probe.removed && all_on_;
+    return probe.ready && !probe.removed && (probe.set->hidden || (probe.enabled && all_on_));
 }
 
 } // namespace ktrace::probe

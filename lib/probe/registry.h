@@ -20,7 +20,9 @@ namespace ktrace::probe {
 struct ProbeSet {
     Actions actions;
     bool allow_missing = false;
-    bool compiled = false; // an EXPR that fits none of its probes would have been refused by now
+    std::uint32_t inside = 0; // number of the probe that follows the calls of Actions::inside; 0: there is none
+    bool hidden = false;      // ours, for another set's `inside`: neither listed nor counted, and always on
+    bool compiled = false;    // an EXPR that fits none of its probes would have been refused by now
 };
 
 /// What somebody wants to be probed.
@@ -52,6 +54,8 @@ class Registry {
 
     /// Numbers of those that are registered or about to be.
     std::vector<std::uint32_t> present() const;
+    /// Of these, those that users know of.
+    std::vector<std::uint32_t> shown() const;
     /// The highest number so far.
     std::uint32_t last() const { return static_cast<std::uint32_t>(all_.size()); }
 

@@ -103,13 +103,18 @@ constexpr std::array unwinding_functions = {"_Unwind_RaiseException",
                                             "_longjmp",
                                             "siglongjmp"};
 
+/// After these a thread goes on with another stack.
+constexpr std::array switching_functions = {"swapcontext", "setcontext"};
+
 void plan_unwinding(State &state, Traced &traced, ArmPlan &plan) {
     const Arming &arming = state.armings[traced.ground.get()];
     for (const target::LoadedModule &loaded : traced.process.modules) {
         if (arming.unwinders.contains(loaded.bias)) continue;
         plan.unwinders.push_back(loaded.bias);
         std::vector<std::uint64_t> addresses;
-        for (const char *name : unwinding_functions)
+        std::vector<const char *> names(unwinding_functions.begin(), unwinding_functions.end());
+        names.insert(names.end(), switching_functions.begin(), switching_functions.end());
+        for (const char *name : names)
             for (const symbols::Symbol *symbol : loaded.module->named(name))
                 if (symbol->kind == symbols::Symbol::Kind::function && symbol->vaddr != 0)
                     addresses.push_back(symbol->vaddr);
@@ -148,6 +153,8 @@ std::unique_ptr<ArmedLocation> make_location(State &state, const Found &found, p
     armed.program = made->program.get();
     armed.state = counted.state.get();
     armed.counters = &counted.counters;
+    armed.inside = registered.set->inside;
+    armed.encloses = registered.set->hidden ? found.probe : 0;
     armed.maxactive = registered.set->actions.maxactive.value_or(default_maxactive);
     if (found.location.function != 0) {
         armed.function = VirtAddr{found.location.function + found.bias};

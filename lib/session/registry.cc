@@ -1,6 +1,7 @@
 #include "session/registry.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_set>
 
 #include "session/calibrate.h"
@@ -132,15 +133,28 @@ void forget_waiting_ifuncs(State &state, std::span<const std::uint32_t> numbers)
         });
 }
 
+/// The probe that follows the calls of a set's `inside` function.
+std::uint32_t enter_enclosing(State &state, probe::ProbeSet &set) {
+    auto enclosing = std::make_shared<probe::ProbeSet>();
+    enclosing->hidden = true;
+    enclosing->allow_missing = set.allow_missing;
+    enclosing->actions.aggregate = probe::Actions::Aggregate::count; // no types are asked for
+    enclosing->actions.maxactive = std::numeric_limits<std::uint32_t>::max();
+    set.inside = state.registry.enter(enclosing, {{probe::Kind::ret, *set.actions.inside}}).front();
+    return set.inside;
+}
+
 } // namespace
 
 Result<Numbers> register_probes(State &state, const std::shared_ptr<probe::ProbeSet> &set,
                                 const std::vector<probe::Wish> &wishes, os::Stopped *stopped) {
     if (auto expressions = probe::check_expressions(set->actions); !expressions) return fail(expressions.error());
-    bool returns = std::any_of(wishes.begin(), wishes.end(),
-                               [](const probe::Wish &wish) { return wish.kind == probe::Kind::ret; });
+    bool returns = set->actions.inside || std::any_of(wishes.begin(), wishes.end(), [](const probe::Wish &wish) {
+                       return wish.kind == probe::Kind::ret;
+                   });
     if (returns && state.world.correction.per_stop_ns == 0) state.world.correction = calibrate();
     Numbers numbers = state.registry.enter(set, wishes);
+    if (set->actions.inside) numbers.push_back(enter_enclosing(state, *set));
     std::vector<Pid> pids = armable_processes(state);
     Status armed;
     for (Pid pid : pids) {
@@ -153,7 +167,10 @@ Result<Numbers> register_probes(State &state, const std::shared_ptr<probe::Probe
         for (std::uint32_t number : numbers) state.registry.at(number).ready = true;
         armed = apply_switches(state, numbers);
     }
-    if (armed) return numbers;
+    if (armed) {
+        if (set->inside != 0) numbers.pop_back();
+        return numbers;
+    }
     for (std::uint32_t number : numbers) state.registry.at(number).ready = false;
     take_back(state, numbers, stopped == nullptr);
     return tl::make_unexpected(armed.error());

@@ -12,9 +12,10 @@ namespace ktrace::session {
 
 namespace {
 
-/// False for a location of a set that was refused as a whole.
+/// False for a location of a set that was refused as a whole, or of a probe of our own.
 bool was_registered(const State &state, const CountedLocation &location) {
-    return state.registry.at(location.probe).ready;
+    const probe::Registered &registered = state.registry.at(location.probe);
+    return registered.ready && !registered.set->hidden;
 }
 
 } // namespace

@@ -84,9 +84,14 @@ bool modules_complete(Traced &traced) {
 
 std::string attached_text(const State &state, const Traced &traced, std::size_t tasks) {
     auto arming = state.armings.find(traced.ground.get());
-    std::size_t locations =
-        arming == state.armings.end() ? 0 : arming->second.locations.size() + arming->second.ifuncs.size();
-    std::size_t specs = state.registry.present().size();
+    auto is_shown = [&](std::uint32_t number) { return !state.registry.at(number).set->hidden; };
+    std::size_t locations = 0;
+    if (arming != state.armings.end()) {
+        for (const auto &location : arming->second.locations)
+            locations += is_shown(state.locations[location->location]->probe) ? 1 : 0;
+        for (const WaitingIfunc &ifunc : arming->second.ifuncs) locations += is_shown(ifunc.probe) ? 1 : 0;
+    }
+    std::size_t specs = state.registry.shown().size();
     auto plural = [](std::size_t n, const char *noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); };
     std::string text = "Attached " + plural(locations, "probe");
     if (locations != specs) text += " from " + plural(specs, "spec");

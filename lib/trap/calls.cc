@@ -182,6 +182,21 @@ void begin_call(World &world, Traced &traced, Task &task, Armed &armed, Site &si
     returns_to->last_return = world.stops;
 }
 
+void adopt_call(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped,
+                const arch::Frame &frame) {
+    Site *returns_to = return_site(world, traced, frame.return_address, stopped);
+    if (!returns_to && !watch_exits(world, traced, armed, stopped)) return;
+    Instance &call = traced.ground->returns.begin(task, frame);
+    call.armed = &armed;
+    call.site = &site;
+    call.return_site = returns_to;
+    call.hit = world.stops;
+    armed.active++;
+    if (!returns_to) return;
+    returns_to->returns++;
+    returns_to->last_return = world.stops;
+}
+
 void end_returned(Traced &traced, Instance &call, Task *owner) { end_call(traced, call, owner); }
 
 void end_unreturned(Traced &traced, Instance &call, Task *owner) {

@@ -13,6 +13,11 @@ namespace ktrace::trap {
 void begin_call(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped,
                 std::vector<std::byte> captured);
 
+/// The same for a call that began before it was seen: `frame` is where it is on the stack. Nobody is told where it is
+/// not seen to end.
+void adopt_call(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped,
+                const arch::Frame &frame);
+
 void end_returned(Traced &traced, Instance &call, Task *owner);
 void end_unreturned(Traced &traced, Instance &call, Task *owner);
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "trap/calls.h"
+#include "trap/inside.h"
 #include "trap/stopped_thread.h"
 
 namespace ktrace::trap {
@@ -62,6 +63,11 @@ std::uint64_t run_pre(World &world, Traced &traced, Task &task, Site &site, os::
         Armed *armed = site.probes[i];
         if (world.closing) break;
         if (!armed->on) continue;
+        if (armed->inside != 0 && !is_inside(world, traced, task, armed->inside, site, stopped)) {
+            armed->counters->hits++;
+            armed->counters->filtered++;
+            continue;
+        }
         switch (armed->kind) {
         case Armed::Kind::unwinds: task.unwinds++; break;
         case Armed::Kind::loader:
@@ -79,6 +85,10 @@ std::uint64_t run_pre(World &world, Traced &traced, Task &task, Site &site, os::
         }
         case Armed::Kind::ret: {
             armed->counters->hits++;
+            if (armed->encloses != 0) {
+                enter_enclosing(world, traced, task, *armed, site, stopped);
+                break;
+            }
             std::vector<std::byte> capture(armed->program->capture_size());
             std::size_t captured = 0;
             Outcome outcome = Outcome::accepted;
@@ -120,6 +130,10 @@ std::uint64_t duration(const World &world, const Task &task, const Instance &cal
 void finish_call(World &world, Traced &traced, Task &task, const Site &site, Instance &call, os::Stopped &stopped) {
     if (world.closing) {
         end_unreturned(traced, call, &task);
+        return;
+    }
+    if (call.armed->encloses != 0) {
+        end_returned(traced, call, &task);
         return;
     }
     std::size_t unused = 0;

@@ -35,6 +35,8 @@ struct Armed {
     program::ProbeState *state = nullptr;
     Handler *handler = nullptr; // a plugin's: runs instead of the program, which is nullptr then
     program::Counters *counters = nullptr;
+    std::uint32_t inside = 0;    // hits count only under calls that `encloses` of this number follows; 0: everywhere
+    std::uint32_t encloses = 0;  // return probes of ours, without a program: their calls are what others are inside of
     std::uint32_t maxactive = 0; // return probes: most calls in flight
     std::uint32_t active = 0;
     VirtAddr function, function_end; // return probes: the code of the function; 0: not known

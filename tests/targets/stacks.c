@@ -2,7 +2,7 @@
 // own, threads, a library that is loaded late, coroutines, calls that are left by longjmp. Says what it counted.
 //
 // stacks once          does everything one time, without waiting
-// stacks               on each line of its input: once, or work N
+// stacks               on each line of its input: once, work N, or hold
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -45,6 +45,21 @@ __attribute__((noinline)) int recurse(int n) {
     int result = n == 0 ? place(n) : recurse(n - 1) + 1;
     depth_of_outer--;
     return result;
+}
+
+// Its frame is gone while place() runs.
+__attribute__((noinline)) int tail(int n) {
+    sink += n;
+    return place(n + 10);
+}
+
+// Waits in the middle of a call.
+__attribute__((noinline)) int holding(void) {
+    char line[64];
+    printf("holding\n");
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin)) return 0;
+    return place(7) + 1;
 }
 
 // Calls from libc's code.
@@ -147,7 +162,8 @@ __attribute__((noinline)) int late(void) {
 }
 
 static void once(void) {
-    sink += outer(1) + recurse(3) + sort() + interrupted() + faulting() + threaded() + switching() + jumping() + late();
+    sink += outer(1) + recurse(3) + sort() + interrupted() + faulting() + threaded() + switching() + jumping() +
+            tail(1) + late();
 }
 
 int main(int count, char **arguments) {
@@ -162,7 +178,9 @@ int main(int count, char **arguments) {
     while (fgets(line, sizeof line, stdin)) {
         seen_inside = 0;
         int rounds = 1;
-        if (sscanf(line, "work %d", &rounds) == 1)
+        if (strcmp(line, "hold\n") == 0)
+            sink += holding() + place(8);
+        else if (sscanf(line, "work %d", &rounds) == 1)
             for (int i = 0; i < rounds; i++) sink += outer(i) + middle(i);
         else
             once();

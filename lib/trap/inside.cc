@@ -1,0 +1,109 @@
+#include "trap/inside.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "trap/calls.h"
+#include "trap/stopped_thread.h"
+
+namespace ktrace::trap {
+
+using arch::Host;
+using symbols::StackFrame;
+
+namespace {
+
+constexpr std::size_t most_frames = 4096; // that are looked at for calls
+
+std::vector<StackFrame> stack_of(World &world, Traced &traced, const Site &site, os::Stopped &stopped) {
+    Host::Registers registers = stopped.registers();
+    Host::set_pc(registers, site.at);
+    std::vector<StackFrame> frames(most_frames);
+    frames.resize(unwind_stack(world, traced, registers, frames));
+    return frames;
+}
+
+/// Where the frame's own call is in the books.
+VirtAddr frame_sp(const StackFrame &frame) { return VirtAddr{frame.cfa} - Host::return_pop; }
+
+/// Compilers put what is seldom executed of f into f.cold, elsewhere.
+std::string_view without_cold(std::string_view name) { return name.substr(0, name.find(".cold")); }
+
+bool is_code_of(const Traced &traced, const Armed &armed, VirtAddr at) {
+    if (armed.function <= at && at < armed.function_end) return true;
+    const target::LoadedModule *module = target::module_at(traced.process.modules, at);
+    if (!module || armed.function < module->start || armed.function >= module->end) return false;
+    const symbols::Symbol *here = module->module->covering(at.value - module->bias);
+    if (!here || here->name.find(".cold") == here->name.npos) return false;
+    const symbols::Symbol *function = module->module->covering(armed.function.value - module->bias);
+    return function && without_cold(here->name) == without_cold(function->name);
+}
+
+struct Enclosing {
+    Armed *armed;
+    Site *site;
+};
+
+std::vector<Enclosing> enclosing_probes(const Ground &ground) {
+    std::vector<Enclosing> all;
+    for (const auto &[at, site] : ground.sites)
+        for (Armed *armed : site->probes)
+            if (armed->on && armed->encloses != 0) all.push_back({armed, site.get()});
+    return all;
+}
+
+bool is_known(Ground &ground, const Armed &armed, VirtAddr sp) {
+    for (const Instance *call = ground.returns.at(sp); call; call = call->older_in_chain)
+        if (call->armed == &armed) return true;
+    return false;
+}
+
+/// Finds the calls that began before the task was seen for the first time.
+void learn(World &world, Traced &traced, Task &task, const Site &site, os::Stopped &stopped) {
+    if (std::exchange(task.enclosures_known, true)) return;
+    std::vector<Enclosing> enclosing = enclosing_probes(*traced.ground);
+    if (enclosing.empty()) return;
+    std::vector<StackFrame> frames = stack_of(world, traced, site, stopped);
+    for (std::size_t i = frames.size(); i-- > 0;) {
+        // The outermost frame has no caller; at a function's first instruction its call is yet to be seen.
+        if (i + 1 == frames.size() || frames[i].cfa == 0) continue;
+        VirtAddr at{frames[i].pc - (frames[i].is_call ? 1 : 0)};
+        for (const Enclosing &each : enclosing) {
+            if (!is_code_of(traced, *each.armed, at) || (i == 0 && at == each.armed->function)) continue;
+            VirtAddr sp = frame_sp(frames[i]);
+            if (!is_known(*traced.ground, *each.armed, sp))
+                adopt_call(world, traced, task, *each.armed, *each.site, stopped, {sp, VirtAddr{frames[i + 1].pc}});
+        }
+    }
+}
+
+/// By the stack: one of its frames is that of such a call.
+bool is_on_stack(World &world, Traced &traced, std::uint32_t number, const Site &site, os::Stopped &stopped) {
+    std::vector<StackFrame> frames = stack_of(world, traced, site, stopped);
+    for (std::size_t i = 0; i + 1 < frames.size(); i++) {
+        if (frames[i].cfa == 0) continue;
+        const Instance *call = traced.ground->returns.at(frame_sp(frames[i]));
+        for (; call; call = call->older_in_chain)
+            if (call->armed->encloses == number && call->frame.return_address.value == frames[i + 1].pc) return true;
+    }
+    return false;
+}
+
+} // namespace
+
+void enter_enclosing(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped) {
+    learn(world, traced, task, site, stopped);
+    begin_call(world, traced, task, armed, site, stopped, {});
+}
+
+bool is_inside(World &world, Traced &traced, Task &task, std::uint32_t number, const Site &site, os::Stopped &stopped) {
+    learn(world, traced, task, site, stopped);
+    const Instance *call = task.calls;
+    while (call && call->armed->encloses != number) call = call->older_call;
+    std::uint32_t since = call ? call->unwinds : 0;
+    if (task.unwinds == since) return call != nullptr;
+    return is_on_stack(world, traced, number, site, stopped);
+}
+
+} // namespace ktrace::trap

@@ -1,0 +1,72 @@
+"""--inside: only under calls of a function."""
+from live import LiveTest, adds_up, program
+
+
+class Inside(LiveTest):
+    def seen(self, function, *lines, options=("-j", "place"), before=()):
+        """The arguments of place() under a function."""
+        target = self.start(program("stacks"))
+        for line, answer in before:
+            target.tell(line)
+            target.truth(answer)
+        tracer = self.attach(target, "--format", "json", "--inside", function, *options)
+        for line in lines:
+            target.tell(line)
+            target.truth("^done$")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        for summary in trace.summaries():
+            self.assertTrue(adds_up(summary), summary)
+            self.assertNotEqual(summary["symbol"], function)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+        self.trace_of = trace
+        return [event["args"]["n"] for event in trace.events() if "args" in event]
+
+    def test_inside_a_call(self):
+        self.assertEqual(self.seen("outer", "once"), [2, 6])  # once itself, and in a thread
+        self.assertEqual(self.trace_of.summary("place")["filtered"], 14 - 2)
+
+    def test_recursion(self):
+        self.assertEqual(self.seen("recurse", "once", "once"), [0, 0])
+
+    def test_callback(self):
+        through_libc = self.seen("libc:qsort_r", "once")
+        self.assertEqual(len(through_libc), 3)
+        self.assertEqual(self.seen("sort", "once"), through_libc)
+
+    def test_signal_handler(self):
+        self.assertEqual(self.seen("interrupted", "once"), [10])
+
+    def test_longjmp(self):
+        self.assertEqual(self.seen("leave", "once", "once"), [1, 1])
+
+    def test_tail_call(self):
+        self.assertEqual(self.seen("tail", "once"), [11])
+
+    def test_other_stack(self):
+        """A coroutine is on a stack of its own: not inside of who has switched to it."""
+        self.assertEqual(self.seen("switching", "once", "once"), [2, 2])
+
+    def test_began_before(self):
+        """A call that was in flight when ktrace came."""
+        self.assertEqual(self.seen("holding", "go", "once", before=[("hold", "^holding$")]),
+                         [7])
+
+    def test_returns(self):
+        self.assertEqual(self.seen("outer", "work 50", options=["-r", "place"]), [n + 1 for n in range(50)])
+        summary = self.trace_of.summary("place")
+        self.assertEqual((summary["hits"], summary["events"], summary["filtered"]), (100, 50, 50))
+
+    def test_with_the_other_filters(self):
+        """Filters first, then every, then first."""
+        seen = self.seen("outer", "work 50", options=["-j", "place", "--if", "args.n % 2 == 0", "--every", "3", "--first", "4"])
+        self.assertEqual(seen, [6, 12, 18, 24])
+
+    def test_unknown_function(self):
+        target = self.start(program("stacks"))
+        tracer = self.trace("-p", target.pid, "-j", "place", "--inside", "no_such_function", wait=False)
+        trace = tracer.finish()
+        self.assertEqual(trace.status, 1, trace)
+        self.assertIn("no_such_function", trace.err)
+        self.check_untouched(target)
