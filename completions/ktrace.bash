@@ -27,7 +27,7 @@ _ktrace() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W 'attach run list --help --version' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'attach run list ctl --help --version' -- "$cur")
         return
     fi
     if [ "$command" = run ]; then
@@ -60,9 +60,14 @@ _ktrace() {
     local tracing='-f --follow --allow-missing --duration --max-events -k --probe -j --entry -r --ret --if --inside --print
         --post --regs --stack --maxactive --count --stats --hist --by --every --chance --seed --first -o --output --format
         -q --quiet -v --verbose -h --help -V --version'
+    local probing='-k --probe -j --entry -r --ret --if --inside --print --post --regs --stack --maxactive --count --stats --hist --by
+        --every --chance --seed --first --allow-missing --format'
     case $command in
     attach) mapfile -t COMPREPLY < <(compgen -W "-p --pid $tracing" -- "$cur") ;;
     run) mapfile -t COMPREPLY < <(compgen -W "$tracing --" -- "$cur") ;;
+    ctl)
+        mapfile -t COMPREPLY < <(compgen -W "-p --pid list stats add remove enable disable on off $probing" -- "$cur")
+        ;;
     list)
         mapfile -t COMPREPLY < <(compgen -W '-p --pid --lines --inlines -h --help -V --version' -- "$cur"; compgen -f -- "$cur")
         ;;

@@ -1,6 +1,9 @@
 // Commands: each runs one Invocation to its end and returns ktrace's exit status.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "invocation.h"
 
 namespace ktrace::cli {
@@ -8,5 +11,7 @@ namespace ktrace::cli {
 int attach(const Invocation &invocation);
 int run(const Invocation &invocation);
 int list(const Invocation &invocation);
+/// `arguments`: the command line without the program's name, which the other ktrace reads itself.
+int ctl(const Invocation &invocation, const std::vector<std::string> &arguments);
 
 } // namespace ktrace::cli

@@ -24,6 +24,7 @@ constexpr std::array<Section, 6> sections{{{Group::target, "What is traced, and 
 constexpr std::string_view usage_attach = "ktrace attach -p PID[,PID...] PROBE... [OPTIONS]";
 constexpr std::string_view usage_run = "ktrace run PROBE... [OPTIONS] -- PROGRAM [ARG...]";
 constexpr std::string_view usage_list = "ktrace list (-p PID | FILE) [PATTERN] [OPTIONS]";
+constexpr std::string_view usage_ctl = "ktrace ctl -p PID list|stats|add PROBE...|remove N|enable N|disable N|on|off";
 
 constexpr std::string_view examples_attach = R"(
 Examples:
@@ -45,6 +46,13 @@ Examples:
   ktrace list ./server                                     all functions of a file, with their types
   ktrace list -p 1234 'do_*'                               those of a running process that match
   ktrace list ./server do_work --lines --inlines           where FILE:LINE and inlined probes can be
+)";
+
+constexpr std::string_view examples_ctl = R"(
+Examples:
+  ktrace ctl -p 1234 stats                                 the probes by number, and their counts so far
+  ktrace ctl -p 1234 add -j parse --if 'args.n > 10'       one more
+  ktrace ctl -p 1234 disable 2                             until enable 2; off and on: all of them
 )";
 
 constexpr std::string_view spec_note = R"(
@@ -79,8 +87,8 @@ void append_section(std::string &out, const Section &section, Command command) {
 
 struct Page {
     std::string_view about;
-    std::string_view usage[3];
-    std::string_view examples[3];
+    std::string_view usage[4];
+    std::string_view examples[4];
 };
 
 Page page(Command command) {
@@ -94,11 +102,12 @@ Page page(Command command) {
                 {usage_run},
                 {examples_run}};
     case Command::list: return {"Show what can be probed.\n", {usage_list}, {examples_list}};
+    case Command::ctl: return {"Talk to the ktrace that traces a process.\n", {usage_ctl}, {examples_ctl}};
     case Command::none: break;
     }
     return {"ktrace: probes on any instruction of a running program. No root, no restart, no harm.\n",
-            {usage_attach, usage_run, usage_list},
-            {examples_attach, examples_run, examples_list}};
+            {usage_attach, usage_run, usage_list, usage_ctl},
+            {examples_attach, examples_run, examples_list, examples_ctl}};
 }
 
 } // namespace

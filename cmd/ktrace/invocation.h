@@ -9,7 +9,7 @@
 namespace ktrace::cli {
 
 /// What can be asked for. The values are bits: an option belongs to a set of commands.
-enum class Command : unsigned { none = 0, attach = 1, run = 2, list = 4 };
+enum class Command : unsigned { none = 0, attach = 1, run = 2, list = 4, ctl = 8 };
 
 /// `ktrace list`: what can be probed in a process or a file.
 struct ListRequest {
@@ -26,6 +26,8 @@ struct Invocation {
     bool version = false;
     session::Config config;            // attach, run
     ListRequest list;                  // list
+    session::Order order;              // ctl, to the ktrace that traces config.pids[0]
+    std::vector<std::string> given;    // names of the options
     std::vector<std::string> operands; // what is no option, as given
 };
 

@@ -24,11 +24,12 @@ int print(const std::string &text) {
     return written ? 0 : 1;
 }
 
-int execute(const Invocation &invocation) {
+int execute(const Invocation &invocation, const std::vector<std::string> &arguments) {
     switch (invocation.command) {
     case Command::attach: return ktrace::cli::attach(invocation);
     case Command::run: return ktrace::cli::run(invocation);
     case Command::list: return ktrace::cli::list(invocation);
+    case Command::ctl: return ktrace::cli::ctl(invocation, arguments);
     case Command::none: break;
     }
     return bad_usage;
@@ -39,12 +40,13 @@ int execute(const Invocation &invocation) {
 int main(int argc, char **argv) {
     ktrace::os::hold_standard_descriptors();
     ktrace::log::configure_from_environment();
-    auto invocation = ktrace::cli::parse(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+    std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+    auto invocation = ktrace::cli::parse(arguments);
     if (!invocation) {
         ktrace::cli::complain(invocation.error());
         return bad_usage;
     }
     if (invocation->help) return print(ktrace::cli::help(invocation->command));
     if (invocation->version) return print(std::string("ktrace ") + KTRACE_VERSION + "\n");
-    return execute(*invocation);
+    return execute(*invocation, arguments);
 }

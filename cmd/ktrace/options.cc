@@ -22,7 +22,9 @@ constexpr unsigned bit(Command command) { return static_cast<unsigned>(command);
 constexpr unsigned tracing = bit(Command::attach) | bit(Command::run);
 constexpr unsigned attach_only = bit(Command::attach);
 constexpr unsigned list_only = bit(Command::list);
-constexpr unsigned everywhere = tracing | list_only;
+constexpr unsigned ctl_only = bit(Command::ctl);
+constexpr unsigned probing = tracing | ctl_only; // ctl add
+constexpr unsigned everywhere = probing | list_only;
 
 /// What CLI11 reports for an option that was given without a value; no EXPR can be this.
 constexpr const char *no_value = "\x01none";
@@ -199,60 +201,60 @@ Status ask_version(Invocation &into, const std::string &) {
 
 // clang-format off
 constexpr std::array table{
-    Option{'p', "pid", Takes::value, "PID[,PID...]", Group::target, attach_only | list_only,
+    Option{'p', "pid", Takes::value, "PID[,PID...]", Group::target, attach_only | list_only | ctl_only,
            "the process to look into (attach: several can be given)", add_pids},
     Option{'f', "follow", Takes::nothing, "", Group::target, tracing,
            "trace the children, too: fork, vfork, clone, posix_spawn, exec", set_flag<&Config::follow>},
-    Option{0, "allow-missing", Takes::nothing, "", Group::target, tracing,
+    Option{0, "allow-missing", Takes::nothing, "", Group::target, probing,
            "go on without the probes that cannot be placed", set_flag<&Config::allow_missing>},
     Option{0, "duration", Takes::value, "TIME", Group::target, tracing,
            "end the trace after 10s, 250ms, 0.5s, 2m", set_duration},
     Option{0, "max-events", Takes::value, "N", Group::target, tracing,
            "end the trace after N events", set_max_events},
 
-    Option{'k', "probe", Takes::value, "SPEC", Group::probes, tracing,
+    Option{'k', "probe", Takes::value, "SPEC", Group::probes, probing,
            "probe an instruction", add_probe<probe::Kind::probe>},
-    Option{'j', "entry", Takes::value, "SPEC", Group::probes, tracing,
+    Option{'j', "entry", Takes::value, "SPEC", Group::probes, probing,
            "probe a function's entry: its arguments", add_probe<probe::Kind::entry>},
-    Option{'r', "ret", Takes::value, "SPEC", Group::probes, tracing,
+    Option{'r', "ret", Takes::value, "SPEC", Group::probes, probing,
            "probe a function's return: its value and duration", add_probe<probe::Kind::ret>},
 
-    Option{0, "if", Takes::value, "EXPR", Group::handlers, tracing,
+    Option{0, "if", Takes::value, "EXPR", Group::handlers, probing,
            "only where EXPR holds", set_condition},
-    Option{0, "inside", Takes::value, "SPEC", Group::handlers, tracing,
+    Option{0, "inside", Takes::value, "SPEC", Group::handlers, probing,
            "only under calls of this function, in the same thread", set_inside},
-    Option{0, "print", Takes::value, "EXPR[,EXPR...]", Group::handlers, tracing,
+    Option{0, "print", Takes::value, "EXPR[,EXPR...]", Group::handlers, probing,
            "print these values with each event", add_expressions<&Actions::print>},
-    Option{0, "post", Takes::optional_value, "EXPR,...", Group::handlers, tracing,
+    Option{0, "post", Takes::optional_value, "EXPR,...", Group::handlers, probing,
            "an event after the instruction, too, with values from then", set_post},
-    Option{0, "regs", Takes::nothing, "", Group::handlers, tracing,
+    Option{0, "regs", Takes::nothing, "", Group::handlers, probing,
            "print the registers", set_regs},
-    Option{0, "stack", Takes::optional_value, "N", Group::handlers, tracing,
+    Option{0, "stack", Takes::optional_value, "N", Group::handlers, probing,
            "print the stack: N frames, or all (127)", set_stack},
-    Option{0, "maxactive", Takes::value, "N", Group::handlers, tracing,
+    Option{0, "maxactive", Takes::value, "N", Group::handlers, probing,
            "return probes: calls in flight per location (default 4096)", set_maxactive},
 
-    Option{0, "count", Takes::nothing, "", Group::aggregates, tracing,
+    Option{0, "count", Takes::nothing, "", Group::aggregates, probing,
            "count, instead of a line an event", set_count},
-    Option{0, "stats", Takes::optional_value, "EXPR", Group::aggregates, tracing,
+    Option{0, "stats", Takes::optional_value, "EXPR", Group::aggregates, probing,
            "count, average, minimum, maximum, percentiles", set_measure<Actions::Aggregate::stats>},
-    Option{0, "hist", Takes::optional_value, "EXPR", Group::aggregates, tracing,
+    Option{0, "hist", Takes::optional_value, "EXPR", Group::aggregates, probing,
            "a histogram by powers of two", set_measure<Actions::Aggregate::hist>},
-    Option{0, "by", Takes::value, "EXPR[,EXPR...]", Group::aggregates, tracing,
+    Option{0, "by", Takes::value, "EXPR[,EXPR...]", Group::aggregates, probing,
            "a row per value; alone it means --count", add_expressions<&Actions::by>},
 
-    Option{0, "every", Takes::value, "N", Group::selection, tracing,
+    Option{0, "every", Takes::value, "N", Group::selection, probing,
            "only hits N, 2N, 3N, ...", set_every},
-    Option{0, "chance", Takes::value, "P", Group::selection, tracing,
+    Option{0, "chance", Takes::value, "P", Group::selection, probing,
            "then each with the probability P (0 to 1)", set_chance},
-    Option{0, "seed", Takes::value, "S", Group::selection, tracing,
+    Option{0, "seed", Takes::value, "S", Group::selection, probing,
            "make --chance choose the same hits again", set_seed},
-    Option{0, "first", Takes::value, "N", Group::selection, tracing,
+    Option{0, "first", Takes::value, "N", Group::selection, probing,
            "then the first N of those", set_first},
 
     Option{'o', "output", Takes::value, "FILE", Group::output, tracing,
            "write events and tables to FILE", set_output},
-    Option{0, "format", Takes::value, "text|json", Group::output, tracing,
+    Option{0, "format", Takes::value, "text|json", Group::output, probing,
            "lines for people, or a JSON object a line", set_format},
     Option{0, "lines", Takes::nothing, "", Group::output, list_only,
            "list the source lines that can be probed, too", set_list_flag<&ListRequest::lines>},
@@ -267,8 +269,8 @@ constexpr std::array table{
 };
 // clang-format on
 
-constexpr std::array<std::pair<std::string_view, Command>, 3> commands{
-    {{"attach", Command::attach}, {"run", Command::run}, {"list", Command::list}}};
+constexpr std::array<std::pair<std::string_view, Command>, 4> commands{
+    {{"attach", Command::attach}, {"run", Command::run}, {"list", Command::list}, {"ctl", Command::ctl}}};
 
 std::string names_for_cli11(const Option &option) {
     std::string names = option.letter ? std::string("-") + option.letter + "," : std::string();
@@ -305,6 +307,7 @@ Status apply(const CLI::App &app, const Given &given, Invocation &into) {
         const std::string &value = each->results().at(seen[each]++);
         if (option.takes == Takes::nothing && value != "true") return usage(dashed(option) + " takes no value");
         if (auto applied = option.apply(into, value); !applied) return applied;
+        into.given.push_back(option.name);
     }
     return {};
 }
@@ -400,11 +403,75 @@ Status check_list(Invocation &into) {
     return {};
 }
 
+using Verb = session::Order::Verb;
+
+struct VerbName {
+    std::string_view name;
+    Verb verb;
+    bool takes_names;
+};
+constexpr std::array<VerbName, 8> verbs{{{"list", Verb::list, false},
+                                         {"stats", Verb::stats, false},
+                                         {"add", Verb::add, false},
+                                         {"remove", Verb::remove, true},
+                                         {"enable", Verb::enable, true},
+                                         {"disable", Verb::disable, true},
+                                         {"on", Verb::on, false},
+                                         {"off", Verb::off, false}}};
+
+Result<VerbName> find_verb(const std::vector<std::string> &operands) {
+    constexpr const char *all = "there are list, stats, add, remove, enable, disable, on and off";
+    if (operands.empty()) return usage("ctl needs to know what to do", all);
+    std::vector<std::string_view> names;
+    for (const VerbName &each : verbs) {
+        if (operands[0] == each.name) return each;
+        names.push_back(each.name);
+    }
+    auto near = text::nearest(operands[0], names, 1);
+    return usage("ctl cannot `" + text::escape(operands[0]) + "'",
+                 near.empty() ? all : "did you mean " + near[0] + "?");
+}
+
+/// The options that are not about the process are those of `add`; `stats` has a format.
+Status check_options_of(const VerbName &verb, const Invocation &into) {
+    for (const std::string &name : into.given) {
+        if (name == "pid") continue;
+        bool fits = name == "format" ? verb.verb == Verb::stats : verb.verb == Verb::add;
+        if (!fits) return usage("ctl " + std::string(verb.name) + " does not take --" + name);
+    }
+    return {};
+}
+
+Status check_ctl(Invocation &into) {
+    auto verb = find_verb(into.operands);
+    if (!verb) return fail(verb.error());
+    if (into.config.pids.size() != 1) return usage("ctl needs one process: -p PID");
+    if (auto options = check_options_of(*verb, into); !options) return options;
+    std::string name(verb->name);
+    session::Order &order = into.order;
+    order.names.assign(into.operands.begin() + 1, into.operands.end());
+    if (verb->takes_names && order.names.empty())
+        return usage("ctl " + name + " needs the number of a probe, or its SPEC as it was given",
+                     "ktrace ctl -p PID stats shows the numbers");
+    if (!verb->takes_names && !order.names.empty())
+        return usage("ctl " + name + " does not take `" + text::escape(order.names[0]) + "'",
+                     verb->verb == Verb::add ? "say what to probe with -k, -j or -r" : "");
+    if (verb->verb == Verb::add)
+        if (auto checked = check_tracing(into); !checked) return checked;
+    order.verb = verb->verb;
+    order.probes = into.config.probes;
+    order.actions = into.config.actions;
+    order.allow_missing = into.config.allow_missing;
+    order.format = into.config.format;
+    return {};
+}
+
 Status check(Invocation &into, bool separated) {
     switch (into.command) {
     case Command::attach: return check_attach(into);
     case Command::run: return check_run(into, separated);
     case Command::list: return check_list(into);
+    case Command::ctl: return check_ctl(into);
     case Command::none: break;
     }
     return {};
@@ -417,11 +484,11 @@ Result<Command> find_command(const std::string &name) {
         names.push_back(known);
     }
     if (name.starts_with("-"))
-        return usage("name a command before the options: attach, run or list",
+        return usage("name a command before the options: attach, run, list or ctl",
                      "for example ktrace attach -p PID --ret FUNCTION");
     auto near = text::nearest(name, names, 1);
     return usage("there is no command `" + text::escape(name) + "'",
-                 near.empty() ? "there are attach, run and list" : "did you mean " + near[0] + "?");
+                 near.empty() ? "there are attach, run, list and ctl" : "did you mean " + near[0] + "?");
 }
 
 } // namespace
@@ -434,7 +501,7 @@ bool belongs_to(const Option &option, Command command) {
 
 Result<Invocation> parse(const std::vector<std::string> &arguments) {
     Invocation into;
-    if (arguments.empty()) return usage("name a command: attach, run or list", "ktrace --help shows how");
+    if (arguments.empty()) return usage("name a command: attach, run, list or ctl", "ktrace --help shows how");
     const std::string &first = arguments[0];
     if (first == "--help" || first == "-h" || first == "help") into.help = true;
     if (first == "--version" || first == "-V") into.version = true;

@@ -14,6 +14,10 @@
 #include "probe/probe.h"
 #include "program/state.h"
 
+namespace ktrace::trap {
+class Handler;
+}
+
 namespace ktrace::probe {
 
 /// The probes of one command line: its options apply to all of them.
@@ -30,12 +34,14 @@ struct Wish {
     Kind kind = Kind::probe;
     Spec spec;
     bool enabled = true;
+    trap::Handler *handler = nullptr; // runs instead of the set's actions; outlives the probe's registration
 };
 
 struct Registered {
     Probe probe;
     std::shared_ptr<ProbeSet> set;
     program::ProbeStatePointer state;
+    trap::Handler *handler = nullptr;
     bool enabled = true;
     bool ready = false;   // registered whole; before that, and after it was removed, none of its hits is seen
     bool removed = false; // or never registered whole

@@ -1,15 +1,18 @@
 #include "session/calibrate.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <vector>
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "probe/compile.h"
 #include "trap/dispatch.h"
 
@@ -192,6 +195,26 @@ trap::Correction calibrate() {
     }
     ::sched_setaffinity(0, sizeof before, &before);
     return correction;
+}
+
+trap::Correction calibrate_aside() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return {};
+    Fd from(ends[0]), to(ends[1]);
+    pid_t helper = ::fork();
+    if (helper == 0) {
+        trap::Correction measured = calibrate();
+        ::_exit(::write(to.get(), &measured, sizeof measured) == sizeof measured ? 0 : 1);
+    }
+    if (helper < 0) return {};
+    to = Fd();
+    trap::Correction correction;
+    ssize_t got = 0;
+    do got = ::read(from.get(), &correction, sizeof correction);
+    while (got < 0 && errno == EINTR);
+    while (::waitpid(helper, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return got == sizeof correction ? correction : trap::Correction{};
 }
 
 } // namespace ktrace::session

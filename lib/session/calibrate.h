@@ -10,4 +10,8 @@ namespace ktrace::session {
 /// correction.
 trap::Correction calibrate();
 
+/// The same while others are traced: in a process of its own, since a wait for the child would answer the others'
+/// stops.
+trap::Correction calibrate_aside();
+
 } // namespace ktrace::session

@@ -25,4 +25,14 @@ struct Config {
     enum class Format : std::uint8_t { text, json } format = Format::text;
 };
 
+/// What `ktrace ctl` asks of a ktrace that traces.
+struct Order {
+    enum class Verb : std::uint8_t { list, stats, add, remove, enable, disable, on, off } verb = Verb::list;
+    std::vector<std::string> names;   // remove, enable, disable: numbers or SPECs
+    std::vector<probe::Probe> probes; // add; their numbers are given later
+    probe::Actions actions;
+    bool allow_missing = false;
+    Config::Format format = Config::Format::text; // stats
+};
+
 } // namespace ktrace::session

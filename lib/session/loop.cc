@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "base/clock.h"
+#include "session/orders.h"
 #include "session/placement.h"
 #include "session/registry.h"
 #include "session/report.h"
@@ -47,6 +48,7 @@ void trace(State &state) {
     unsigned quiet = 0, since_clock = 0;
     while (!state.world.closing && !all_gone(state)) {
         if (ends_trace(state, state.interrupts->take()) || state.interrupts->time_is_up()) return;
+        if (state.control && state.control->has_orders()) serve_order(state);
         bool waiting = state.world.records.size() > 0 || state.writer->pending();
         auto stop = state.world.waiter.next(waiting ? os::Waiter::Block::briefly : os::Waiter::Block::yes);
         if (!stop && state.world.waiter.none_left()) return;

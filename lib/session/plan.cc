@@ -150,9 +150,10 @@ std::unique_ptr<ArmedLocation> make_location(State &state, const Found &found, p
     Armed &armed = made->armed;
     armed.kind = armed_kind(registered.probe.kind);
     armed.location = static_cast<std::uint32_t>(made->location);
-    armed.program = made->program.get();
+    armed.program = registered.handler ? nullptr : made->program.get();
     armed.state = counted.state.get();
     armed.counters = &counted.counters;
+    armed.handler = registered.handler;
     armed.inside = registered.set->inside;
     armed.encloses = registered.set->hidden ? found.probe : 0;
     armed.maxactive = registered.set->actions.maxactive.value_or(default_maxactive);

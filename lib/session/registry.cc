@@ -126,6 +126,17 @@ void take_back(State &state, const Numbers &numbers, bool between_stops) {
     if (!state.has_dismissed && drop_locations(state, numbers)) state.registry.take_back(numbers);
 }
 
+/// The probes that follow an `inside` function for removed ones alone.
+Numbers unneeded_enclosing(const State &state, const Numbers &removed) {
+    std::unordered_set<std::uint32_t> enclosing, needed;
+    for (std::uint32_t number : removed) enclosing.insert(state.registry.at(number).set->inside);
+    for (std::uint32_t number : state.registry.shown()) needed.insert(state.registry.at(number).set->inside);
+    Numbers unneeded;
+    for (std::uint32_t number : enclosing)
+        if (number != 0 && !needed.contains(number) && !state.registry.at(number).removed) unneeded.push_back(number);
+    return unneeded;
+}
+
 void forget_waiting_ifuncs(State &state, std::span<const std::uint32_t> numbers) {
     for (auto &[ground, arming] : state.armings)
         std::erase_if(arming.ifuncs, [&](const WaitingIfunc &ifunc) {
@@ -152,7 +163,8 @@ Result<Numbers> register_probes(State &state, const std::shared_ptr<probe::Probe
     bool returns = set->actions.inside || std::any_of(wishes.begin(), wishes.end(), [](const probe::Wish &wish) {
                        return wish.kind == probe::Kind::ret;
                    });
-    if (returns && state.world.correction.per_stop_ns == 0) state.world.correction = calibrate();
+    if (returns && state.world.correction.per_stop_ns == 0)
+        state.world.correction = state.world.processes.empty() ? calibrate() : calibrate_aside();
     Numbers numbers = state.registry.enter(set, wishes);
     if (set->actions.inside) numbers.push_back(enter_enclosing(state, *set));
     std::vector<Pid> pids = armable_processes(state);
@@ -176,8 +188,13 @@ Result<Numbers> register_probes(State &state, const std::shared_ptr<probe::Probe
     return tl::make_unexpected(armed.error());
 }
 
-void unregister_probes(State &state, std::span<const std::uint32_t> numbers) {
-    for (std::uint32_t number : numbers) state.registry.at(number).removed = true;
+void unregister_probes(State &state, std::span<const std::uint32_t> given) {
+    for (std::uint32_t number : given) state.registry.at(number).removed = true;
+    Numbers numbers(given.begin(), given.end());
+    for (std::uint32_t number : unneeded_enclosing(state, numbers)) {
+        state.registry.at(number).removed = true;
+        numbers.push_back(number);
+    }
     forget_waiting_ifuncs(state, numbers);
     for_armed(state, numbers, [&](Traced &traced, ArmedLocation &location, trap::Site &site) {
         trap::dismiss(*traced.ground, site, location.armed);

@@ -33,7 +33,13 @@ Status prepare(State &state) {
         return tl::make_unexpected(registered.error());
     if (state.config.max_events) state.world.max_events = *state.config.max_events;
     state.symbolizer = make_symbolizer(state);
-    return open_output(state);
+    if (auto output = open_output(state); !output) return output;
+    auto control = Control::open();
+    if (control)
+        state.control = std::move(*control);
+    else
+        tell_once(state, "ktrace ctl will not reach this trace: " + control.error().message);
+    return {};
 }
 
 /// A probe that waited for a module to the end.

@@ -18,6 +18,7 @@
 #include "program/record.h"
 #include "program/state.h"
 #include "session/config.h"
+#include "session/control.h"
 #include "session/session.h"
 #include "target/modules.h"
 #include "trap/world.h"
@@ -84,6 +85,7 @@ struct State {
     std::unique_ptr<output::Writer> writer;
     std::unique_ptr<output::Sink> sink;
     std::unique_ptr<output::Symbolizer> symbolizer;
+    std::unique_ptr<Control> control; // nullptr: no socket could be had
     os::Interrupts *interrupts = nullptr;
     std::unordered_map<pid_t, std::string> last_names; // of tasks and processes, as last seen
     Pid program;                                       // run: the program's process

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-COMMANDS = ["attach", "run", "list"]
+COMMANDS = ["attach", "run", "list", "ctl"]
 
 
 def options_of_help(ktrace, *arguments):

@@ -3,7 +3,7 @@
 NAME no command at all
 RUN ktrace
 STATUS 2
-EXPECT ktrace: name a command: attach, run or list; ktrace --help shows how
+EXPECT ktrace: name a command: attach, run, list or ctl; ktrace --help shows how
 
 NAME an unknown command suggests the nearest
 RUN ktrace atach
@@ -13,7 +13,7 @@ EXPECT ktrace: there is no command `atach'; did you mean attach?
 NAME options before the command
 RUN ktrace -p 1 --ret main
 STATUS 2
-EXPECT ktrace: name a command before the options: attach, run or list; for example ktrace attach -p PID --ret FUNCTION
+EXPECT ktrace: name a command before the options: attach, run, list or ctl; for example ktrace attach -p PID --ret FUNCTION
 
 NAME an unknown option suggests the nearest
 RUN ktrace attach -p 1 --rett do_work
@@ -114,7 +114,7 @@ EXPECT ktrace: --format is text or json, not `xml'
 NAME control characters of the command line do not reach the terminal
 RUN ktrace $'a\033[2Jb'
 STATUS 2
-EXPECT ktrace: there is no command `a\x1b[2Jb'; there are attach, run and list
+EXPECT ktrace: there is no command `a\x1b[2Jb'; there are attach, run, list and ctl
 
 NAME list of nothing
 RUN ktrace list
@@ -125,3 +125,37 @@ NAME list takes one pattern
 RUN ktrace list /bin/ls a b
 STATUS 2
 EXPECT ktrace: list takes one pattern, and `b' is one too many; quote a pattern, so that the shell does not expand it
+
+NAME ctl without an order
+RUN ktrace ctl -p 1
+STATUS 2
+EXPECT ktrace: ctl needs to know what to do; there are list, stats, add, remove, enable, disable, on and off
+
+NAME ctl with an order that there is not
+RUN ktrace ctl -p 1 statz
+STATUS 2
+EXPECT ktrace: ctl cannot `statz'; did you mean stats?
+
+NAME ctl without a process
+RUN ktrace ctl list
+STATUS 2
+EXPECT ktrace: ctl needs one process: -p PID
+
+NAME ctl remove without a probe
+RUN ktrace ctl -p 1 remove
+STATUS 2
+EXPECT ktrace: ctl remove needs the number of a probe, or its SPEC as it was given; ktrace ctl -p PID stats shows the numbers
+
+NAME ctl add without a probe
+RUN ktrace ctl -p 1 add main
+STATUS 2
+EXPECT ktrace: ctl add does not take `main'; say what to probe with -k, -j or -r
+
+NAME only ctl add has the options of probes
+RUN ktrace ctl -p 1 remove 2 --print arg0
+STATUS 2
+EXPECT ktrace: ctl remove does not take --print
+
+NAME ctl of a process that nobody traces
+RUN ktrace ctl -p $$ list 2>&1 | sed 's/[0-9]\+/N/g'
+EXPECT ktrace: no ktrace traces process N (bash); ktrace attach -p N starts one

@@ -1,0 +1,46 @@
+// A Unix socket in a directory of the user's own: its name is a number of a process, nobody else may open it, and each
+// end knows who the other is.
+//
+// Invariants: the directory belongs to this user and nobody else has any right on it: a name in there cannot be taken
+// by somebody else; sockets do not survive exec and never block.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/fd.h"
+#include "base/ids.h"
+#include "base/result.h"
+
+namespace ktrace::os {
+
+/// A listening socket; its name goes with it.
+class LocalListener {
+  public:
+    /// `program` names the directory: $XDG_RUNTIME_DIR/PROGRAM, or /tmp/PROGRAM-UID. The socket is called after this
+    /// process. What ended processes have left there is taken away. Errors: denied (the directory is somebody else's),
+    /// system.
+    static Result<LocalListener> open(const std::string &program);
+    ~LocalListener();
+    LocalListener(LocalListener &&) noexcept;
+    LocalListener &operator=(LocalListener &&) = delete;
+
+    int fd() const { return fd_.get(); }
+    /// The next one who wants to be served, where that is this user or root; nothing: nobody waits, or it was somebody
+    /// else.
+    std::optional<Fd> accept() const;
+
+  private:
+    LocalListener(Fd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+    Fd fd_;
+    std::string path_;
+};
+
+/// Connects to the listener of a process, wherever the user of that process may have it. Errors: not_found (it has
+/// none), denied (it may not be used by this user), system.
+Result<Fd> connect_local(const std::string &program, Pid server);
+
+} // namespace ktrace::os

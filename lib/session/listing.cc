@@ -1,0 +1,155 @@
+#include "session/listing.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include "base/text.h"
+#include "output/label.h"
+#include "output/summary.h"
+
+namespace ktrace::session {
+
+namespace {
+
+/// Where a location is armed. Ordered as the list is.
+struct Place {
+    std::uint32_t probe = 0;
+    std::size_t location = 0;
+    pid_t pid = 0;
+    VirtAddr at;
+    auto operator<=>(const Place &) const = default;
+};
+
+/// Registered, and not for our own purposes.
+bool is_shown(const State &state, std::uint32_t number) {
+    const probe::Registered &registered = state.registry.at(number);
+    return !registered.removed && !registered.set->hidden;
+}
+
+std::set<Place> armed_places(const State &state) {
+    std::set<Place> places;
+    std::set<const trap::Ground *> seen;
+    for (const auto &[pid, traced] : state.world.processes) {
+        auto arming = state.armings.find(traced->ground.get());
+        if (traced->silent || arming == state.armings.end() || !seen.insert(traced->ground.get()).second) continue;
+        for (const auto &location : arming->second.locations) {
+            std::uint32_t number = state.locations[location->location]->probe;
+            if (is_shown(state, number)) places.insert({number, location->location, pid, location->at});
+        }
+    }
+    return places;
+}
+
+/// `parse+0x0 [libfoo.so]` of a SPEC that has no location yet.
+std::string pending_place(const probe::Spec &spec) {
+    std::string place = text::escape(spec.text);
+    if (spec.form == probe::Spec::Form::symbol) place = fmt::format("{}+{:#x}", text::escape(spec.symbol), spec.offset);
+    if (spec.form == probe::Spec::Form::line) place = fmt::format("{}:{}", text::escape(spec.file), spec.line);
+    if (spec.form == probe::Spec::Form::module_address) place = fmt::format("{:#x}", spec.address);
+    if (!spec.module.empty()) place += " [" + text::escape(text::base_name(spec.module)) + "]";
+    return place;
+}
+
+std::string line(VirtAddr at, const probe::Registered &registered, const std::string &place, const char *tag) {
+    return fmt::format("{:016x} {} {}{}{}\n", at.value, static_cast<char>(registered.probe.kind), place,
+                       registered.enabled ? "" : " [DISABLED]", tag);
+}
+
+/// Calls in flight, by location.
+std::vector<std::uint64_t> calls_in_flight(const State &state) {
+    std::vector<std::uint64_t> calls(state.locations.size());
+    for (const auto &[ground, arming] : state.armings)
+        for (const auto &location : arming.locations) calls[location->location] += location->armed.active;
+    return calls;
+}
+
+bool has_location(const State &state, std::uint32_t number) {
+    return std::any_of(state.locations.begin(), state.locations.end(),
+                       [number](const auto &location) { return location->probe == number; });
+}
+
+/// Indices of locations, by the number of their probe.
+std::vector<std::size_t> locations_by_number(const State &state) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < state.locations.size(); i++)
+        if (is_shown(state, state.locations[i]->probe)) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return state.locations[a]->probe < state.locations[b]->probe;
+    });
+    return order;
+}
+
+/// What a sink writes, as text.
+template <class F> std::string written(F &&write) {
+    Fd memory(::memfd_create("ktrace-stats", MFD_CLOEXEC));
+    if (!memory) return {};
+    output::Writer writer(memory.get(), "the answer");
+    write(writer);
+    writer.flush();
+    std::string text(static_cast<std::size_t>(std::max<off_t>(::lseek(memory.get(), 0, SEEK_END), 0)), '\0');
+    ssize_t got = ::pread(memory.get(), text.data(), text.size(), 0);
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    return text;
+}
+
+} // namespace
+
+std::string list_text(const State &state) {
+    std::set<Place> places = armed_places(state);
+    std::set<std::size_t> armed;
+    for (const Place &place : places) armed.insert(place.location);
+    for (std::size_t i : locations_by_number(state))
+        if (!armed.contains(i)) places.insert({state.locations[i]->probe, i, 0, state.locations[i]->last_at});
+    std::string text;
+    auto next = places.begin();
+    for (std::uint32_t number : state.registry.shown()) {
+        const probe::Registered &registered = state.registry.at(number);
+        if (next == places.end() || next->probe != number)
+            text += line({}, registered, pending_place(registered.probe.spec), " [PENDING]");
+        for (; next != places.end() && next->probe == number; ++next)
+            text += line(next->at, registered, output::place_with_module(state.locations[next->location]->info),
+                         armed.contains(next->location) ? "" : " [GONE]");
+    }
+    return text;
+}
+
+std::string stats_text(State &state, Config::Format format) {
+    bool json = format == Config::Format::json;
+    std::string counts = json || state.registry.all_on() ? "" : "All probes are off: ctl on switches them on\n";
+    std::vector<std::uint64_t> in_flight = calls_in_flight(state);
+    std::string tables = written([&](output::Writer &writer) {
+        auto sink = json ? output::make_json_sink(writer, state.symbolizer.get())
+                         : output::make_text_sink(writer, state.symbolizer.get());
+        for (std::size_t i : locations_by_number(state)) {
+            const CountedLocation &location = *state.locations[i];
+            program::Counters counters = location.counters;
+            counters.unreturned += in_flight[i];
+            program::Table table = location.state->aggregation.snapshot();
+            sink->summary(location.info, counters, table.kind != program::Table::Kind::none ? &table : nullptr);
+            counts += fmt::format("{} {}", location.probe, output::summary_text(location.info, counters));
+        }
+    });
+    if (json) return tables;
+    for (std::uint32_t number : state.registry.shown())
+        if (!has_location(state, number))
+            counts +=
+                fmt::format("{} {} is nowhere yet\n", number, pending_place(state.registry.at(number).probe.spec));
+    return counts + tables;
+}
+
+std::string added_text(const State &state, const std::vector<std::uint32_t> &numbers) {
+    std::set<Place> places = armed_places(state);
+    std::string text;
+    for (std::uint32_t number : numbers) {
+        const probe::Probe &probe = state.registry.at(number).probe;
+        auto count = std::count_if(places.begin(), places.end(), [&](const Place &p) { return p.probe == number; });
+        text += fmt::format("{} {} {}: {} location{}\n", number, static_cast<char>(probe.kind),
+                            text::escape(probe.spec.text), count, count == 1 ? "" : "s");
+    }
+    return text;
+}
+
+} // namespace ktrace::session

@@ -1,0 +1,433 @@
+"""ktrace ctl: the probes of a trace that runs come and go, and every hit is counted by who was on when it happened."""
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from live import KTRACE, LIMIT, LiveTest, adds_up, ktrace, program, until
+
+
+def ctl(target, *arguments, **options):
+    return ktrace("ctl", "-p", target.pid, *arguments, **options)
+
+
+class Ctl(LiveTest):
+    """A target whose threads call do_work when told to, and what ctl says of its trace."""
+
+    threads, calls = 2, 500
+
+    def begin(self, *options, threads=threads, calls=calls):
+        self.target = self.start(program("calls"), threads, calls)
+        self.tracer = self.attach(self.target, *options)
+
+    def ask(self, *arguments):
+        """An order that is carried out: its answer."""
+        answer = ctl(self.target, *arguments)
+        self.assertEqual(answer.status, 0, answer)
+        self.assertEqual(answer.err, "")
+        return answer.out
+
+    def refused(self, *arguments, status=1):
+        answer = ctl(self.target, *arguments)
+        self.assertEqual(answer.status, status, answer)
+        self.assertEqual(answer.out, "")
+        self.assertRegex(answer.err, r"^ktrace: ")
+        return answer.err
+
+    def work(self):
+        self.target.tell()
+        return int(self.target.truth(r"do_work (\d+) sum")[1])
+
+    def hits(self):
+        """By number, from ctl stats; the sums are checked."""
+        found = {}
+        for line in self.ask("stats").splitlines():
+            counts = re.match(r"(\d+) .*: (\d+) hits = (.*)", line)
+            if counts:
+                parts = [int(n) for n in re.findall(r"(\d+) [a-z]+", counts[3])]
+                self.assertEqual(int(counts[2]), sum(parts), line)
+                found[int(counts[1])] = int(counts[2])
+        return found
+
+    def finish(self):
+        trace = self.tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.check_untouched(self.target)
+        self.assertEqual(self.target.end(), 0)
+        return trace
+
+
+class Orders(Ctl):
+    def test_list_has_the_layout_of_kprobes(self):
+        self.begin("-k", "do_work+4", "-r", "do_work", "-j", "do_work")
+        lines = self.ask("list").splitlines()
+        self.assertEqual(len(lines), 3, lines)
+        for line, kind, offset in zip(lines, "krj", (4, 0, 0)):
+            self.assertRegex(line, rf"^[0-9a-f]{{16}} {kind} do_work\+0x{offset} \[calls\]$")
+        self.assertEqual(int(lines[0].split()[0], 16) - int(lines[1].split()[0], 16), 4)
+        self.ask("disable", "2")
+        self.assertEqual([line.endswith(" [DISABLED]") for line in self.ask("list").splitlines()],
+                         [False, True, False])
+        self.finish()
+
+    def test_stats_show_numbers_counts_and_tables(self):
+        self.begin("-r", "do_work", "-k", "do_work", "--count", "--by", "tid")
+        calls = self.work()
+        out = self.ask("stats")
+        self.assertRegex(out, rf"(?m)^1 do_work\+0x0 \[calls\] r: {calls} hits = {calls} events \+ 0 filtered")
+        self.assertRegex(out, rf"(?m)^2 do_work\+0x0 \[calls\] k: {calls} hits = {calls} events \+ 0 filtered")
+        self.assertEqual(len(re.findall(rf"(?m)^ *\d+ +{self.calls}$", out)), 2 * self.threads, out)
+        self.finish()
+
+    def test_stats_as_json(self):
+        self.begin("-k", "do_work", "--count")
+        calls = self.work()
+        answer = ctl(self.target, "stats", "--format", "json")
+        summary = answer.summary("do_work")
+        self.assertEqual((summary["probe"], summary["hits"], summary["count"]), (1, calls, calls))
+        self.finish()
+
+    def test_add_takes_the_options_of_probes(self):
+        self.begin("-k", "do_work", "--count")
+        self.work()
+        out = self.ask("add", "-j", "do_work", "-r", "do_work", "--if", "args.n == 7", "--first", "1")
+        self.assertEqual(out, "2 j do_work: 1 location\n3 r do_work: 1 location\n")
+        calls = self.work()
+        trace = self.finish()
+        self.assertEqual([p for p in trace.payloads if "(" in p], ['do_work(n=7, name="alpha")'] * 1, trace)
+        self.assertEqual(len([p for p in trace.payloads if "returned" in p]), 1, trace)
+        self.assertRegex(trace.err, rf"k: {2 * calls} hits = {2 * calls} events")
+        self.assertRegex(trace.err, rf"j: {calls} hits = 1 events \+ {calls - self.threads} filtered \+ "
+                                    rf"{self.threads - 1} unselected")
+
+    def test_disabled_probes_are_passed_by(self):
+        self.begin("-k", "do_work", "-r", "do_work", "--count")
+        calls = self.work()
+        self.ask("disable", "do_work")
+        self.check_no_trap()
+        self.work()
+        self.ask("enable", "1")
+        self.work()
+        self.assertEqual(self.hits(), {1: 2 * calls, 2: calls})
+        self.finish()
+
+    def test_off_leaves_alone_who_is_disabled(self):
+        self.begin("-k", "do_work", "-j", "do_work", "--count")
+        self.ask("disable", "1")
+        self.ask("off")
+        self.check_no_trap()
+        self.work()
+        self.assertEqual(self.hits(), {1: 0, 2: 0})
+        self.assertRegex(self.ask("stats"), r"^All probes are off")
+        self.assertEqual(self.ask("list").count("[DISABLED]"), 1)
+        self.ask("enable", "1")
+        self.assertEqual(self.ask("list").count("[DISABLED]"), 0)
+        self.work()
+        self.ask("on")
+        calls = self.work()
+        self.assertEqual(self.hits(), {1: calls, 2: calls})
+        self.finish()
+
+    def check_no_trap(self):
+        """The function has its own bytes."""
+        address = int(self.ask("list").split()[0], 16)
+        code = self.code_of(address)
+        with open(f"/proc/{self.target.pid}/mem", "rb") as memory:
+            memory.seek(address)
+            self.assertEqual(memory.read(len(code)), code)
+
+    def code_of(self, address):
+        with open(f"/proc/{self.target.pid}/maps") as maps:
+            for line in maps:
+                start, end = (int(a, 16) for a in line.split()[0].split("-"))
+                if start <= address < end:
+                    with open(line.split()[5], "rb") as file:
+                        file.seek(int(line.split()[2], 16) + address - start)
+                        return file.read(16)
+
+    def test_removed_probes_keep_their_numbers_and_counts(self):
+        self.begin("-k", "do_work", "-j", "do_work", "--count", "--format", "json")
+        calls = self.work()
+        self.ask("remove", "1")
+        self.work()
+        self.assertEqual(self.hits(), {2: 2 * calls})
+        self.assertRegex(self.refused("enable", "1"), "probe 1 was removed")
+        self.assertEqual(self.ask("add", "-k", "do_work"), "3 k do_work: 1 location\n")
+        self.ask("remove", "2", "3")
+        self.assertEqual(self.ask("list"), "")
+        self.check_untouched_text()
+        trace = self.finish()
+        self.assertEqual([(s["probe"], s["hits"]) for s in trace.summaries()], [(1, calls), (2, 2 * calls), (3, 0)])
+
+    def check_untouched_text(self):
+        found = subprocess.run([KTRACE, "list", "-p", str(self.target.pid), "do_work"], stdout=subprocess.PIPE,
+                               timeout=LIMIT, text=True, check=True)
+        address = int(found.stdout.split()[0], 16)
+        with open(f"/proc/{self.target.pid}/mem", "rb") as memory:
+            memory.seek(address)
+            self.assertEqual(memory.read(16), self.code_of(address))
+
+    def test_a_set_is_added_whole_or_not_at_all(self):
+        self.begin("-k", "do_work", "--count")
+        error = self.refused("add", "-j", "do_work", "-r", "do_wrok")
+        self.assertIn("did you mean do_work?", error)
+        self.assertEqual(len(self.ask("list").splitlines()), 1)
+        self.assertIn("^", self.refused("add", "-j", "do_work", "--print", "args.m"))
+        self.refused("add", "-j", "do_work", "--print", "args.", status=2)
+        self.refused("add", "-k", "do_work+1000000")
+        self.assertEqual(self.ask("add", "-j", "do_work", "-r", "do_wrok", "--allow-missing"),
+                         "2 j do_work: 1 location\n3 r do_wrok: 0 locations\n")
+        calls = self.work()
+        self.assertEqual(self.hits(), {1: calls, 2: calls})
+        trace = self.finish()
+        self.assertEqual(trace.err.count(" hits = "), 2, trace)
+
+    def test_unknown_probes(self):
+        self.begin("-k", "do_work")
+        self.assertIn("probe 2 does not exist", self.refused("remove", "1", "2"))
+        self.assertIn("`main' is no probe here", self.refused("disable", "main"))
+        self.assertEqual(self.ask("list").count("\n"), 1)
+        self.finish()
+
+    def test_a_return_probe_leaves_with_calls_in_flight(self):
+        """Its calls are unreturned; the trap at their caller is gone before they return."""
+        self.begin("-r", "libc.so.6:fgets", "--format", "json")
+        calls = self.work() # and then the target waits in fgets for another line
+        until(lambda: "1 unreturned" in self.ask("stats"), "it waits")
+        self.ask("remove", "libc.so.6:fgets")
+        self.assertEqual(self.work(), calls)
+        summary = self.finish().summary("fgets")
+        self.assertEqual((summary["hits"], summary["events"], summary["unreturned"]), (1, 0, 1))
+
+
+class UnderLoad(Ctl):
+    """Orders in a random order, while several threads run through the probes as fast as they can."""
+
+    orders = int(os.environ.get("KTRACE_CTL_ORDERS", "120"))
+
+    def order_at_random(self, chance, known):
+        """One order; `known`: the numbers of probes that are there. Answers what it was."""
+        what = chance.choice(["add", "add", "remove", "enable", "disable", "disable", "off", "on", "stats", "list"])
+        if what == "add" and len(known) < 12:
+            kind = chance.choice(["-k", "-j", "-r"])
+            out = self.ask("add", kind, chance.choice(["do_work", "worker"]) if kind != "-k" else
+                           chance.choice(["do_work", "do_work+4", "worker"]), "--count")
+            known[int(out.split()[0])] = True
+        elif what in ("remove", "enable", "disable") and known:
+            number = chance.choice(sorted(known))
+            self.ask(what, number)
+            if what == "remove":
+                del known[number]
+            else:
+                known[number] = what == "enable"
+        elif what in ("off", "on", "stats", "list"):
+            self.ask(what)
+            if what in ("off", "on"):
+                self.on = what == "on"
+
+    def test_random_orders(self):
+        seed = random.randrange(1 << 32)
+        chance = random.Random(seed)
+        with self.subTest(seed=seed):
+            self.begin("-k", "do_work", "--count", "--format", "json", threads=4, calls=2000)
+            self.on, known, expected, at_rest = True, {1: True}, {}, 0
+            stop = threading.Event()
+            done = [0]
+
+            def keep_busy():
+                while not stop.is_set():
+                    done[0] += self.work()
+
+            for _ in range(4):
+                busy = threading.Thread(target=keep_busy)
+                stop.clear()
+                busy.start()
+                try:
+                    for _ in range(self.orders // 4):
+                        self.order_at_random(chance, known)
+                finally:
+                    stop.set()
+                    busy.join()
+                # At rest: who is on now counts exactly what is called now, the others nothing.
+                before = self.hits()
+                calls = self.work()
+                at_rest += calls
+                after = self.hits()
+                kinds = {int(s["probe"]): s["symbol"] for s in
+                         ctl(self.target, "stats", "--format", "json").summaries()}
+                for number in known:
+                    each = calls if kinds[number] == "do_work" else 4
+                    wanted = each if known[number] and self.on else 0
+                    self.assertEqual(after[number] - before[number], wanted, (seed, number, kinds[number]))
+                expected.update(after)
+            trace = self.tracer.stop()
+            self.assertEqual(trace.status, 0, trace)
+            for summary in trace.summaries():
+                self.assertTrue(adds_up(summary), summary)
+                self.assertLessEqual(summary["hits"], done[0] + at_rest)
+                if summary["probe"] in known:
+                    self.assertEqual(summary["hits"], expected[summary["probe"]])
+            self.check_untouched(self.target)
+            self.assertEqual(self.target.end(), 0)
+
+    def test_many_clients_at_once(self):
+        self.begin("-k", "do_work", "--count")
+        answers = []
+
+        def client():
+            for _ in range(5):
+                answers.append(ctl(self.target, "add", "-j", "do_work", "--count").status)
+                answers.append(ctl(self.target, "list").status)
+
+        clients = [threading.Thread(target=client) for _ in range(4)]
+        for each in clients:
+            each.start()
+        calls = self.work()
+        for each in clients:
+            each.join()
+        self.assertEqual(answers, [0] * 40)
+        self.assertEqual(len(self.ask("list").splitlines()), 21)
+        before = self.hits()
+        self.work()
+        after = self.hits()
+        self.assertEqual({n: after[n] - before[n] for n in after}, {n: calls for n in range(1, 22)})
+        self.finish()
+
+
+def socket_of(tracer):
+    for directory in (os.environ.get("XDG_RUNTIME_DIR"), None):
+        path = f"{directory}/ktrace" if directory else f"/tmp/ktrace-{os.geteuid()}"
+        path += f"/{tracer.pid}.sock"
+        if os.path.exists(path):
+            return path
+    raise AssertionError("there is no socket")
+
+
+class Socket(Ctl):
+    def connect(self):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(LIMIT)
+        connection.connect(socket_of(self.tracer))
+        self.addCleanup(connection.close)
+        return connection
+
+    def test_it_is_the_user_s_own(self):
+        self.begin("-k", "do_work", "--count")
+        path = socket_of(self.tracer)
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        self.assertEqual(os.stat(os.path.dirname(path)).st_mode & 0o777, 0o700)
+        self.finish()
+        self.assertFalse(os.path.exists(path))
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
+    def test_another_user_is_refused(self):
+        self.begin("-k", "do_work", "--count")
+        done = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", KTRACE, "ctl", "-p",
+                               str(self.target.pid), "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=LIMIT, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"^ktrace: ktrace \(process \d+\) belongs to another user \(uid 0\); only that "
+                                      r"user and root may talk to it\n$")
+        self.finish()
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
+    def test_another_user_who_reaches_it_is_not_heard(self):
+        """Even where the directory and the socket were opened to everybody."""
+        self.begin("-k", "do_work", "--count")
+        path = socket_of(self.tracer)
+        os.chmod(os.path.dirname(path), 0o755)
+        os.chmod(path, 0o777)
+        try:
+            script = ("import socket,sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
+                      "s.sendall(b'ktrace-ctl 1 1 5\\nlist\\0'); print(len(s.recv(100)))")
+            done = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "python3", "-c",
+                                   script, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT,
+                                  text=True, check=False)
+            self.assertTrue(done.stdout == "0\n" or "BrokenPipe" in done.stderr or "ConnectionReset" in done.stderr,
+                            done)
+        finally:
+            os.chmod(os.path.dirname(path), 0o700)
+            os.chmod(path, 0o600)
+        self.finish()
+
+    def test_garbage_is_harmless(self):
+        self.begin("-k", "do_work", "--count")
+        for garbage in (b"\0", b"GET / HTTP/1.0\r\n\r\n", b"ktrace-ctl 1 1 999999999999\n", b"ktrace-ctl 1 2 2\nab",
+                        b"ktrace-ctl 1 1 4\nabcd", b"ktrace-ctl 1 -1 -1\n", b"k" * 1000000, b"ktrace-ctl 1 " * 1000,
+                        b"ktrace-ctl 1 1 5\nlisT\0", b"ktrace-ctl 1 0 0\n", os.urandom(4096),
+                        b"ktrace-ctl 1 3 9\nctl\0\xff\xff\0\n\0"):
+            with self.subTest(garbage=garbage[:30]):
+                connection = self.connect()
+                try:
+                    connection.sendall(garbage)
+                    answer = connection.recv(1000)
+                    self.assertRegex(answer, rb"^ktrace-ctl 1 [12] 0 \d+\nktrace: |^$")
+                except (BrokenPipeError, ConnectionResetError):
+                    pass  # it has heard enough
+        self.assertEqual(self.ask("list").count("\n"), 1)
+        calls = self.work()
+        self.assertEqual(self.hits(), {1: calls})
+        self.finish()
+
+    def test_nobody_waits_for_a_client_that_does_not_come_to_the_point(self):
+        self.begin("-k", "do_work", "--count")
+        waiting = [self.connect() for _ in range(40)]
+        waiting[0].sendall(b"ktrace-ctl 1 2")
+        for half_closed in waiting[1:5]:
+            half_closed.sendall(b"ktrace-ctl 1 3 100\nctl\0")
+            half_closed.shutdown(socket.SHUT_WR)
+        for gone in waiting[5:10]:
+            gone.sendall(b"ktrace-ctl 1 4 18\nctl\0-p\0" + str(self.target.pid).encode())
+            gone.close()
+        calls = self.work()
+        self.assertEqual(self.hits(), {1: calls})
+        # An order in pieces is an order.
+        words = b"".join(word + b"\0" for word in (b"ctl", b"-p", str(self.target.pid).encode(), b"list"))
+        for byte in b"ktrace-ctl 1 4 %d\n%s" % (len(words), words):
+            waiting[20].sendall(bytes([byte]))
+        self.assertRegex(waiting[20].recv(1000), rb"^ktrace-ctl 1 0 \d+ 0\n[0-9a-f]{16} k do_work")
+        self.finish()
+
+    def test_a_client_that_does_not_listen_holds_nobody_up(self):
+        self.begin("-k", "calls:*", "--count")
+        words = b"".join(word + b"\0" for word in (b"ctl", b"-p", str(self.target.pid).encode(), b"list"))
+        deaf = [self.connect() for _ in range(10)]
+        for connection in deaf:
+            connection.sendall(b"ktrace-ctl 1 4 %d\n%s" % (len(words), words))
+        self.work()
+        self.assertGreater(self.ask("list").count("\n"), 2)
+        self.finish()
+
+    def test_of_a_process_that_something_else_traces(self):
+        target = self.start(program("calls"), 1, 1)
+        answer = ctl(target, "list")
+        self.assertEqual(answer.status, 1)
+        self.assertRegex(answer.err, r"^ktrace: no ktrace traces process \d+ \(calls\); ktrace attach -p \d+ starts one\n$")
+
+    def test_a_socket_of_a_killed_ktrace_is_taken_away(self):
+        self.begin("-k", "main", "--count")
+        left = socket_of(self.tracer)
+        self.tracer.process.send_signal(signal.SIGKILL)
+        self.tracer.process.wait()
+        self.assertTrue(os.path.exists(left))
+        other = self.attach(self.target, "-k", "do_work", "--count")
+        self.assertFalse(os.path.exists(left))
+        other.stop()
+
+    def test_a_directory_of_somebody_else_is_not_used(self):
+        """Tracing goes on without ctl, and says so."""
+        with tempfile.TemporaryDirectory() as runtime:
+            os.mkdir(f"{runtime}/ktrace", 0o777)
+            os.chmod(f"{runtime}/ktrace", 0o777)
+            environment = dict(os.environ, XDG_RUNTIME_DIR=runtime)
+            target = self.start(program("calls"), 1, 10)
+            tracer = self.attach(target, "-k", "do_work", "--count", env=environment)
+            self.assertEqual(os.listdir(f"{runtime}/ktrace"), [])
+            self.assertEqual(ctl(target, "list").status, 0)  # in /tmp instead
+            tracer.stop()
