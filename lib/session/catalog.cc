@@ -246,7 +246,7 @@ Result<std::vector<CatalogModule>> modules_of_process(Pid pid) {
     target::ModuleCache cache;
     std::vector<std::string> unreadable;
     std::vector<CatalogModule> modules;
-    for (target::LoadedModule &each : cache.modules_of(pid, *maps, memory, unreadable))
+    for (target::LoadedModule &each : cache.modules_of(pid, *maps, {}, memory, unreadable))
         modules.push_back({std::move(each.module), each.bias});
     if (!modules.empty()) return modules;
     if (maps->empty())

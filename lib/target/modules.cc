@@ -16,6 +16,22 @@ constexpr std::uint64_t page = 4096;
 
 std::string key_of(const os::Mapping &m) { return m.device + ":" + std::to_string(m.inode) + ":" + m.path; }
 
+/// What tells two builds of one file apart that were written over each other, while none is mapped.
+std::string state_of(const std::string &path) {
+    struct stat st;
+    if (::stat(path.c_str(), &st) != 0) return {};
+    return ":" + std::to_string(st.st_size) + ":" + std::to_string(st.st_mtim.tv_sec) + "." +
+           std::to_string(st.st_mtim.tv_nsec);
+}
+
+/// The module that was at this mapping before; its file may have been replaced since.
+std::shared_ptr<symbols::Module> still_mapped(const std::vector<LoadedModule> &before, const os::Mapping &mapping) {
+    for (const LoadedModule &module : before)
+        if (module.start <= mapping.start && mapping.start < module.end && module.file == key_of(mapping))
+            return module.module;
+    return nullptr;
+}
+
 /// True where `path` is the very file that is mapped (not one that an upgrade has put in its place).
 bool is_mapped_file(const std::string &path, const os::Mapping &mapping) {
     struct stat st;
@@ -47,8 +63,6 @@ std::string program_path(Pid pid) {
 } // namespace
 
 std::shared_ptr<symbols::Module> ModuleCache::open(Pid pid, const os::Mapping &mapping, std::string &why) {
-    auto &cached = modules_[key_of(mapping)];
-    if (cached) return cached;
     std::string proc = os::process_folder(pid);
     std::string root = proc + "/root";
     std::vector<std::string> paths;
@@ -56,6 +70,8 @@ std::shared_ptr<symbols::Module> ModuleCache::open(Pid pid, const os::Mapping &m
         for (const std::string &path : {mapping.path, root + mapping.path})
             if (is_mapped_file(path, mapping)) paths.push_back(path);
     }
+    auto &cached = modules_[key_of(mapping) + (paths.empty() ? std::string() : state_of(paths.front()))];
+    if (cached) return cached;
     std::array<char, 64> range;
     std::snprintf(range.data(), range.size(), "/map_files/%lx-%lx", mapping.start.value, mapping.end.value);
     paths.push_back(proc + range.data());
@@ -84,7 +100,8 @@ std::shared_ptr<symbols::Module> ModuleCache::vdso(std::vector<std::byte> image)
     return vdsos_.back();
 }
 
-std::vector<LoadedModule> ModuleCache::modules_of(Pid pid, const std::vector<os::Mapping> &maps, Memory &memory,
+std::vector<LoadedModule> ModuleCache::modules_of(Pid pid, const std::vector<os::Mapping> &maps,
+                                                  const std::vector<LoadedModule> &before, Memory &memory,
                                                   std::vector<std::string> &unreadable) {
     std::vector<LoadedModule> loaded;
     std::string program = program_path(pid);
@@ -100,12 +117,13 @@ std::vector<LoadedModule> ModuleCache::modules_of(Pid pid, const std::vector<os:
             module = vdso(std::move(image));
             if (!module) continue;
             std::uint64_t first = module->segments().empty() ? 0 : module->segments()[0].vaddr & ~(page - 1);
-            loaded.push_back({std::move(module), mapping.start.value - first, mapping.start, mapping.end, false});
+            loaded.push_back({std::move(module), mapping.start.value - first, mapping.start, mapping.end, false, {}});
             continue;
         }
         if (!mapping.path.starts_with('/')) continue;
         std::string why;
-        module = open(pid, mapping, why);
+        module = still_mapped(before, mapping);
+        if (!module) module = open(pid, mapping, why);
         if (!module) {
             unreadable.push_back(mapping.path + ": " + why);
             continue;
@@ -116,7 +134,7 @@ std::vector<LoadedModule> ModuleCache::modules_of(Pid pid, const std::vector<os:
             return m.module == module && extends(m, mapping, *bias);
         });
         if (known) continue;
-        LoadedModule entry{module, *bias, mapping.start, mapping.end, mapping.path == program};
+        LoadedModule entry{module, *bias, mapping.start, mapping.end, mapping.path == program, key_of(mapping)};
         for (const symbols::Segment &segment : module->segments()) {
             entry.start = std::min(entry.start, VirtAddr{segment.vaddr + *bias});
             entry.end = std::max(entry.end, VirtAddr{segment.vaddr + segment.memory_size + *bias});

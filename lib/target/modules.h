@@ -21,14 +21,17 @@ struct LoadedModule {
     std::uint64_t bias = 0; // address in the process = vaddr in the file + bias
     VirtAddr start, end;    // all of its mappings lie in [start, end)
     bool is_program = false;
+    std::string file; // which one is mapped: device, inode, path
 };
 
 /// Modules by what they are on disk, so that ten processes of one program open it once.
 class ModuleCache {
   public:
-    /// The modules with executable mappings, in order of address; the program first. `memory` reads the vdso. Files
-    /// that cannot be opened are told in `unreadable` (shown path: why) and left out.
-    std::vector<LoadedModule> modules_of(Pid pid, const std::vector<os::Mapping> &maps, Memory &memory,
+    /// The modules with executable mappings, in order of address; the program first. `before`: what it answered for the
+    /// process the last time: what is mapped still is the same, whatever has become of its file. `memory` reads the
+    /// vdso. Files that cannot be opened are told in `unreadable` (shown path: why) and left out.
+    std::vector<LoadedModule> modules_of(Pid pid, const std::vector<os::Mapping> &maps,
+                                         const std::vector<LoadedModule> &before, Memory &memory,
                                          std::vector<std::string> &unreadable);
 
   private:

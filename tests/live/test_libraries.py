@@ -1,0 +1,214 @@
+"""Libraries that come and go: probes wait for them, are armed before their first instruction, and survive dlclose."""
+import os
+import shutil
+import unittest
+
+import workshop
+from live import LiveTest, adds_up, ktrace, program
+
+
+def library(name="part", *flags):
+    """lib<name>.so, whose functions are called <name>_work and so on."""
+    return workshop.build(f"lib{name}.so", "-shared", "-fPIC", "-O2", "-g", f"-DNAME={name}", *flags,
+                          sources=["libraries/mobile_part.c"])
+
+
+class Libraries(LiveTest):
+    def begin(self, *options, threads=0):
+        self.target = self.start(program("mobile"), threads)
+        self.tracer = self.attach(self.target, "--format", "json", *options)
+
+    def tell(self, *words):
+        self.target.tell(" ".join(map(str, words)))
+        line = self.target.truth(r"^(done|failed) (.*)")
+        self.assertEqual(line[1], "done", line[2])
+        return int(line[2])
+
+    def list(self):
+        answer = ktrace("ctl", "-p", self.target.pid, "list")
+        self.assertEqual(answer.status, 0, answer)
+        return answer.out.splitlines()
+
+    def finish(self, status=0):
+        trace = self.tracer.stop()
+        self.assertEqual(trace.status, status, trace)
+        for summary in trace.summaries():
+            self.assertTrue(adds_up(summary), summary)
+        self.check_untouched(self.target)
+        self.assertEqual(self.target.end(), 0)
+        return trace
+
+    def counts(self, trace):
+        found = {}
+        for summary in trace.summaries():
+            found[summary["symbol"]] = found.get(summary["symbol"], 0) + summary["hits"]
+        return found
+
+
+class Pending(Libraries):
+    def test_a_probe_waits_for_its_module(self):
+        self.begin("-k", "libpart.so:part_work", "-r", "libpart.so:part_made", "--count")
+        self.assertEqual([line[:16] + line[line.index("part_"):] for line in self.list()],
+                         ["0" * 16 + "part_work+0x0 [libpart.so] [PENDING]",
+                          "0" * 16 + "part_made+0x0 [libpart.so] [PENDING]"])
+        self.tell("open", 0, library())
+        self.assertRegex("\n".join(self.list()), r"^[0-9a-f]{16} k part_work\+0x0 \[libpart.so\]\n[0-9a-f]{16} r part_made"
+                                                r"\+0x0 \[libpart.so\]$")
+        self.tell("call", 0, "part_work", 1000)
+        trace = self.finish()
+        self.assertEqual(self.counts(trace), {"part_work": 1000, "part_made": 1})
+        self.assertEqual(trace.err.count("waits for libpart.so to be loaded"), 2, trace)
+
+    def test_one_that_waits_in_vain(self):
+        self.begin("-k", "libpart.so:part_work", "-k", "do_work", "--count")
+        trace = self.finish(status=1)
+        self.assertIn("libpart.so:part_work was never armed: libpart.so was never loaded", trace.err)
+
+    def test_one_that_may_wait_in_vain(self):
+        self.begin("-k", "libpart.so:part_work", "-k", "do_work", "--count", "--allow-missing")
+        self.finish()
+
+    def test_a_module_without_the_function(self):
+        self.begin("-k", "libpart.so:part_wrok", "--count")
+        self.tell("open", 0, library())
+        self.tell("call", 0, "part_work", 10)
+        self.finish(status=1)
+
+    def test_globs_match_modules_that_come_later(self):
+        self.begin("-j", "libp*:*_work", "-j", "libpart.so:part_[mle]*", "--count")
+        self.tell("open", 0, library())
+        self.tell("open", 1, library("piece"))
+        self.tell("call", 0, "part_work", 100)
+        self.tell("call", 1, "piece_work", 200)
+        self.tell("close", 0)
+        trace = self.finish()
+        self.assertEqual(self.counts(trace), {"part_work": 100, "piece_work": 200, "part_made": 1, "part_ended": 1,
+                                              "part_leap": 0})
+
+    def test_started_programs(self):
+        """A constructor of a library that a started program loads; the trace ends with it."""
+        shell = f"printf 'open 0 {library()}\\ncall 0 part_work 10\\n' | {program('mobile')}"
+        trace = ktrace("run", "-f", "--format", "json", "--count", "-j", "libpart.so:part_*", "--", "sh", "-c", shell)
+        self.assertEqual(trace.status, 0, trace)
+        counts = {line["symbol"]: line["hits"] for line in
+                  map(__import__("json").loads, (l for l in trace.lines if l.startswith('{"type":"summary"')))}
+        self.assertEqual(counts, {"part_work": 10, "part_made": 1, "part_ended": 1, "part_leap": 0}, trace)
+
+    def test_added_while_it_waits(self):
+        self.begin("-k", "do_work", "--count")
+        added = ktrace("ctl", "-p", self.target.pid, "add", "-j", "libpart.so:part_work", "--count")
+        self.assertEqual((added.status, added.out), (0, "2 j libpart.so:part_work: 0 locations\n"))
+        disabled = ktrace("ctl", "-p", self.target.pid, "disable", "2")
+        self.assertEqual(disabled.status, 0)
+        self.assertTrue(self.list()[1].endswith(" [DISABLED] [PENDING]"))
+        self.tell("open", 0, library())
+        self.tell("call", 0, "part_work", 10)
+        self.assertEqual(ktrace("ctl", "-p", self.target.pid, "enable", "2").status, 0)
+        self.tell("call", 0, "part_work", 20)
+        self.assertEqual(self.counts(self.finish()), {"do_work": 0, "part_work": 20})
+
+
+class Gone(Libraries):
+    def test_dlclose_and_reload(self):
+        self.begin("-k", "libpart.so:part_work", "-r", "libpart.so:part_work", "-j", "libpart.so:part_made", "--count")
+        for turn in range(50):
+            self.tell("open", 0, library())
+            self.tell("call", 0, "part_work", 10)
+            self.tell("close", 0)
+            if turn == 0:
+                self.assertEqual([line.split("] ")[1] for line in self.list()], ["[GONE]"] * 3)
+        trace = self.finish()
+        self.assertEqual([(s["kind"], s["hits"], s["events"]) for s in trace.summaries()],
+                         [("k", 500, 500), ("r", 500, 500), ("j", 50, 50)])
+
+    def test_reload_elsewhere(self):
+        self.begin("-r", "libpart.so:part_work", "--count")
+        addresses = set()
+        for _ in range(20):
+            self.tell("open", 0, library())
+            self.tell("call", 0, "part_work", 10)
+            addresses.add(self.list()[0].split()[0])
+            self.tell("block", 0)
+        self.assertGreater(len(addresses), 10)
+        self.assertEqual(self.counts(self.finish()), {"part_work": 200})
+
+    def test_another_library_in_its_place(self):
+        self.begin("-k", "libpart.so:part_work", "-k", "libpiece.so:piece_work", "--count")
+        for turn in range(40):
+            name = ("part", "piece")[turn % 2]
+            self.tell("open", 0, library(name, *(["-DFILL"] if name == "piece" else [])))
+            self.tell("call", 0, name + "_work", 10)
+            self.tell("close", 0)
+        self.assertEqual(self.counts(self.finish()), {"part_work": 200, "piece_work": 200})
+
+    def test_a_new_build_under_the_same_name(self):
+        path = os.path.join(workshop.room(), "libfresh.so")
+        self.addCleanup(os.unlink, path)
+        builds = [library("fresh"), library("fresh", "-DFILL")]
+        self.begin("-k", "libfresh.so:fresh_work", "--count")
+        for turn in range(6):
+            shutil.copyfile(builds[turn % 2], path)  # the same file, with other bytes
+            self.tell("open", 0, path)
+            self.tell("call", 0, "fresh_work", 10)
+            self.tell("close", 0)
+        self.assertEqual(self.counts(self.finish()), {"fresh_work": 60})
+
+    def test_a_file_that_is_replaced_while_it_is_loaded(self):
+        """What was armed in it stays known: it has to come out again."""
+        path = os.path.join(workshop.room(), "libfresh.so")
+        self.addCleanup(os.unlink, path)
+        shutil.copyfile(library("fresh"), path)
+        self.begin("-k", "libfresh.so:fresh_work", "-k", "libpart.so:part_work", "--count")
+        self.tell("open", 0, path)
+        os.unlink(path)
+        shutil.copyfile(library("fresh", "-DFILL"), path)
+        self.tell("open", 1, library())
+        self.tell("call", 0, "fresh_work", 10)
+        self.assertEqual(["[GONE]" in line for line in self.list()], [False, False])
+        self.tell("close", 0)
+        self.assertEqual(self.counts(self.finish()), {"fresh_work": 10, "part_work": 0})
+
+    def test_calls_in_flight_are_unreturned(self):
+        self.begin("-r", "libpart.so:part_leap", "--count")
+        for _ in range(10):
+            self.tell("open", 0, library())
+            self.tell("leap", 0, "part_leap")
+            self.tell("close", 0)
+        summary = self.finish().summary("part_leap")
+        self.assertEqual((summary["hits"], summary["unreturned"]), (10, 10))
+
+    def test_while_other_threads_run_through_probes(self):
+        self.begin("-k", "libpart.so:part_work", "-k", "do_work", "-r", "do_work", "--count", threads=3)
+        for _ in range(40):
+            self.tell("open", 0, library())
+            self.tell("call", 0, "part_work", 5)
+            self.tell("close", 0)
+        self.assertEqual(self.counts(self.finish())["part_work"], 200)
+
+    def test_stepped_instructions(self):
+        self.begin("-k", "libpart.so:part_work", "--post", "--count")
+        for _ in range(20):
+            self.tell("open", 0, library())
+            self.tell("call", 0, "part_work", 10)
+            self.tell("close", 0)
+        self.assertEqual(self.counts(self.finish()), {"part_work": 200})
+
+
+class Namespaces(Libraries):
+    def test_a_library_that_is_there_twice(self):
+        self.begin("-k", "libpart.so:part_work", "-j", "libpart.so:part_made", "-r", "libpart.so:part_leap", "--count")
+        self.tell("open", 0, library())
+        self.tell("space", 1, library())
+        self.assertEqual([line.split()[2] for line in self.list()],
+                         [f"{n}+0x0" for n in ("part_work", "part_work", "part_made", "part_made", "part_leap",
+                                               "part_leap")])
+        self.tell("call", 0, "part_work", 10)
+        self.tell("call", 1, "part_work", 100)
+        self.tell("close", 1)
+        self.tell("call", 0, "part_work", 1000)
+        self.tell("close", 0)
+        self.assertEqual(self.counts(self.finish()), {"part_work": 1110, "part_made": 2, "part_leap": 0})
+
+
+if __name__ == "__main__":
+    unittest.main()
