@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "output/label.h"
 #include "output/summary.h"
+#include "session/unhit.h"
 
 namespace ktrace::session {
 
@@ -119,11 +120,13 @@ std::string list_text(const State &state) {
 std::string stats_text(State &state, Config::Format format) {
     bool json = format == Config::Format::json;
     std::string counts = json || state.registry.all_on() ? "" : "All probes are off: ctl on switches them on\n";
+    Unhit unhit = find_unhit(state);
     std::vector<std::uint64_t> in_flight = calls_in_flight(state);
     std::string tables = written([&](output::Writer &writer) {
         auto sink = json ? output::make_json_sink(writer, state.symbolizer.get())
                          : output::make_text_sink(writer, state.symbolizer.get());
         for (std::size_t i : locations_by_number(state)) {
+            if (unhit.left_out[i] && !json) continue;
             const CountedLocation &location = *state.locations[i];
             program::Counters counters = location.counters;
             counters.unreturned += in_flight[i];
@@ -137,7 +140,7 @@ std::string stats_text(State &state, Config::Format format) {
         if (!has_location(state, number))
             counts +=
                 fmt::format("{} {} is nowhere yet\n", number, pending_place(state.registry.at(number).probe.spec));
-    return counts + tables;
+    return counts + unhit.text + tables;
 }
 
 std::string added_text(const State &state, const std::vector<std::uint32_t> &numbers) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "output/summary.h"
+#include "session/unhit.h"
 
 namespace ktrace::session {
 
@@ -71,9 +72,11 @@ bool output_failed(State &state) {
 
 void report_summary(State &state) {
     report_records(state, false);
-    bool timed = false;
-    for (const auto &location : state.locations) {
-        if (!was_registered(state, *location)) continue;
+    bool timed = false, json = state.config.format == Config::Format::json;
+    Unhit unhit = find_unhit(state);
+    for (std::size_t i = 0; i < state.locations.size(); i++) {
+        const auto &location = state.locations[i];
+        if (!was_registered(state, *location) || (unhit.left_out[i] && !json)) continue;
         program::Table table = location->state->aggregation.snapshot();
         bool show = table.kind != program::Table::Kind::none;
         state.sink->summary(location->info, location->counters, show ? &table : nullptr);
@@ -83,8 +86,10 @@ void report_summary(State &state) {
     output_failed(state);
     if (state.config.quiet) return;
     std::string text;
-    for (const auto &location : state.locations)
-        if (was_registered(state, *location)) text += output::summary_text(location->info, location->counters);
+    for (std::size_t i = 0; i < state.locations.size(); i++)
+        if (was_registered(state, *state.locations[i]) && !unhit.left_out[i])
+            text += output::summary_text(state.locations[i]->info, state.locations[i]->counters);
+    text += unhit.text;
     timespec resolution{};
     ::clock_getres(CLOCK_MONOTONIC, &resolution);
     if (timed)

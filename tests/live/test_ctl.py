@@ -85,6 +85,25 @@ class Orders(Ctl):
         self.assertEqual(len(re.findall(rf"(?m)^ *\d+ +{self.calls}$", out)), 2 * self.threads, out)
         self.finish()
 
+    def test_locations_of_globs_that_nobody_came_by_are_told_in_one_line(self):
+        self.begin("-k", "libc.so.6:mem*", "-k", "do_work", "--count")
+        calls = self.work()
+        stats = self.ask("stats")
+        self.assertIn(f"2 do_work+0x0 [calls] k: {calls} hits", stats)
+        folded = re.search(r"(?m)^libc.so.6:mem\* k: (\d+) of (\d+) locations were never hit$", stats)
+        self.assertEqual(len(re.findall(r"(?m)^1 ", stats)), int(folded[2]) - int(folded[1]))
+        self.assertNotIn(": 0 hits", stats)
+        self.assertEqual(len(ctl(self.target, "stats", "--format", "json").summaries()), int(folded[2]) + 1)
+        trace = self.finish()
+        self.assertRegex(trace.err, r"(?m)^libc.so.6:mem\* k: \d+ of \d+ locations were never hit$")
+        self.assertNotIn(": 0 hits", trace.err)
+        self.assertNotRegex(trace.out, r"(?m)^ *0 mem")
+
+    def test_verbose_tells_each_of_them(self):
+        self.begin("-k", "libc.so.6:mem*", "--count", "-v")
+        self.assertNotIn("never hit", self.ask("stats"))
+        self.assertGreater(self.finish().err.count(": 0 hits"), 8)
+
     def test_stats_as_json(self):
         self.begin("-k", "do_work", "--count")
         calls = self.work()
