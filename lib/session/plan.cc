@@ -208,10 +208,28 @@ Result<ArmPlan> plan_places(State &state, Traced &traced, std::vector<Found> fou
     return plan;
 }
 
+namespace {
+
+bool is_executable(Traced &traced, VirtAddr at) {
+    auto look = [&] {
+        return std::any_of(traced.process.maps.begin(), traced.process.maps.end(),
+                           [at](const os::Mapping &m) { return m.executable && m.contains(at); });
+    };
+    if (look()) return true;
+    auto maps = os::read_maps(traced.process.pid);
+    if (!maps) return false;
+    traced.process.maps = std::move(*maps);
+    return look();
+}
+
+} // namespace
+
 Result<std::vector<PlannedSite>> plan_sites(State &state, Traced &traced, const ArmPlan &plan) {
     std::vector<PlannedSite> planned;
     for (const auto &location : plan.locations) {
         const program::LocationInfo &info = state.locations[location->location]->info;
+        if (!is_executable(traced, location->at))
+            return fail(Error::Kind::refused, info.symbol + ": its address is not in executable memory");
         auto site = trap::make_site(*traced.ground, location->at);
         if (!site) return fail(site.error().kind, info.symbol + ": " + site.error().message);
         planned.push_back({*site, &location->armed, info.symbol});

@@ -50,6 +50,20 @@ std::optional<std::uint64_t> bias_of(const symbols::Module &module, const os::Ma
     return std::nullopt;
 }
 
+/// Does the loader have it at this bias? Then its first segment is mapped there. Else a program has mapped a part of the
+/// file once more by itself (node does so with V8's built-in functions), and its symbols are not there.
+bool is_loaded_at(const symbols::Module &module, std::uint64_t bias, const os::Mapping &part,
+                  const std::vector<os::Mapping> &maps) {
+    if (module.segments().empty()) return false;
+    const symbols::Segment &first =
+        *std::min_element(module.segments().begin(), module.segments().end(),
+                          [](const auto &a, const auto &b) { return a.vaddr < b.vaddr; });
+    VirtAddr start{(first.vaddr & ~(page - 1)) + bias};
+    return std::any_of(maps.begin(), maps.end(), [&](const os::Mapping &m) {
+        return m.start <= start && start < m.end && m.inode == part.inode && m.device == part.device;
+    });
+}
+
 std::string program_path(Pid pid) {
     std::array<char, PATH_MAX> buffer;
     ssize_t length = ::readlink((os::process_folder(pid) + "/exe").c_str(), buffer.data(), buffer.size());
@@ -129,7 +143,7 @@ std::vector<LoadedModule> ModuleCache::modules_of(Pid pid, const std::vector<os:
             continue;
         }
         auto bias = bias_of(*module, mapping);
-        if (!bias) continue;
+        if (!bias || !is_loaded_at(*module, *bias, mapping, maps)) continue;
         bool known = std::any_of(loaded.begin(), loaded.end(), [&](const LoadedModule &m) {
             return m.module == module && extends(m, mapping, *bias);
         });

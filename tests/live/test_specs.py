@@ -195,6 +195,16 @@ class Names(SpecTest):
         self.assertEqual(sum(self.count_of(path, "versioned@V_2").values()), 2)
         self.assertEqual(sum(self.count_of(path, "libversioned:versioned@V_2").values()), 2)
 
+    def test_file_mapped_twice(self):
+        target = self.start(program("remaps"))
+        tracer = self.attach(target, "-k", "do_work", "--count", "--format", "json")
+        target.tell()
+        self.assertEqual(target.truth(r"calls (\d+) clean (\d)").groups(), ("10", "1"))
+        trace = tracer.stop()
+        self.assertEqual([s["hits"] for s in trace.summaries()], [10], trace)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
     def test_several_kinds_at_one_address(self):
         target, _ = self.started(names())
         tracer = self.attach(target, "-k", "plain_one", "-j", "plain_one", "-r", "plain_one", "-k", "plain_one",
