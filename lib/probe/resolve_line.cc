@@ -10,11 +10,11 @@ namespace ktrace::probe {
 
 namespace {
 
-/// A module that the user named may be asked of a debuginfod server; the others only if their debug information is
-/// here.
+/// A module that the user named, else the program, may be asked of a debuginfod server; the others only if their debug
+/// information is here.
 symbols::Dwarf *dwarf_of(const Request &request, const Loaded &loaded) {
-    bool named = !request.spec.module.empty();
-    return loaded.module->dwarf(named ? symbols::DebugSource::remote : symbols::DebugSource::local);
+    bool meant = loaded.is_program || !request.spec.module.empty();
+    return loaded.module->dwarf(meant ? symbols::DebugSource::remote : symbols::DebugSource::local);
 }
 
 Error no_debug_info(const Request &request) {
@@ -25,7 +25,7 @@ Error no_debug_info(const Request &request) {
     return about_place(request, Error::Kind::not_found,
                        where + (request.spec.module.empty() ? " has" : " has no") + " debug information to find " +
                            request.spec.file + " in: " + told->module->why_no_dwarf(),
-                       "compile with -g, install its debug symbols, or set DEBUGINFOD_URLS and name the MODULE");
+                       "compile with -g, install its debug symbols, or set DEBUGINFOD_URLS and name a library as MODULE");
 }
 
 Error unknown_file(const Request &request, const std::vector<symbols::Dwarf *> &dwarfs) {

@@ -174,11 +174,11 @@ Result<Resolved> search(const Request &request, const Loaded *&variable_in) {
 
 bool found_any(const Resolved &resolved) { return !resolved.locations.empty() || !resolved.ifunc_resolvers.empty(); }
 
-/// Asks debuginfod for the symbols of modules that the user named.
+/// Asks debuginfod for the symbols of the modules that the user named, else of the program.
 bool fetch_more(const Request &request) {
-    if (request.spec.module.empty()) return false;
     bool more = false;
-    for (const Loaded *loaded : request.chosen) more = loaded->module->fetch_symbols() || more;
+    for (const Loaded *loaded : request.chosen)
+        if (loaded->is_program || !request.spec.module.empty()) more = loaded->module->fetch_symbols() || more;
     return more;
 }
 

@@ -169,7 +169,8 @@ DebugFile &Module::Impl::debug_file() {
 }
 
 bool Module::Impl::fetch_debug() {
-    if (debug_fetched || debug_file().elf || elf->build_id().empty() || !debuginfod_configured()) return false;
+    if (debug_fetched) return debug.elf != nullptr; // for symbols after DWARF, or the other way round
+    if (debug_file().elf || elf->build_id().empty() || !debuginfod_configured()) return false;
     debug_fetched = true;
     debug = fetch_debug_file(elf->build_id(), why_no_dwarf);
     if (debug.elf) note(shown + ": its debug file is " + debug.path + ", from debuginfod");

@@ -1,10 +1,13 @@
 """Every form of SPEC, in running programs of every kind: what a name, a line, an address means there, and what is refused."""
 import glob
+import http.server
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+import threading
+import unittest.mock
 
 from live import LiveTest, adds_up, ktrace, program
 from workshop import address_in_file, build, copy_of, execute, instructions, require, room
@@ -420,6 +423,38 @@ class Files(SpecTest):
         shutil.move(debug, kept)
         self.addCleanup(os.unlink, kept)
         self.check(path)
+
+    def test_file_by_debuginfod(self):
+        path = copy_of(names("-Wl,--build-id"), "server")
+        build_id = re.search(r"Build ID: ([0-9a-f]+)", execute("readelf", "-n", path))[1]
+        debug = self.separate(path)
+        with open(debug, "rb") as f:
+            served = f.read()
+        os.unlink(debug)
+        asked = []
+
+        class Server(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.append(self.path)
+                known = self.path == f"/buildid/{build_id}/debuginfo"
+                self.send_response(200 if known else 404)
+                self.send_header("Content-Length", str(len(served) if known else 0))
+                self.end_headers()
+                if known:
+                    self.wfile.write(served)
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+        self.addCleanup(server.server_close)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.shutdown)
+        cache = tempfile.mkdtemp(dir=room())
+        where = {"DEBUGINFOD_URLS": f"http://127.0.0.1:{server.server_port}", "DEBUGINFOD_CACHE_PATH": cache}
+        with unittest.mock.patch.dict(os.environ, where):
+            self.check(path)
+        self.assertIn(f"/buildid/{build_id}/debuginfo", asked)
 
 
 class Refusals(SpecTest):
