@@ -32,12 +32,14 @@ const Function *LocationScope::described() {
         }
     }
     asked_function_ = true;
+    if (function_ && !function_->typed) function_ = nullptr;
     return function_;
 }
 
 Error LocationScope::no_dwarf() {
     std::string module = location_.module ? std::string(location_.module->name()) : "generated code";
     std::string why = location_.module ? location_.module->why_no_dwarf() : "";
+    if (dwarf()) why = "that of " + location_.symbol + " tells no types";
     return Error{Error::Kind::refused,
                  "no DWARF debug information for " + module + (why.empty() ? "" : ": " + why),
                  "arg0…arg9 and retval work without it",
@@ -198,9 +200,9 @@ Result<Binding> LocationScope::integer_argument(unsigned n) {
     if (!in_registers(binding.place) && !is_at_entry())
         return fail(Error::Kind::refused,
                     "arg" + std::to_string(n) + " is on the stack: it is known only at a function's first instruction");
-    if (instant_ != Instant::before)
-        return fail(Error::Kind::refused, "arg" + std::to_string(n) + " is known only before the instruction");
-    if (!location_.inlined && described()) {
+    if (instant_ == Instant::at_return)
+        return fail(Error::Kind::refused, "arg" + std::to_string(n) + " is known only at the entry");
+    if (instant_ == Instant::before && !location_.inlined && described()) {
         find_places();
         for (std::size_t i = 0; i < places_.size(); ++i) {
             const Type *type = function_->parameters[i].type;

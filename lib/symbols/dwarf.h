@@ -38,6 +38,7 @@ struct Function {
     bool variadic = false;
     // Callers do not keep the calling convention: only what entry_places tells is known of its parameters.
     bool own_convention = false;
+    bool typed = true; // false: written in assembly, of which only names and lines are told
     std::string file;
     int line = 0;
     std::uint64_t die = 0; // offset of its DIE

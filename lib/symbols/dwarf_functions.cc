@@ -142,6 +142,7 @@ const Dwarf::Impl::Known &Dwarf::Impl::function(Dwarf_Die die) {
     function.qualified = units.qualified_name(die);
     function.ranges = address_ranges(die);
     function.entry = entry_address(die).value_or(0);
+    function.typed = dwarf_srclang(&units.of(die).skeleton) != DW_LANG_Mips_Assembler;
     function.result = types.type_of(die);
     function.line =
         static_cast<int>(std::min<std::uint64_t>(inherited_number(die, DW_AT_decl_line).value_or(0), 1U << 30));

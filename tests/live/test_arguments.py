@@ -262,3 +262,18 @@ class WithoutDwarf(ArgumentTest):
         self.assertEqual(trace.status, 1, trace)
         self.assertRegex(trace.err, "DWARF|debug information")
         self.check_untouched(target)
+
+    def test_assembly_has_no_types(self):
+        target = self.start(build("assembly", "-O1", "-g", sources=["assembly/main.c", "assembly/work.s"]))
+        tracer = self.attach(target, "-j", "asm_work", "-r", "asm_work")
+        target.tell()
+        target.truth("result 42")
+        entry, back = tracer.stop().payloads
+        self.assertRegex(entry, r"^asm_work\(arg0=0x3, arg1=0x27, .*arg5=0x[0-9a-f]+\)$")
+        self.assertRegex(back, r"^asm_work returned 42 and took \d+ ns$")
+        tracer = self.attach(target, "-k", "asm_work", "--print", "arg1", "--post=arg1, reg(\"ax\")")
+        target.tell()
+        target.truth("result 42")
+        self.assertEqual(tracer.stop().payloads, ["asm_work+0x0 arg1=39", 'asm_work+0x0 post arg1=39 reg("ax")=0x2a'])
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
