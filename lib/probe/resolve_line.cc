@@ -22,10 +22,11 @@ Error no_debug_info(const Request &request) {
     for (const Loaded *loaded : request.chosen)
         if (loaded->is_program) told = loaded;
     std::string where = request.spec.module.empty() ? "nothing loaded" : request.spec.module;
-    return about_place(request, Error::Kind::not_found,
-                       where + (request.spec.module.empty() ? " has" : " has no") + " debug information to find " +
-                           request.spec.file + " in: " + told->module->why_no_dwarf(),
-                       "compile with -g, install its debug symbols, or set DEBUGINFOD_URLS and name a library as MODULE");
+    return about_place(
+        request, Error::Kind::not_found,
+        where + (request.spec.module.empty() ? " has" : " has no") + " debug information to find " + request.spec.file +
+            " in: " + told->module->why_no_dwarf(),
+        "compile with -g, install its debug symbols, or set DEBUGINFOD_URLS and name a library as MODULE");
 }
 
 Error unknown_file(const Request &request, const std::vector<symbols::Dwarf *> &dwarfs) {

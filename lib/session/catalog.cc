@@ -116,7 +116,8 @@ class Listing {
         if (known && known->entry != symbol.vaddr) known = nullptr;
         std::string name = versioned(module_.demangled(symbol, known == nullptr), symbol);
         std::string source = known && !known->file.empty() ? fmt::format("{}:{}", known->file, known->line) : "";
-        emit(CatalogEntry::Kind::function, symbol.vaddr, known && known->typed ? signature(*known, name) : name, source);
+        emit(CatalogEntry::Kind::function, symbol.vaddr, known && known->typed ? signature(*known, name) : name,
+             source);
     }
 
     /// The source lines of a function, each at the first instruction of its every run of code.

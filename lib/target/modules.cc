@@ -50,14 +50,13 @@ std::optional<std::uint64_t> bias_of(const symbols::Module &module, const os::Ma
     return std::nullopt;
 }
 
-/// Does the loader have it at this bias? Then its first segment is mapped there. Else a program has mapped a part of the
-/// file once more by itself (node does so with V8's built-in functions), and its symbols are not there.
+/// Does the loader have it at this bias? Then its first segment is mapped there. Else a program has mapped a part of
+/// the file once more by itself (node does so with V8's built-in functions), and its symbols are not there.
 bool is_loaded_at(const symbols::Module &module, std::uint64_t bias, const os::Mapping &part,
                   const std::vector<os::Mapping> &maps) {
     if (module.segments().empty()) return false;
-    const symbols::Segment &first =
-        *std::min_element(module.segments().begin(), module.segments().end(),
-                          [](const auto &a, const auto &b) { return a.vaddr < b.vaddr; });
+    const symbols::Segment &first = *std::min_element(module.segments().begin(), module.segments().end(),
+                                                      [](const auto &a, const auto &b) { return a.vaddr < b.vaddr; });
     VirtAddr start{(first.vaddr & ~(page - 1)) + bias};
     return std::any_of(maps.begin(), maps.end(), [&](const os::Mapping &m) {
         return m.start <= start && start < m.end && m.inode == part.inode && m.device == part.device;
