@@ -157,6 +157,7 @@ concept InstructionSet = requires(
     { I::return_value(cregs) } -> std::same_as<std::uint64_t>;             // of a function or a system call
     { I::set_return_value(regs, number) };
     { I::return_address(cregs, memory) } -> std::same_as<std::optional<VirtAddr>>; // at a function's first instruction
+    { I::return_at_once(regs, memory) } -> std::same_as<bool>;             // at a function's first instruction: as if it had returned; false: fault
     { I::frame(cregs, address) } -> std::same_as<Frame>;                   // at a function's first instruction; its return address
     { I::return_pop } -> std::convertible_to<std::int64_t>;                // what a return takes off the stack: sp just after it is Frame::sp + this
     { I::frame_alive(frame, address, when) } -> std::same_as<bool>;        // sp of now, on the same stack

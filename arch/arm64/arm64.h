@@ -70,6 +70,10 @@ struct Arm64 {
         // So at an entry an equal sp may be a tail call of the living frame; at a return address it has ended.
         return when == When::at_entry ? sp <= frame.sp : sp < frame.sp;
     }
+    static bool return_at_once(Registers &regs, Memory &) {
+        set_pc(regs, VirtAddr{regs.x[30]});
+        return true;
+    }
     static bool redirect_return(Registers &regs, Memory &, VirtAddr to) {
         regs.x[30] = to.value;
         return true;

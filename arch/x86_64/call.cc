@@ -86,6 +86,14 @@ std::optional<VirtAddr> X86_64::return_address(const Registers &regs, Memory &me
     return VirtAddr{*address};
 }
 
+bool X86_64::return_at_once(Registers &regs, Memory &memory) {
+    const auto to = return_address(regs, memory);
+    if (!to) return false;
+    regs.ip = to->value;
+    regs.sp += static_cast<std::uint64_t>(return_pop);
+    return true;
+}
+
 bool X86_64::redirect_return(Registers &regs, Memory &memory, VirtAddr to) {
     return memory.write_value(sp(regs), to.value);
 }

@@ -62,6 +62,7 @@ struct X86_64 {
         // returned sp is above.
         return when == When::at_entry ? sp <= frame.sp : sp <= frame.sp;
     }
+    static bool return_at_once(Registers &regs, Memory &memory);
     static bool redirect_return(Registers &regs, Memory &memory, VirtAddr to);
     static std::span<const std::byte> signal_trampoline();
     static std::optional<VirtAddr> thread_pointer(const Registers &regs) { return VirtAddr{regs.fs_base}; }

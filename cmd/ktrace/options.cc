@@ -69,6 +69,33 @@ Status set_condition(Invocation &into, const std::string &value) {
     return {};
 }
 
+using Injected = Actions::Injection::Kind;
+
+/// NAME=EXPR.
+template <Injected kind> Status add_injection(Invocation &into, const std::string &value) {
+    constexpr const char *option = kind == Injected::argument ? "--set-arg" : "--set-reg";
+    std::size_t equals = value.find('=');
+    std::string name(text::trim(value.substr(0, equals)));
+    bool complete = equals != std::string::npos && !name.empty() && !text::trim(value.substr(equals + 1)).empty();
+    if (!complete)
+        return usage(std::string(option) + " needs a name and a value, not `" + text::escape(value) + "'",
+                     kind == Injected::argument ? "for example --set-arg 0=5 or --set-arg size=0"
+                                                : "for example --set-reg ax=5");
+    into.config.actions.injections.push_back({kind, name, value.substr(equals + 1)});
+    return {};
+}
+
+Status set_result(Invocation &into, const std::string &value) {
+    if (text::trim(value).empty()) return usage("--set-ret needs a value");
+    into.config.actions.injections.push_back({Injected::result, "retval", value});
+    return {};
+}
+
+Status set_skip(Invocation &into, const std::string &value) {
+    into.config.actions.injections.push_back({Injected::skip, "retval", value == no_value ? "0" : value});
+    return {};
+}
+
 Status set_inside(Invocation &into, const std::string &value) {
     if (into.config.actions.inside) return usage("--inside is given twice", "a glob can name several functions");
     auto spec = probe::parse_spec(value);
@@ -231,6 +258,14 @@ constexpr std::array table{
            "print the registers", set_regs},
     Option{0, "stack", Takes::optional_value, "N", Group::handlers, probing,
            "print the stack: N frames, or all (127)", set_stack},
+    Option{0, "set-arg", Takes::value, "N=EXPR", Group::handlers, probing,
+           "change an argument (by its number from 0, or its name)", add_injection<Injected::argument>},
+    Option{0, "set-reg", Takes::value, "REG=EXPR", Group::handlers, probing,
+           "change a register", add_injection<Injected::reg>},
+    Option{0, "set-ret", Takes::value, "EXPR", Group::handlers, probing,
+           "return probes: change what the function returns", set_result},
+    Option{0, "skip", Takes::optional_value, "EXPR", Group::handlers, probing,
+           "return this (or 0) at once, without running the function", set_skip},
     Option{0, "maxactive", Takes::value, "N", Group::handlers, probing,
            "return probes: calls in flight per location (default 4096)", set_maxactive},
 

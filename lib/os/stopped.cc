@@ -12,7 +12,8 @@ using arch::HostNative;
 // A token is moved several times a hit, mostly with no registers read: hundreds of bytes are not copied for nothing.
 Stopped::Stopped(Stopped &&other) noexcept
     : waiter_(std::exchange(other.waiter_, nullptr)), stop_(other.stop_), pc_(other.pc_),
-      pc_changed_(other.pc_changed_), registers_changed_(other.registers_changed_), gone_(other.gone_) {
+      pc_changed_(other.pc_changed_), registers_changed_(other.registers_changed_),
+      floating_changed_(other.floating_changed_), gone_(other.gone_) {
     if (other.registers_) registers_.emplace(*other.registers_);
     if (other.floating_) floating_.emplace(*other.floating_);
 }
@@ -68,8 +69,16 @@ const Host::FpRegisters *Stopped::floating() {
     return &*floating_;
 }
 
+Host::FpRegisters *Stopped::change_floating() {
+    if (!floating()) return nullptr;
+    floating_changed_ = true;
+    return &*floating_;
+}
+
 void Stopped::write_back() {
     bool written = true;
+    if (floating_changed_) HostNative::write_floating(tid(), *floating_);
+    floating_changed_ = false;
     if (registers_changed_)
         written = HostNative::write_registers(tid(), *registers_);
     else if (pc_changed_)

@@ -35,8 +35,10 @@ class Stopped {
     arch::Host::Registers &change_registers();
     /// nullptr: cannot be read.
     const arch::Host::FpRegisters *floating();
+    /// The same to be changed; nullptr: cannot be read.
+    arch::Host::FpRegisters *change_floating();
 
-    /// Writes what changed, in one request.
+    /// Writes what changed: the general registers, the pc among them, in one request, which is the last.
     void write_back();
     /// Writes what changed and lets the task go on. The token is spent. False: gone.
     bool resume(Resume how, int signal = 0) &&;
@@ -52,6 +54,7 @@ class Stopped {
     std::optional<arch::Host::Registers> registers_;
     bool registers_changed_ = false;
     std::optional<arch::Host::FpRegisters> floating_;
+    bool floating_changed_ = false;
     bool gone_ = false;
 };
 

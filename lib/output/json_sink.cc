@@ -78,6 +78,7 @@ class JsonSink final : public Sink {
         append_number(out, ",\"missed\":", counters.missed);
         append_number(out, ",\"unreturned\":", counters.unreturned);
         append_number(out, ",\"dropped\":", counters.dropped);
+        if (location.injects) append_number(out, ",\"injected\":", counters.injected);
         if (table) append_table_json(out, *table, symbolizer_);
         out += "}\n";
         writer_.appended();
@@ -85,7 +86,8 @@ class JsonSink final : public Sink {
 
   private:
     void gather(std::span<const std::byte> record, const RecordHeader &header, const LocationInfo &location) {
-        for (std::string *part : {&arguments_, &retval_, &values_, &regs_, &stack_}) part->clear();
+        for (std::string *part : {&arguments_, &retval_, &values_, &regs_, &stack_, &injected_, &skipped_})
+            part->clear();
         Context context{location.types, symbolizer_, header.pid};
         for_each_field(
             record, location.fields[static_cast<std::size_t>(header.moment)],
@@ -102,6 +104,10 @@ class JsonSink final : public Sink {
         case Field::Role::print:
             JsonNotation::key(values_, field.name, number == 0);
             return append_json(values_, node, context);
+        case Field::Role::injected:
+            JsonNotation::key(injected_, field.name, injected_.empty());
+            return append_json(injected_, node, context);
+        case Field::Role::skipped: return append_json(skipped_, node, context);
         case Field::Role::regs: return append_json(regs_, node, context);
         case Field::Role::stack: return append_json(stack_, node, context);
         }
@@ -125,12 +131,15 @@ class JsonSink final : public Sink {
         if (returns || header.moment == Moment::entry) out += ",\"args\":{" + arguments_ + '}';
         if (!values_.empty()) out += ",\"values\":{" + values_ + '}';
         if (!regs_.empty()) out += ",\"regs\":" + regs_;
+        if (!injected_.empty()) out += ",\"set\":{" + injected_ + '}';
+        if (!skipped_.empty()) out += ",\"skipped\":" + skipped_;
         if (!stack_.empty()) out += ",\"stack\":" + stack_;
     }
 
     Writer &writer_;
     Symbolizer *symbolizer_;
-    std::string arguments_, retval_, values_, regs_, stack_; // of the record at hand; kept for their memory
+    std::string arguments_, retval_, values_, regs_, stack_, injected_,
+        skipped_; // of the record at hand; kept for their memory
 };
 
 } // namespace

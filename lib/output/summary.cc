@@ -7,10 +7,12 @@
 namespace ktrace::output {
 
 std::string summary_text(const program::LocationInfo &location, const program::Counters &counters) {
-    std::string out = fmt::format(
-        "{} {}: {} hits = {} events + {} filtered + {} unselected + {} missed + {} unreturned + {} dropped\n",
-        place_with_module(location), location.kind, counters.hits, counters.events, counters.filtered,
-        counters.unselected, counters.missed, counters.unreturned, counters.dropped);
+    std::string out =
+        fmt::format("{} {}: {} hits = {} events + {} filtered + {} unselected + {} missed + {} unreturned + {} dropped",
+                    place_with_module(location), location.kind, counters.hits, counters.events, counters.filtered,
+                    counters.unselected, counters.missed, counters.unreturned, counters.dropped);
+    if (location.injects) out += fmt::format("; {} injected", counters.injected);
+    out += '\n';
     if (location.kind != 'r') return out;
     std::string function;
     append_function(function, location);

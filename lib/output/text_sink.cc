@@ -95,6 +95,13 @@ class TextSink final : public Sink {
         case Field::Role::print:
             values_ += ' ' + label_of(field, number) + '=';
             return append_text(values_, node, context);
+        case Field::Role::injected:
+        case Field::Role::skipped:
+            values_ += field.role == Field::Role::skipped ? " [skipped: " : " [set ";
+            values_ += field.name + '=';
+            append_text(values_, node, context);
+            values_ += ']';
+            return;
         case Field::Role::regs: values_ += ' '; return append_text(values_, node, context);
         case Field::Role::stack: return append_frames(node, context);
         }

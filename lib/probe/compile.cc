@@ -3,7 +3,7 @@
 #include <map>
 #include <random>
 
-#include "probe/compile_scope.h"
+#include "probe/compile_injections.h"
 #include "program/build.h"
 #include "program/expr.h"
 
@@ -17,7 +17,7 @@ using program::Tree;
 /// The EXPRs of a command, parsed.
 struct Expressions {
     std::optional<Tree> condition, table_of;
-    std::vector<Tree> print, post_print, by;
+    std::vector<Tree> print, post_print, by, injected;
 };
 
 Status parse_into(std::vector<Tree> &trees, const std::vector<std::string> &texts) {
@@ -63,6 +63,9 @@ Result<Expressions> parse(const Actions &actions) {
     if (status) status = parse_into(all.post_print, actions.post_print);
     if (status && looks_at_value(actions)) status = parse_into(all.table_of, table_expression(actions));
     if (status) status = parse_into(all.by, actions.by);
+    std::vector<std::string> values;
+    for (const Actions::Injection &injection : actions.injections) values.push_back(injection.value);
+    if (status) status = parse_into(all.injected, values);
     if (!status) return fail(status.error());
     return all;
 }
@@ -131,6 +134,9 @@ program::Recipe Compiler::recipe(const LocationRequest &request, LocationScope &
     recipe.regs = actions_.regs;
     recipe.stack = actions_.stack;
     recipe.table = table_kind(actions_);
+    for (std::size_t i = 0; i < actions_.injections.size(); ++i)
+        recipe.injections.push_back(
+            make_injection(actions_.injections[i], expressions_.injected[i], request.kind, entry, after));
     if (expressions_.table_of) recipe.table_of = &*expressions_.table_of;
     recipe.selection = selection_of(actions_);
     if (recipe.table != Table::Kind::none) return recipe;
@@ -150,6 +156,7 @@ void Compiler::note(const program::Recipe &recipe, const program::Built &built) 
         for (const Tree *tree : recipe.post_print) fits_.tried(tree);
     if (recipe.table_of) fits_.tried(recipe.table_of);
     for (const Tree *tree : recipe.by) fits_.tried(tree);
+    for (const program::Injection &injection : recipe.injections) fits_.tried(injection.value);
     for (const program::MisfitExpr &misfit : built.misfits) fits_.misfit(misfit.tree, misfit.error);
 }
 
@@ -172,6 +179,7 @@ Compiled Compiler::compile(const LocationRequest &request) {
     info.offset = at.offset;
     if (at.module) info.module = at.module->name();
     info.address = at.vaddr + request.bias;
+    info.injects = !wanted.injections.empty();
     info.result_void = wanted.shows_result && !wanted.result;
     for (std::size_t m = 0; m < program::moments; ++m) info.fields[m] = std::move(built.fields[m]);
     info.types = entry.types() ? entry.types() : after.types();

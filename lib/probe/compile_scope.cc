@@ -1,6 +1,9 @@
 #include "probe/compile_scope.h"
 
+#include <algorithm>
+
 #include "arch/host.h"
+#include "base/text.h"
 #include "program/types.h"
 
 namespace ktrace::probe {
@@ -210,6 +213,26 @@ Result<Binding> LocationScope::integer_argument(unsigned n) {
         }
     }
     return binding;
+}
+
+Result<Binding> LocationScope::parameter(std::string_view name, std::string &shown) {
+    shown = std::string(name);
+    auto number = text::parse_u64(name);
+    if (!number) return argument(name);
+    shown = "arg" + shown;
+    if (location_.inlined || !described())
+        return integer_argument(static_cast<unsigned>(std::min<std::uint64_t>(*number, 9)));
+    const auto &parameters = function_->parameters;
+    if (*number >= parameters.size())
+        return fail(Error::Kind::refused,
+                    shown_name(location_, *function_) + " has no parameter number " + std::to_string(*number),
+                    parameter_names(*function_));
+    if (!parameters[*number].name.empty()) {
+        shown = parameters[*number].name;
+        return argument(shown);
+    }
+    find_places();
+    return Binding{parameters[*number].type, places_[*number]};
 }
 
 std::optional<Binding> LocationScope::result() {

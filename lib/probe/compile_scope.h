@@ -41,6 +41,11 @@ class LocationScope final : public program::Scope {
         return before_ ? before_->types() : nullptr;
     }
 
+    /// A parameter by its name or its number, from 0; without debug information the Nth integer argument. The name goes
+    /// to `shown`.
+    Result<program::Binding> parameter(std::string_view name, std::string &shown);
+    /// True where it is a function's first instruction.
+    bool at_first_instruction() { return is_at_entry(); }
     /// All arguments by name, as -j shows them; without debug information the argument registers in hex.
     std::vector<program::NamedBinding> arguments();
     /// What the function returns; nothing: it is void.

@@ -16,7 +16,14 @@ struct Actions {
     std::string condition;          // --if, empty: none
     std::optional<Spec> inside;     // --inside: only under calls of this function
     std::vector<std::string> print; // --print
-    bool post = false;              // --post
+    /// --set-arg, --set-reg, --set-ret, --skip: `name` (an argument's number or name, a register) becomes `value`.
+    struct Injection {
+        enum class Kind : std::uint8_t { argument, reg, result, skip } kind = Kind::argument;
+        std::string name;
+        std::string value;
+    };
+    std::vector<Injection> injections;
+    bool post = false; // --post
     std::vector<std::string> post_print;
     bool regs = false;
     int stack = -1; // --stack: frames, 0: all; -1: none

@@ -16,7 +16,8 @@ using Role = Field::Role;
 class Builder {
   public:
     explicit Builder(const Recipe &recipe) : recipe_(recipe) {
-        std::size_t blobs = recipe.print.size() + recipe.by.size() + recipe.arguments.size(); // at most
+        std::size_t blobs =
+            recipe.print.size() + recipe.by.size() + recipe.arguments.size() + recipe.injections.size(); // at most
         if (recipe.kind == 'r') capture_.next = (blobs * 4 + 7) / 8 * 8;
     }
     Built finish();
@@ -38,6 +39,9 @@ class Builder {
     void arguments_of(Moment when);
     void result();
     void extras(Moment when);
+    bool injects(Injection::Moment at) const;
+    void inject(const Injection &injection);
+    void inject_event(const Injection &injection, Field::Role role, std::uint32_t destination);
     void print(const Tree &tree, Moment when, Scope &scope);
     void at_return(const Tree &tree, Role role, std::vector<Instrs> &parts, Lowering::Style style);
     Instrs shown(const Tree &tree, Scope &scope, ArgumentCapture *capture, Lowering::Style style);
@@ -83,9 +87,60 @@ void Builder::condition() {
 
 /// Where the condition is decided, right behind it. Tables see all hits that pass.
 void Builder::selection() {
-    if (aggregates() || recipe_.selection.selects_all()) return;
+    if (recipe_.selection.selects_all()) return;
+    bool early = !aggregates() || injects(Injection::Moment::before);
+    if (!early && !injects(Injection::Moment::at_return)) return;
     bool late = is_return() && moment(Moment::ret).has_condition && !moment(Moment::call).has_condition;
-    moment(late ? Moment::ret : first_moment()).selects = true;
+    moment(late || !early ? Moment::ret : first_moment()).selects = true;
+}
+
+bool Builder::injects(Injection::Moment at) const {
+    return std::any_of(recipe_.injections.begin(), recipe_.injections.end(),
+                       [at](const Injection &each) { return each.moment == at && !each.misfit; });
+}
+
+/// Behind the condition and the selection. Where there are events, what was done is part of them.
+void Builder::inject(const Injection &injection) {
+    if (injection.misfit) {
+        built_.misfits.push_back({injection.value, *injection.misfit});
+        return;
+    }
+    Role role = injection.destination.skips ? Role::skipped : Role::injected;
+    auto destination = static_cast<std::uint32_t>(code().destinations.size());
+    code().destinations.push_back(injection.destination);
+    if (!aggregates()) return inject_event(injection, role, destination);
+    bool before = injection.moment == Injection::Moment::before;
+    Moment when = before ? first_moment() : Moment::ret;
+    Instrs instrs;
+    Lowering lowering(code(), before ? *recipe_.entry : *recipe_.after, *injection.value, instrs,
+                      before ? nullptr : &capture_);
+    Status status = lowering.injected(*injection.type, destination, false);
+    if (!status)
+        built_.misfits.push_back({injection.value, status.error()});
+    else
+        moment(when).injections.push_back(std::move(instrs));
+    moment(when).runs = true;
+}
+
+void Builder::inject_event(const Injection &injection, Role role, std::uint32_t destination) {
+    bool before = injection.moment == Injection::Moment::before;
+    bool saved = before && is_return(); // done at entry, told at the return
+    Instrs instrs;
+    if (saved) begin_blob(instrs, false);
+    Lowering lowering(code(), before ? *recipe_.entry : *recipe_.after, *injection.value, instrs,
+                      before ? nullptr : &capture_);
+    if (Status status = lowering.injected(*injection.type, destination, true); !status) {
+        built_.misfits.push_back({injection.value, status.error()});
+        instrs.resize(saved ? 1 : 0);
+        instrs.push_back({.op = Opcode::emit_na});
+    }
+    Moment when = is_return() ? Moment::ret : first_moment();
+    field(when, role, injection.name);
+    if (saved) {
+        std::uint32_t blob = end_blob(std::move(instrs), 8);
+        instrs = {{.op = Opcode::copy_blob, .index = blob}};
+    }
+    moment(when).body.push_back(std::move(instrs));
 }
 
 Instrs Builder::shown(const Tree &tree, Scope &scope, ArgumentCapture *capture, Lowering::Style style) {
@@ -242,7 +297,7 @@ void Builder::find_needs(Moment when) {
             bool reads = instr.op == Opcode::push_register || instr.op == Opcode::object_register;
             if (reads && instr.is_float) needs.floating = true;
             needs.registers = needs.registers || (reads && !instr.is_float) || instr.op == Opcode::emit_registers ||
-                              instr.op == Opcode::emit_stack || instr.op == Opcode::tls;
+                              instr.op == Opcode::emit_stack || instr.op == Opcode::tls || instr.op == Opcode::inject;
             needs.time = needs.time || instr.op == Opcode::push_nsecs;
             needs.duration = needs.duration || instr.op == Opcode::push_duration;
         }
@@ -250,6 +305,7 @@ void Builder::find_needs(Moment when) {
     look(at.condition);
     look(at.value);
     for (const Instrs &part : at.key) look(part);
+    for (const Instrs &part : at.injections) look(part);
     for (const Instrs &part : at.body) look(part);
     needs.time = needs.time || at.writes_event;
     needs.duration = needs.duration || (when == Moment::ret && at.writes_event);
@@ -266,6 +322,7 @@ Built Builder::finish() {
         return_event();
     else
         event(first_moment());
+    for (const Injection &injection : recipe_.injections) inject(injection);
     if (recipe_.post && recipe_.kind == 'k' && !aggregates()) post_event();
     code().types = recipe_.entry->types() ? recipe_.entry->types() : recipe_.after ? recipe_.after->types() : nullptr;
     limit_payloads();

@@ -26,6 +26,16 @@ struct NamedBinding {
     bool hex = false; // an argument register of no known type
 };
 
+/// A change of the thread: fault injection.
+struct Injection {
+    enum class Moment : std::uint8_t { before, at_return } moment = Moment::before;
+    const Tree *value = nullptr;
+    std::string name; // of what is changed
+    Destination destination;
+    const value::Type *type = nullptr; // of what is changed
+    std::optional<Error> misfit;       // it cannot be changed here: why
+};
+
 /// What is wanted at a location. Trees and scopes are borrowed for the time of build().
 struct Recipe {
     char kind = 'k';        // k j r w
@@ -40,6 +50,7 @@ struct Recipe {
     Selection selection;
     bool shows_arguments = false; // j; r: where the arguments at entry go into the record
     std::vector<NamedBinding> arguments;
+    std::vector<Injection> injections;
     std::optional<Binding> result; // r: the return value; nothing: void
     bool shows_result = false;
 };

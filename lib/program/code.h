@@ -134,6 +134,8 @@ enum class Opcode : std::uint8_t {
     begin_blob,
     end_blob,  // index: number of the blob
     copy_blob, // index: writes the nodes of a blob
+    // fault injection
+    inject, // index: of the Destination; the value on top goes there, and stays on the stack
 };
 
 struct Instr {
@@ -158,9 +160,10 @@ struct MomentCode {
     bool has_condition = false, selects = false, aggregates = false, has_value = false;
     bool writes_event = false;
     bool value_is_float = false, value_is_unsigned = false;
-    Instrs condition;         // → a slot
-    std::vector<Instrs> key;  // each emits one node of the table's key
-    Instrs value;             // → a slot: what --stats and --hist look at
+    Instrs condition;               // → a slot
+    std::vector<Instrs> key;        // each emits one node of the table's key
+    Instrs value;                   // → a slot: what --stats and --hist look at
+    std::vector<Instrs> injections; // where tables see the hits: what is done at those that are selected
     std::vector<Instrs> body; // each emits the node of one field (or copies some); call: saves a part of the capture
     Needs needs;
 };
@@ -170,6 +173,7 @@ struct Code {
     std::vector<std::string> constants;
     const value::TypeTable *types = nullptr;
     std::deque<value::Type> derived;       // pointer types that only expressions have
+    std::vector<Destination> destinations; // of inject
     std::size_t capture_fixed = 0;         // bytes of saved slots and objects and of the blobs' ends
     std::size_t capture_size = 0;          // with the blobs
     std::uint32_t blobs = 0;               // their ends (u32 each) lie at the start of the capture

@@ -49,7 +49,8 @@ void aggregate(Machine &machine, const Code &code, const MomentCode &moment, con
 
 /// Nothing to be computed: a hit is counted, and that is all.
 bool only_counts(const MomentCode &moment) {
-    return moment.aggregates && !moment.has_condition && !moment.has_value && moment.key.empty();
+    return moment.aggregates && !moment.has_condition && !moment.has_value && moment.key.empty() &&
+           moment.injections.empty();
 }
 
 std::size_t save_capture(Machine &machine, const Code &code, const MomentCode &moment, std::span<std::byte> capture) {
@@ -93,7 +94,12 @@ Outcome eval(const Program &program, Moment moment, const HitView &hit, ProbeSta
         NodeWriter nothing({}, 0, false);
         if (!holds(machine.run(now.condition, nothing))) return Outcome::filtered;
     }
-    if (now.selects && !state.selector->next()) return Outcome::unselected;
+    bool selected = !now.selects || state.selector->next();
+    if (!selected && now.injections.empty()) return Outcome::unselected;
+    if (selected) {
+        NodeWriter nothing({}, 0, false);
+        for (const Instrs &part : now.injections) machine.run(part, nothing);
+    }
     if (moment == Moment::call) {
         captured = save_capture(machine, code, now, capture);
         return Outcome::accepted;

@@ -65,6 +65,10 @@ class Lowering {
     enum class Style { print, key };
     Result<std::size_t> shown(Style style);
 
+    /// As a number of another type, which goes to `destination` (an index in Code::destinations) and is then shown;
+    /// without `emit` it is not shown.
+    Status injected(const value::Type &to, std::uint32_t destination, bool emit);
+
     /// The same for a value that no EXPR names: an argument of -j, a return value. Pointers to structs are followed
     /// once.
     static std::size_t show_binding(const Binding &binding, bool hex, Code &code, Scope &scope, Instrs &out);

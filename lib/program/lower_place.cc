@@ -1,5 +1,7 @@
 #include "program/lower_place.h"
 
+#include "program/types.h"
+
 #include <algorithm>
 #include <string>
 
@@ -195,6 +197,51 @@ void lower_object(const Place &place, std::uint64_t size, Code &code, Instrs &ou
         lower_piece(piece, offset, bytes, code, out);
         offset += bytes;
     }
+}
+
+namespace {
+
+/// What is added to the first value, where nothing else is done with it.
+std::optional<std::int64_t> sum_behind(const std::vector<value::Op> &ops) {
+    using Code = value::Op::Code;
+    std::int64_t sum = 0;
+    for (std::size_t i = 1; i < ops.size(); i += 2) {
+        if (ops[i].code != Code::push || i + 1 == ops.size()) return std::nullopt;
+        if (ops[i + 1].code != Code::plus && ops[i + 1].code != Code::minus) return std::nullopt;
+        sum += ops[i + 1].code == Code::plus ? ops[i].operand : -ops[i].operand;
+    }
+    return sum;
+}
+
+} // namespace
+
+std::optional<Destination> destination_of(const value::Place &place, const value::Type &type) {
+    if (place.pieces.size() != 1 || !types::is_scalar(type) || type.size == 0 || type.size > 8) return std::nullopt;
+    const value::Piece &piece = place.pieces[0];
+    Destination to;
+    to.size = static_cast<std::uint8_t>(type.size);
+    to.single = types::is_floating(type) && type.size == 4;
+    if (piece.kind == value::Piece::Kind::register_ && piece.reg_offset == 0) {
+        const arch::RegisterInfo *info = register_by_dwarf(piece.reg);
+        if (!info) return std::nullopt;
+        bool is_general = info->file == arch::RegisterInfo::File::general;
+        to.kind = is_general ? Destination::Kind::general : Destination::Kind::floating;
+        to.offset = info->offset;
+        if (is_general && !types::is_floating(type))
+            to.size = 8; // as wide as the register: calls may look at all of it
+        return to;
+    }
+    if (piece.kind != value::Piece::Kind::memory || piece.ops.empty()) return std::nullopt;
+    const value::Op &base = piece.ops[0];
+    auto displacement = sum_behind(piece.ops);
+    const arch::RegisterInfo *info = register_by_dwarf(base.reg);
+    bool at_register = base.code == value::Op::Code::push_register && displacement && info &&
+                       info->file == arch::RegisterInfo::File::general;
+    if (!at_register) return std::nullopt;
+    to.kind = Destination::Kind::memory;
+    to.offset = info->offset;
+    to.displacement = base.operand + *displacement;
+    return to;
 }
 
 } // namespace ktrace::program

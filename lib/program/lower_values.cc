@@ -316,6 +316,15 @@ Result<const value::Type *> Lowering::number() {
     }
 }
 
+Status Lowering::injected(const Type &to, std::uint32_t destination, bool emit) {
+    auto from = number();
+    if (!from) return fail(from.error());
+    convert(**from, to);
+    put({.op = Opcode::inject, .index = destination});
+    if (emit) show_scalar({.type = &to}, Style::print, false);
+    return {};
+}
+
 std::size_t Lowering::show_binding(const Binding &binding, bool hex, Code &code, Scope &scope, Instrs &out) {
     Tree none;
     Expr nowhere;

@@ -63,7 +63,8 @@ bool Machine::step(const Instr &instr, NodeWriter &out, std::size_t &pc) {
     if (op <= Opcode::object_part) return object(instr);
     if (op <= Opcode::text_le) return text(instr);
     if (op <= Opcode::emit_registers) return emit(instr, blob_open_ ? blob_ : out);
-    return save(instr, out);
+    if (op <= Opcode::copy_blob) return save(instr, out);
+    return inject(instr);
 }
 
 const std::byte *Machine::register_at(const Instr &instr, std::uint64_t offset) {

@@ -51,6 +51,7 @@ class Machine {
     bool text(const Instr &instr);
     bool emit(const Instr &instr, NodeWriter &out);
     bool save(const Instr &instr, NodeWriter &out);
+    bool inject(const Instr &instr);
 
     void push(Slot slot) {
         if (depth_ < max_slots)

@@ -11,6 +11,7 @@
 #include "arch/host.h"
 #include "base/ids.h"
 #include "base/memory.h"
+#include "program/changes.h"
 #include "program/record.h"
 
 namespace ktrace::program {
@@ -39,6 +40,7 @@ struct HitView {
     std::uint64_t monotonic_ns = 0;
     std::uint64_t duration_ns = 0;       // ret
     std::span<const std::byte> captured; // ret: what Moment::call wrote into its capture
+    Changes *changes = nullptr;          // what is to be changed is put there; nullptr: nothing is
 };
 
 /// What became of a hit.

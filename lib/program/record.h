@@ -62,7 +62,15 @@ inline constexpr std::size_t max_frames = 127;
 
 /// One value of a record: where it stands in the event and what it is called.
 struct Field {
-    enum class Role : std::uint8_t { argument, retval, print, regs, stack };
+    enum class Role : std::uint8_t {
+        argument,
+        retval,
+        print,
+        regs,
+        stack,
+        injected, // what a value was changed to
+        skipped,  // what the function, which did not run, has returned
+    };
     Role role = Role::print;
     std::string name; // parameter name, or the text of the EXPR
 };
@@ -79,13 +87,15 @@ struct LocationInfo {
     std::string module;
     std::uint64_t address = 0;
     bool result_void = false;
+    bool injects = false; // changes something
     std::vector<Field> fields[moments];
     const value::TypeTable *types = nullptr; // for Tag::raw and Tag::pointee
 };
 
-/// How often a location was hit and what became of it: hits is the sum of the others.
+/// How often a location was hit and what became of it: hits is the sum of the others but the last.
 struct Counters {
     std::uint64_t hits = 0, events = 0, filtered = 0, unselected = 0, missed = 0, unreturned = 0, dropped = 0;
+    std::uint64_t injected = 0; // hits at which something was changed
 };
 
 } // namespace ktrace::program

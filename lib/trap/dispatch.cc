@@ -152,7 +152,11 @@ Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopp
     }
     if (site.returns > 0) run_returns(world, traced, task, site, stopped);
     if (site.exit) run_exits(world, traced, task, site, stopped);
-    std::uint64_t post = run_pre(world, traced, task, site, stopped);
+    Follows follows = run_pre(world, traced, task, site, stopped);
+    if (follows.pc_is_set) {
+        continue_task(world, task, std::move(stopped));
+        return event;
+    }
     event.kind = reported_by(site);
     if (event.kind != Event::Kind::none) {
         event.pid = task.pid;
@@ -160,7 +164,7 @@ Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopp
         event.stopped.emplace(std::move(stopped));
         return event;
     }
-    get_over(world, traced, task, site, std::move(stopped), post);
+    get_over(world, traced, task, site, std::move(stopped), follows.post);
     return event;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "trap/calls.h"
+#include "trap/inject.h"
 #include "trap/inside.h"
 #include "trap/stopped_thread.h"
 
@@ -16,16 +17,27 @@ using program::Outcome;
 
 namespace {
 
+/// What injections make of the way that the thread goes.
+struct Diversion {
+    bool moved = false; // the pc was set
+    bool skips = false; // the function is left at once
+};
+
 /// One evaluation: the view of the hit, and the record where there is one.
 Outcome run_program(World &world, Traced &traced, Task &task, const Armed &armed, Moment moment, VirtAddr pc,
                     os::Stopped &stopped, std::span<std::byte> capture, std::size_t &captured,
-                    std::span<const std::byte> earlier, std::uint64_t duration_ns) {
+                    std::span<const std::byte> earlier, std::uint64_t duration_ns, Diversion *diversion) {
     program::Needs needs = armed.program->needs(moment);
     Host::Registers registers{};
     if (needs.registers || needs.floating) registers = stopped.registers();
     Host::set_pc(registers, pc);
     StoppedThread thread(world, traced, stopped, registers);
-    HitView view{registers, *traced.ground->space, thread, traced.process.pid, task.tid, 0, 0, duration_ns, earlier};
+    HitView view{registers, *traced.ground->space, thread, traced.process.pid, task.tid, 0, 0, duration_ns, earlier,
+                 nullptr};
+    program::Changes &changes = world.changes;
+    changes.count = 0;
+    changes.skips = false;
+    view.changes = &changes;
     if (needs.time) {
         view.monotonic_ns = monotonic_ns();
         view.time_ns = realtime_ns();
@@ -40,6 +52,12 @@ Outcome run_program(World &world, Traced &traced, Task &task, const Armed &armed
         std::memcpy(record.data(), &header, sizeof header);
         world.records.commit(header.size);
         if (++world.events >= world.max_events) world.closing = true;
+    }
+    if (changes.any()) {
+        armed.counters->injected++;
+        bool moved = make_changes(traced, changes, stopped);
+        if (diversion) diversion->moved = diversion->moved || moved;
+        if (diversion) diversion->skips = diversion->skips || changes.skips;
     }
     return outcome;
 }
@@ -56,8 +74,9 @@ void count(program::Counters &counters, Outcome outcome) {
 
 } // namespace
 
-std::uint64_t run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped) {
-    std::uint64_t post = 0;
+Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped) {
+    Follows follows;
+    Diversion diversion;
     std::size_t unused = 0;
     for (std::size_t i = 0; i < site.probes.size(); i++) {
         Armed *armed = site.probes[i];
@@ -76,11 +95,12 @@ std::uint64_t run_pre(World &world, Traced &traced, Task &task, Site &site, os::
         case Armed::Kind::entry: {
             armed->counters->hits++;
             Moment moment = armed->kind == Armed::Kind::probe ? Moment::pre : Moment::entry;
-            Outcome outcome = run_program(world, traced, task, *armed, moment, site.at, stopped, {}, unused, {}, 0);
+            Outcome outcome =
+                run_program(world, traced, task, *armed, moment, site.at, stopped, {}, unused, {}, 0, &diversion);
             count(*armed->counters, outcome);
             // What was filtered or not selected before the instruction is so after it.
             bool wanted = outcome == Outcome::event && armed->program->needs(Moment::post).runs;
-            if (wanted && i < 64) post |= std::uint64_t{1} << i;
+            if (wanted && i < 64) follows.post |= std::uint64_t{1} << i;
             break;
         }
         case Armed::Kind::ret: {
@@ -93,8 +113,8 @@ std::uint64_t run_pre(World &world, Traced &traced, Task &task, Site &site, os::
             std::size_t captured = 0;
             Outcome outcome = Outcome::accepted;
             if (armed->program->needs(Moment::call).runs)
-                outcome =
-                    run_program(world, traced, task, *armed, Moment::call, site.at, stopped, capture, captured, {}, 0);
+                outcome = run_program(world, traced, task, *armed, Moment::call, site.at, stopped, capture, captured,
+                                      {}, 0, &diversion);
             count(*armed->counters, outcome);
             if (outcome != Outcome::accepted) break;
             capture.resize(captured);
@@ -103,7 +123,10 @@ std::uint64_t run_pre(World &world, Traced &traced, Task &task, Site &site, os::
         }
         }
     }
-    return post;
+    // All that are there have seen the hit, calls that begin with it included.
+    if (diversion.skips) diversion.moved = skip_function(traced, site.at, stopped) || diversion.moved;
+    follows.pc_is_set = follows.pc_is_set || diversion.moved;
+    return follows;
 }
 
 void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped, std::uint64_t wanted) {
@@ -111,7 +134,8 @@ void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
     for (std::size_t i = 0; i < site.probes.size() && wanted >> i != 0 && i < 64; i++) {
         if (world.closing) return;
         if ((wanted >> i & 1) == 0 || !site.probes[i]->on) continue;
-        run_program(world, traced, task, *site.probes[i], Moment::post, stopped.pc(), stopped, {}, unused, {}, 0);
+        run_program(world, traced, task, *site.probes[i], Moment::post, stopped.pc(), stopped, {}, unused, {}, 0,
+                    nullptr);
     }
 }
 
@@ -139,8 +163,8 @@ void finish_call(World &world, Traced &traced, Task &task, const Site &site, Ins
     std::size_t unused = 0;
     Armed &armed = *call.armed;
     std::uint64_t took = duration(world, task, call, stopped.stop().seen_ns);
-    count(*armed.counters,
-          run_program(world, traced, task, armed, Moment::ret, site.at, stopped, {}, unused, call.captured, took));
+    count(*armed.counters, run_program(world, traced, task, armed, Moment::ret, site.at, stopped, {}, unused,
+                                       call.captured, took, nullptr));
     end_returned(traced, call, &task);
 }
 

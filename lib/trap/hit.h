@@ -9,8 +9,14 @@
 
 namespace ktrace::trap {
 
-/// The probes of the site, before its instruction runs. Bit N: the Nth of them wants a post moment.
-std::uint64_t run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);
+/// What the probes of a site want to follow.
+struct Follows {
+    std::uint64_t post = 0; // bit N: the Nth of them wants a post moment
+    bool pc_is_set = false; // a handler has set the pc: the instruction is not run
+};
+
+/// The probes of the site, before its instruction runs.
+Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);
 
 /// Those of `wanted` (bits as from run_pre), after the instruction.
 void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped, std::uint64_t wanted);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "os/wait.h"
+#include "program/changes.h"
 #include "program/record.h"
 #include "symbols/unwind.h"
 #include "target/process.h"
@@ -53,6 +54,7 @@ struct World {
     std::unordered_map<pid_t, Task> tasks;
     RecordQueue records;
     symbols::Unwinder unwinder;
+    program::Changes changes; // of the evaluation at hand
     Correction correction;
     std::uint64_t stops = 0;  // dispatched so far: the clock of retired slots and hits
     std::uint64_t events = 0; // records so far
