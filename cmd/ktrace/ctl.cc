@@ -42,7 +42,7 @@ Status send_all(int fd, std::string_view bytes) {
     while (!bytes.empty()) {
         ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) continue;
-        if (sent < 0) return fail(Error::Kind::system, "the ktrace that traces does not take orders any more");
+        if (sent < 0) return fail(Error::Kind::gone, "the trace has ended before it took the order");
         bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
     return {};

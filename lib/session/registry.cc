@@ -44,18 +44,22 @@ os::Stopped *stopped_of(State &state, os::Stopped *stopped, Pid pid) {
     return task != state.world.tasks.end() && task->second.pid == pid ? stopped : nullptr;
 }
 
-/// Arms probes in one process, if it still lives.
+tl::unexpected<Error> has_ended(Pid pid) {
+    return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
+}
+
+/// Arms probes in one process. Errors: those of the probes; gone.
 Status arm_in(State &state, Pid pid, const Numbers &numbers, os::Stopped *stopped) {
     Traced *traced = process(state, pid);
-    if (!traced) return {};
-    if (auto refreshed = refresh_modules(state, *traced); !refreshed) return {};
+    if (!traced) return has_ended(pid);
+    if (auto refreshed = refresh_modules(state, *traced); !refreshed) return refreshed;
     auto plan = plan_arming(state, *traced, numbers, Missing::wait);
     if (!plan) return tl::make_unexpected(plan.error());
     if (plan->empty()) return {};
     if (stopped || has_room(state, *traced, *plan)) return carry_out(state, *traced, std::move(*plan), stopped);
     // While one is stopped for it the others go on, and anything may happen to the process: it is planned again.
     auto one = stop_one(state, *traced);
-    if (!one) return {};
+    if (!one) return tl::make_unexpected(one.error());
     Status armed = arm_in(state, pid, numbers, &*one);
     release_one(state, std::move(*one));
     return armed;
@@ -63,6 +67,19 @@ Status arm_in(State &state, Pid pid, const Numbers &numbers, os::Stopped *stoppe
 
 /// A process has ended under us: that is no error of the probes.
 bool is_failure(const Status &status) { return !status && status.error().kind != Error::Kind::gone; }
+
+/// Arms probes in all processes, up to the first error. Errors: those of the probes; gone where none is left.
+Status arm_everywhere(State &state, const std::vector<Pid> &pids, const Numbers &numbers, os::Stopped *stopped) {
+    bool alive = pids.empty();
+    for (Pid pid : pids) {
+        Status armed = arm_in(state, pid, numbers, stopped_of(state, stopped, pid));
+        // What cannot be read in a process that is just ending is no error either.
+        auto maps = armed ? std::nullopt : os::read_maps(pid);
+        if (is_failure(armed) && maps && !maps->empty()) return armed;
+        alive = alive || armed.has_value();
+    }
+    return alive ? Status{} : has_ended(pids.front());
+}
 
 /// The error of a probe that no process has.
 Status check_found(State &state, const std::vector<Pid> &pids, const Numbers &numbers) {
@@ -168,12 +185,7 @@ Result<Numbers> register_probes(State &state, const std::shared_ptr<probe::Probe
     Numbers numbers = state.registry.enter(set, wishes);
     if (set->actions.inside) numbers.push_back(enter_enclosing(state, *set));
     std::vector<Pid> pids = armable_processes(state);
-    Status armed;
-    for (Pid pid : pids) {
-        armed = arm_in(state, pid, numbers, stopped_of(state, stopped, pid));
-        if (is_failure(armed)) break;
-        armed = {};
-    }
+    Status armed = arm_everywhere(state, pids, numbers, stopped);
     if (armed) armed = check_found(state, pids, numbers);
     if (armed) {
         for (std::uint32_t number : numbers) state.registry.at(number).ready = true;

@@ -8,7 +8,8 @@ namespace ktrace::target {
 
 Status refresh(Process &process, ModuleCache &cache, std::vector<std::string> &unreadable) {
     auto maps = os::read_maps(process.pid);
-    if (!maps) return fail(Error::Kind::gone, "process " + std::to_string(process.pid.value) + " has ended");
+    if (!maps || maps->empty()) // of a process that is ending there is nothing left to read
+        return fail(Error::Kind::gone, "process " + std::to_string(process.pid.value) + " has ended");
     process.maps = std::move(*maps);
     process.modules = cache.modules_of(process.pid, process.maps, process.modules, *process.space, unreadable);
     if (!process.syscall_instruction) process.syscall_instruction = find_syscall_instruction(process);

@@ -225,6 +225,48 @@ class Orders(Ctl):
         self.assertEqual((summary["hits"], summary["events"], summary["unreturned"]), (1, 0, 1))
 
 
+class Processes(Ctl):
+    def test_two_processes_are_one_trace(self):
+        self.target = self.start(program("calls"), 2, 100)
+        other = self.start(program("calls"), 1, 50)
+        self.tracer = self.trace("-p", f"{self.target.pid},{other.pid}", "-k", "do_work", "--count")
+        self.tracer.errors.until(rf"Attached 1 probe to {other.pid}")
+        self.assertEqual(ctl(other, "add", "-r", "do_work", "--count").out, "2 r do_work: 2 locations\n")
+        self.assertEqual(len(self.ask("list").splitlines()), 4)
+        self.work()
+        other.tell()
+        other.truth("do_work 50")
+        self.assertEqual(self.hits(), {1: 250, 2: 250})
+        self.ask("remove", "1")
+        self.work()
+        other.tell()
+        other.truth("do_work 50")
+        self.assertEqual(self.hits(), {2: 500})
+        self.assertEqual(other.end(), 0)
+        self.assertEqual(len(self.ask("list").splitlines()), 1)
+        self.finish()
+
+    def test_children_have_the_probes_of_their_parents(self):
+        """As they are when the child is born: disabled ones and removed ones, too."""
+        self.target = self.start(program("processes"))
+        self.tracer = self.attach(self.target, "-f", "-k", "do_work", "-j", "do_work", "--count")
+        self.ask("disable", "1")
+        first = self.make_children("fork", 3, 100)
+        self.assertEqual(self.hits(), {1: 0, 2: first})
+        self.ask("enable", "1")
+        self.ask("remove", "2")
+        self.assertEqual(self.ask("add", "-r", "do_work", "--count"), "3 r do_work: 1 location\n")
+        second = self.make_children("fork", 3, 100) - first
+        self.assertEqual(self.hits(), {1: second, 3: second})
+        third = self.make_children("vfork", 3, 100) - first - second
+        self.assertEqual(self.hits(), {1: second + third, 3: second + third})
+        self.finish()
+
+    def make_children(self, way, count, calls):
+        self.target.tell(f"{way} {count} {calls}")
+        return int(self.target.truth(r"children \d+ clean \d+ calls (\d+)")[1])
+
+
 class UnderLoad(Ctl):
     """Orders in a random order, while several threads run through the probes as fast as they can."""
 
