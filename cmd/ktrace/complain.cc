@@ -1,9 +1,11 @@
 #include "complain.h"
 
 #include <algorithm>
-#include <cstdio>
+
+#include <unistd.h>
 
 #include "base/text.h"
+#include "output/writer.h"
 
 namespace ktrace::cli {
 
@@ -28,6 +30,13 @@ std::string printable(std::string_view text) {
         text.remove_prefix(length);
     }
     return out;
+}
+
+/// To standard error, all of it: signals of ktrace's own may interrupt the writing.
+void say(std::string_view text) {
+    output::Writer errors(STDERR_FILENO, "standard error");
+    errors.write(text);
+    errors.flush();
 }
 
 std::string pointer_line(const Error &error) {
@@ -56,8 +65,8 @@ std::string describe(const Error &error) {
     return out + '\n';
 }
 
-void complain(const Error &error) { std::fputs(describe(error).c_str(), stderr); }
+void complain(const Error &error) { say(describe(error)); }
 
-void notify(const std::string &text) { std::fputs((std::string(prefix) + printable(text) + '\n').c_str(), stderr); }
+void notify(const std::string &text) { say(std::string(prefix) + printable(text) + '\n'); }
 
 } // namespace ktrace::cli

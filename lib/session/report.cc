@@ -95,7 +95,9 @@ void report_summary(State &state) {
     if (timed)
         text += output::timing_text(state.world.correction.per_call_ns, state.world.correction.per_stop_ns,
                                     static_cast<std::uint64_t>(resolution.tv_nsec));
-    std::fwrite(text.data(), 1, text.size(), stderr);
+    output::Writer errors(STDERR_FILENO, "standard error"); // signals may come in: nothing of it is lost
+    errors.write(text);
+    errors.flush();
 }
 
 } // namespace ktrace::session

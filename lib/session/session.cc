@@ -61,6 +61,7 @@ void complain_of_unplaced(State &state) {
 }
 
 void conclude(State &state) {
+    state.control.reset(); // nobody is listened to any more
     report_records(state, true);
     detach_all(state);
     report_summary(state);

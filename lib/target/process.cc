@@ -2,15 +2,27 @@
 
 #include <algorithm>
 
+#include <elf.h>
+
 #include "arch/host.h"
 
 namespace ktrace::target {
 
+namespace {
+
+tl::unexpected<Error> has_ended(Pid pid) {
+    return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
+}
+
+} // namespace
+
 Status refresh(Process &process, ModuleCache &cache, std::vector<std::string> &unreadable) {
     auto maps = os::read_maps(process.pid);
     if (!maps || maps->empty()) // of a process that is ending there is nothing left to read
-        return fail(Error::Kind::gone, "process " + std::to_string(process.pid.value) + " has ended");
+        return has_ended(process.pid);
     process.maps = std::move(*maps);
+    // One that has ended while they were read has told a part of them.
+    if (!os::read_auxv(process.pid, AT_PAGESZ)) return has_ended(process.pid);
     process.modules = cache.modules_of(process.pid, process.maps, process.modules, *process.space, unreadable);
     if (!process.syscall_instruction) process.syscall_instruction = find_syscall_instruction(process);
     return {};
