@@ -52,7 +52,7 @@ tl::unexpected<Error> has_ended(Pid pid) {
 Status arm_in(State &state, Pid pid, const Numbers &numbers, os::Stopped *stopped) {
     Traced *traced = process(state, pid);
     if (!traced) return has_ended(pid);
-    if (auto refreshed = refresh_modules(state, *traced); !refreshed) return refreshed;
+    if (auto refreshed = refresh_modules(state, *traced); !refreshed) return fail(refreshed.error());
     auto plan = plan_arming(state, *traced, numbers, Missing::wait);
     if (!plan) return tl::make_unexpected(plan.error());
     if (plan->empty()) return {};

@@ -1,5 +1,6 @@
 #include "session/start.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include <elf.h>
@@ -60,13 +61,37 @@ void announce(State &state, const Traced &traced) {
     state.voice.notice(attached_text(state, traced, tasks));
 }
 
-/// The program and its libraries are mapped: everything is armed.
-Status arm_now(State &state, Traced &traced, os::Stopped &stopped, bool complete) {
-    if (auto refreshed = refresh_modules(state, traced); !refreshed) return refreshed;
-    auto plan = plan_arming(state, traced, state.registry.present(), complete ? Missing::refuse : Missing::wait);
+/// The probes that may have a place in one of these modules.
+std::vector<std::uint32_t> probes_for(const State &state, const std::vector<target::LoadedModule> &modules) {
+    std::vector<std::uint32_t> numbers = state.registry.present();
+    std::erase_if(numbers, [&](std::uint32_t number) {
+        const probe::Spec &spec = state.registry.at(number).probe.spec;
+        return std::none_of(modules.begin(), modules.end(), [&](const target::LoadedModule &loaded) {
+            return spec.module.empty() || probe::names_module(spec.module, *loaded.module);
+        });
+    });
+    return numbers;
+}
+
+Status arm_probes(State &state, Traced &traced, const std::vector<std::uint32_t> &probes, Missing missing,
+                  os::Stopped &stopped) {
+    auto plan = plan_arming(state, traced, probes, missing);
     if (!plan) return tl::make_unexpected(plan.error());
     if (plan->empty()) return {};
     return carry_out(state, traced, std::move(*plan), &stopped);
+}
+
+/// The program and its libraries are mapped: everything is armed.
+Status arm_all(State &state, Traced &traced, os::Stopped &stopped) {
+    if (auto refreshed = refresh_modules(state, traced); !refreshed) return fail(refreshed.error());
+    return arm_probes(state, traced, state.registry.present(), Missing::refuse, stopped);
+}
+
+/// What was loaded since the last look is armed, what is gone is forgotten.
+Status arm_loaded(State &state, Traced &traced, os::Stopped &stopped) {
+    auto loaded = refresh_modules(state, traced);
+    if (!loaded) return fail(loaded.error());
+    return arm_probes(state, traced, probes_for(state, *loaded), Missing::wait, stopped);
 }
 
 /// RT_CONSISTENT in the loader's r_debug (System V ABI, <link.h>): the list of modules is complete.
@@ -152,7 +177,7 @@ void on_exec(State &state, Event event) {
     if (armed && loader && *loader != 0) {
         armed = watch_loader(state, traced, &stopped);
     } else if (armed) {
-        armed = arm_now(state, traced, stopped, true);
+        armed = arm_all(state, traced, stopped);
         if (armed) {
             arming.waits_for_loader = false;
             announce(state, traced);
@@ -176,7 +201,7 @@ void on_loader(State &state, Event event) {
     VirtAddr at = arch::Host::trap_address(stopped.pc());
     Arming &arming = state.armings[traced->ground.get()];
     if (modules_complete(*traced)) {
-        Status armed = arm_now(state, *traced, stopped, arming.waits_for_loader);
+        Status armed = arming.waits_for_loader ? arm_all(state, *traced, stopped) : arm_loaded(state, *traced, stopped);
         if (!armed && arming.waits_for_loader) {
             stopped.set_pc(at);
             give_up(state, *traced, std::move(stopped), armed.error());

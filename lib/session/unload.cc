@@ -12,9 +12,10 @@ using trap::Traced;
 
 namespace {
 
-bool is_loaded(const Traced &traced, const LoadedModule &module) {
-    return std::any_of(traced.process.modules.begin(), traced.process.modules.end(),
-                       [&](const LoadedModule &now) { return now.module == module.module && now.bias == module.bias; });
+bool is_among(const std::vector<LoadedModule> &modules, const LoadedModule &module) {
+    return std::any_of(modules.begin(), modules.end(), [&](const LoadedModule &other) {
+        return other.module == module.module && other.bias == module.bias;
+    });
 }
 
 /// Everything of ours in a module that is gone.
@@ -31,19 +32,23 @@ void forget(State &state, Traced &traced, const LoadedModule &module) {
 
 } // namespace
 
-Status refresh_modules(State &state, Traced &traced) {
+Result<std::vector<LoadedModule>> refresh_modules(State &state, Traced &traced) {
     part_with_modules(state, traced);
     std::vector<LoadedModule> before = traced.process.modules;
     std::vector<std::string> unreadable;
-    if (auto refreshed = target::refresh(traced.process, state.modules, unreadable); !refreshed) return refreshed;
+    if (auto refreshed = target::refresh(traced.process, state.modules, unreadable); !refreshed)
+        return fail(refreshed.error());
     for (const LoadedModule &module : before)
-        if (!is_loaded(traced, module)) forget(state, traced, module);
+        if (!is_among(traced.process.modules, module)) forget(state, traced, module);
     for (auto &[pid, other] : state.world.processes)
         if (other->ground == traced.ground && other.get() != &traced) {
             other->process.modules = traced.process.modules;
             other->process.maps = traced.process.maps;
         }
-    return {};
+    std::vector<LoadedModule> loaded;
+    for (const LoadedModule &module : traced.process.modules)
+        if (!is_among(before, module)) loaded.push_back(module);
+    return loaded;
 }
 
 } // namespace ktrace::session

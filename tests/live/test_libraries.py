@@ -1,10 +1,14 @@
 """Libraries that come and go: probes wait for them, are armed before their first instruction, and survive dlclose."""
+import importlib.util
+import json
 import os
 import shutil
-import unittest
+import subprocess
+import sys
+import tempfile
 
 import workshop
-from live import LiveTest, adds_up, ktrace, program
+from live import KTRACE, LIMIT, LiveTest, adds_up, ktrace, program
 
 
 def library(name="part", *flags):
@@ -91,7 +95,7 @@ class Pending(Libraries):
         trace = ktrace("run", "-f", "--format", "json", "--count", "-j", "libpart.so:part_*", "--", "sh", "-c", shell)
         self.assertEqual(trace.status, 0, trace)
         counts = {line["symbol"]: line["hits"] for line in
-                  map(__import__("json").loads, (l for l in trace.lines if l.startswith('{"type":"summary"')))}
+                  map(json.loads, (l for l in trace.lines if l.startswith('{"type":"summary"')))}
         self.assertEqual(counts, {"part_work": 10, "part_made": 1, "part_ended": 1, "part_leap": 0}, trace)
 
     def test_added_while_it_waits(self):
@@ -210,5 +214,18 @@ class Namespaces(Libraries):
         self.assertEqual(self.counts(self.finish()), {"part_work": 1110, "part_made": 2, "part_leap": 0})
 
 
-if __name__ == "__main__":
-    unittest.main()
+class RealPrograms(LiveTest):
+    def test_an_extension_module_of_python(self):
+        """Its initialization is the first of its code that runs, and is seen; untraced and traced, it does the same."""
+        path = importlib.util.find_spec("_ctypes").origin
+        if not path or not path.endswith(".so"):
+            self.skipTest("this python has no modules in files of their own")
+        work = "import ctypes; print(ctypes.CDLL(None).abs(-5), ctypes.sizeof(ctypes.c_long))"
+        module = os.path.basename(path)
+        with tempfile.NamedTemporaryFile("r") as events:
+            traced = subprocess.run([KTRACE, "run", "-o", events.name, "--format", "json", "--count", "-k",
+                                     f"{module}:PyInit__ctypes", "-k", "libffi*:ffi_call", "--", sys.executable, "-c", work],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT, text=True, check=False)
+            hits = {line["symbol"]: line["hits"] for line in map(json.loads, events)}
+        self.assertEqual((traced.returncode, traced.stdout), (0, f"5 {8}\n"), traced)
+        self.assertEqual(hits, {"PyInit__ctypes": 1, "ffi_call": 1}, traced)
