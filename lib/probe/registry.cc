@@ -62,7 +62,7 @@ Result<std::vector<std::uint32_t>> Registry::named(std::string_view name) const 
 
 bool Registry::is_on(std::uint32_t number) const {
     const Registered &probe = at(number);
-    return probe.ready && !probe.removed && (probe.set->hidden || (probe.enabled && all_on_));
+    return probe.ready && probe.enabled && !probe.removed && all_on_;
 }
 
 } // namespace ktrace::probe

@@ -25,7 +25,7 @@ struct ProbeSet {
     Actions actions;
     bool allow_missing = false;
     std::uint32_t inside = 0; // number of the probe that follows the calls of Actions::inside; 0: there is none
-    bool hidden = false;      // ours, for another set's `inside`: neither listed nor counted, and always on
+    bool hidden = false;      // ours, for another set's `inside`: neither listed nor counted
     bool compiled = false;    // an EXPR that fits none of its probes would have been refused by now
 };
 

@@ -166,12 +166,16 @@ void watch_returns(State &state, Traced &traced) {
     trap::Ground &ground = *traced.ground;
     bool wanted = ground.return_probes > 0;
     if (ground.timed_probes > 0) state.world.waiter.look_often(true);
+    bool unwatched = false; // what happened in the meantime is not known
     for (const auto &internal : state.armings[traced.ground.get()].internal) {
         trap::Site *site = ground.site_at(internal->at);
         if (internal->armed.kind != Armed::Kind::unwinds || internal->armed.on == wanted || !site) continue;
+        unwatched = unwatched || wanted;
         if (!wanted || !trap::switch_on(ground, *site, internal->armed))
             trap::switch_off(ground, *site, internal->armed);
     }
+    if (unwatched)
+        for (auto &[tid, task] : state.world.tasks) task.unwinds++;
     if (!wanted) trap::drop_idle_return_sites(ground);
 }
 

@@ -94,7 +94,7 @@ Status check_found(State &state, const std::vector<Pid> &pids, const Numbers &nu
     return {};
 }
 
-/// Calls visit(Traced &, Arming &, ArmedLocation &, Site &) for what is armed of these probes, wherever that is.
+/// Calls visit(Traced &, ArmedLocation &, Site &) for what is armed of these probes, wherever that is.
 template <class F> void for_armed(State &state, std::span<const std::uint32_t> numbers, F &&visit) {
     std::unordered_set<std::uint32_t> wanted(numbers.begin(), numbers.end());
     std::unordered_set<const Ground *> seen;
@@ -102,11 +102,17 @@ template <class F> void for_armed(State &state, std::span<const std::uint32_t> n
         Ground &ground = *traced->ground;
         auto arming = state.armings.find(&ground);
         if (arming == state.armings.end() || !seen.insert(&ground).second) continue;
+        std::uint32_t returns = ground.return_probes;
         for (auto &location : arming->second.locations)
             if (wanted.contains(state.locations[location->location]->probe))
                 if (trap::Site *site = ground.site_at(location->at)) visit(*traced, *location, *site);
         watch_returns(state, *traced);
+        if (ground.return_probes < returns) trap::drop_idle_return_sites(ground);
     }
+}
+
+void look_for_enclosing_calls(State &state) {
+    for (auto &[tid, task] : state.world.tasks) task.enclosures_known = false;
 }
 
 /// Brings what is armed in line with what is on. Errors: the first; the rest is done nevertheless.
@@ -118,6 +124,8 @@ Status apply_switches(State &state, std::span<const std::uint32_t> numbers) {
             trap::switch_off(*traced.ground, site, location.armed);
             return;
         }
+        // Calls may have begun meanwhile: they are looked for once more.
+        if (location.armed.encloses != 0 && !location.armed.on) look_for_enclosing_calls(state);
         auto done = trap::switch_on(*traced.ground, site, location.armed);
         if (is_failure(done) && status) status = fail(std::move(done.error()).with(counted.info.symbol));
     });
@@ -215,6 +223,7 @@ void unregister_probes(State &state, std::span<const std::uint32_t> given) {
         auto found = state.armings.find(traced->ground.get());
         if (found == state.armings.end()) continue;
         trap::end_calls_of_dismissed(state.world, *traced);
+        trap::drop_idle_return_sites(*traced->ground);
         std::vector<std::unique_ptr<ArmedLocation>> staying;
         for (auto &location : found->second.locations)
             (location->armed.dismissed ? found->second.dismissed : staying).push_back(std::move(location));

@@ -1,5 +1,5 @@
 """--inside: only under calls of a function."""
-from live import LiveTest, adds_up, program
+from live import LiveTest, adds_up, ktrace, program
 
 
 class Inside(LiveTest):
@@ -62,6 +62,51 @@ class Inside(LiveTest):
         """Filters first, then every, then first."""
         seen = self.seen("outer", "work 50", options=["-j", "place", "--if", "args.n % 2 == 0", "--every", "3", "--first", "4"])
         self.assertEqual(seen, [6, 12, 18, 24])
+
+    def test_added_and_switched_while_calls_are_in_flight(self):
+        """ctl add, off and on: calls that began meanwhile are found, too; and nothing is left armed when all is off."""
+        target = self.start(program("stacks"))
+        tracer = self.attach(target, "--format", "json", "-j", "place")
+
+        def ctl(*words):
+            answer = ktrace("ctl", "-p", target.pid, *words)
+            self.assertEqual(answer.status, 0, answer)
+
+        target.tell("hold")
+        target.truth("^holding$")
+        ctl("add", "-j", "place", "--inside", "holding")
+        target.tell("go")
+        target.tell("once")
+        target.truth("^done$")
+        ctl("off")
+        target.tell("hold")
+        target.truth("^holding$")
+        ctl("on")
+        target.tell("go")
+        target.tell("once")
+        target.truth("^done$")
+        ctl("off")
+        self.assertTrue(self.text_is_untouched(target))
+        ctl("remove", "2")
+        ctl("on")
+        trace = tracer.stop()
+        self.assertEqual([e["args"]["n"] for e in trace.events() if e["probe"] == 2], [7, 7], trace)
+        self.check_untouched(target)
+
+    def text_is_untouched(self, target):
+        path = program("stacks")
+        with open(f"/proc/{target.pid}/maps") as maps, open(f"/proc/{target.pid}/mem", "rb") as memory:
+            for line in maps:
+                fields = line.split()
+                if "x" not in fields[1] or fields[-1] != path:
+                    continue
+                start, end = (int(a, 16) for a in fields[0].split("-"))
+                memory.seek(start)
+                with open(path, "rb") as file:
+                    file.seek(int(fields[2], 16))
+                    before = file.read(end - start)
+                return memory.read(end - start)[:len(before)] == before
+        return False
 
     def test_unknown_function(self):
         target = self.start(program("stacks"))
