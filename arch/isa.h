@@ -105,6 +105,14 @@ struct RegisterInfo {
     std::uint8_t width;   // bytes
 };
 
+/// What one debug register watches.
+struct WatchRegister {
+    enum class When : std::uint8_t { write, access, execute };
+    VirtAddr at;
+    std::uint8_t length = 8; // 1, 2, 4, 8; `at` is a multiple of it
+    When when = When::write;
+};
+
 /// What `-k SYMBOL+OFFSET` asks: may a probe be put at `offset` of this function?
 struct Probeable {
     bool ok = false;

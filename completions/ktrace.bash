@@ -57,7 +57,7 @@ _ktrace() {
         ;;
     --max-events | --maxactive | --every | --chance | --seed | --first) return ;;
     esac
-    local tracing='-f --follow --allow-missing --duration --max-events -k --probe -j --entry -r --ret --if --inside --print
+    local tracing='-f --follow --allow-missing --duration --max-events -k --probe -j --entry -r --ret -w --watch --if --inside --print
         --post --regs --stack --set-arg --set-reg --set-ret --skip --maxactive --count --stats --hist --by --every --chance --seed --first -o --output --format
         -q --quiet -v --verbose -h --help -V --version'
     local probing='-k --probe -j --entry -r --ret --if --inside --print --post --regs --stack --maxactive --count --stats --hist --by

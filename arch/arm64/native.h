@@ -23,6 +23,10 @@ struct Arm64Native {
     static std::optional<VirtAddr> read_pc(Tid tid);
     static bool write_pc(Tid tid, VirtAddr pc);
     static std::optional<VirtAddr> read_sp(Tid tid);
+    /// Debug registers are not used on this machine yet.
+    static constexpr std::size_t watch_registers = 0;
+    static bool set_watches(Tid, std::span<const WatchRegister>) { return false; }
+    static unsigned take_watch_hits(Tid) { return 0; }
     /// The SIGTRAP handler for a target's page (rescue.h); empty bytes: there is none for this machine.
     static RescueCode rescue_code();
 };

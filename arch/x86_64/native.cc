@@ -73,4 +73,40 @@ RescueCode X86_64Native::rescue_code() {
             static_cast<std::size_t>(ktrace_rescue_restorer - __start_ktrace_rescue)};
 }
 
+namespace {
+
+bool poke_debug(Tid tid, std::size_t number, std::uint64_t value) {
+    return ::ptrace(PTRACE_POKEUSER, tid.value, offsetof(user, u_debugreg) + number * sizeof(value), value) == 0;
+}
+
+/// Intel SDM vol. 3, 17.2.4: R/Wn and LENn of DR7.
+std::uint64_t control_bits(const WatchRegister &watch) {
+    const std::uint64_t when = watch.when == WatchRegister::When::write    ? 1
+                               : watch.when == WatchRegister::When::access ? 3
+                                                                           : 0;
+    const std::uint64_t length = watch.length == 1 ? 0 : watch.length == 2 ? 1 : watch.length == 4 ? 3 : 2;
+    return watch.when == WatchRegister::When::execute ? 0 : when | length << 2;
+}
+
+} // namespace
+
+bool X86_64Native::set_watches(Tid tid, std::span<const WatchRegister> watches) {
+    if (!poke_debug(tid, 7, 0)) return false;
+    std::uint64_t control = 0;
+    for (std::size_t i = 0; i < watches.size() && i < watch_registers; ++i) {
+        if (!poke_debug(tid, i, watches[i].at.value)) return false;
+        control |= std::uint64_t{1} << (2 * i); // Ln
+        control |= control_bits(watches[i]) << (16 + 4 * i);
+    }
+    return poke_debug(tid, 7, control);
+}
+
+unsigned X86_64Native::take_watch_hits(Tid tid) {
+    constexpr std::uint64_t fired = 0xf;
+    auto status = peek_user(tid, offsetof(user, u_debugreg) + 6 * sizeof(std::uint64_t));
+    if (!status || (*status & fired) == 0) return 0;
+    poke_debug(tid, 6, 0);
+    return static_cast<unsigned>(*status & fired);
+}
+
 } // namespace ktrace::arch

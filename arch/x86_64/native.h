@@ -23,6 +23,11 @@ struct X86_64Native {
     static std::optional<VirtAddr> read_pc(Tid tid);
     static bool write_pc(Tid tid, VirtAddr pc);
     static std::optional<VirtAddr> read_sp(Tid tid);
+    /// Debug registers: all of a task's are set (those that are not given are switched off).
+    static constexpr std::size_t watch_registers = 4;
+    static bool set_watches(Tid tid, std::span<const WatchRegister> watches);
+    /// Which of them have fired since they were asked last, bit N for the Nth.
+    static unsigned take_watch_hits(Tid tid);
     /// The SIGTRAP handler for a target's page (rescue.h); empty bytes: there is none for this machine.
     static RescueCode rescue_code();
 };

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/text.h"
+#include "probe/watch_spec.h"
 #include "program/record.h"
 #include "values.h"
 
@@ -40,6 +41,16 @@ template <probe::Kind kind> Status add_probe(Invocation &into, const std::string
     if (!spec) return fail(spec.error());
     auto number = static_cast<std::uint32_t>(into.config.probes.size() + 1);
     into.config.probes.push_back({number, kind, std::move(*spec)});
+    return {};
+}
+
+Status add_watch(Invocation &into, const std::string &value) {
+    auto parsed = probe::parse_watch(value);
+    if (!parsed) return fail(parsed.error());
+    probe::Spec spec;
+    spec.text = value;
+    auto number = static_cast<std::uint32_t>(into.config.probes.size() + 1);
+    into.config.probes.push_back({number, probe::Kind::watch, std::move(spec)});
     return {};
 }
 
@@ -245,6 +256,8 @@ constexpr std::array table{
            "probe a function's entry: its arguments", add_probe<probe::Kind::entry>},
     Option{'r', "ret", Takes::value, "SPEC", Group::probes, probing,
            "probe a function's return: its value and duration", add_probe<probe::Kind::ret>},
+    Option{'w', "watch", Takes::value, "WSPEC", Group::probes, tracing,
+           "watch data: NAME|ADDRESS[/LENGTH][:w|rw|x]", add_watch},
 
     Option{0, "if", Takes::value, "EXPR", Group::handlers, probing,
            "only where EXPR holds", set_condition},
@@ -392,7 +405,7 @@ Status read_options(const std::vector<std::string> &arguments, Invocation &into)
 Status check_tracing(Invocation &into) {
     Actions &actions = into.config.actions;
     if (into.config.probes.empty())
-        return usage("there is nothing to probe", "say what with -k, -j or -r, for example --ret main");
+        return usage("there is nothing to probe", "say what with -k, -j, -r or -w, for example --ret main");
     if (!actions.by.empty() && actions.aggregate == Actions::Aggregate::none)
         actions.aggregate = Actions::Aggregate::count;
     bool measures = actions.aggregate == Actions::Aggregate::stats || actions.aggregate == Actions::Aggregate::hist;

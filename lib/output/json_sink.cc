@@ -86,7 +86,7 @@ class JsonSink final : public Sink {
 
   private:
     void gather(std::span<const std::byte> record, const RecordHeader &header, const LocationInfo &location) {
-        for (std::string *part : {&arguments_, &retval_, &values_, &regs_, &stack_, &injected_, &skipped_})
+        for (std::string *part : {&arguments_, &retval_, &values_, &regs_, &stack_, &injected_, &skipped_, &watch_})
             part->clear();
         Context context{location.types, symbolizer_, header.pid};
         for_each_field(
@@ -108,6 +108,9 @@ class JsonSink final : public Sink {
             JsonNotation::key(injected_, field.name, injected_.empty());
             return append_json(injected_, node, context);
         case Field::Role::skipped: return append_json(skipped_, node, context);
+        case Field::Role::before:
+        case Field::Role::now:
+        case Field::Role::at: watch_ += ",\"" + field.name + "\":"; return append_json(watch_, node, context);
         case Field::Role::regs: return append_json(regs_, node, context);
         case Field::Role::stack: return append_json(stack_, node, context);
         }
@@ -129,6 +132,7 @@ class JsonSink final : public Sink {
         if (returns && !retval_.empty()) out += ",\"retval\":" + retval_;
         if (returns) append_number(out, ",\"duration_ns\":", header.duration_ns);
         if (returns || header.moment == Moment::entry) out += ",\"args\":{" + arguments_ + '}';
+        out += watch_;
         if (!values_.empty()) out += ",\"values\":{" + values_ + '}';
         if (!regs_.empty()) out += ",\"regs\":" + regs_;
         if (!injected_.empty()) out += ",\"set\":{" + injected_ + '}';
@@ -138,8 +142,8 @@ class JsonSink final : public Sink {
 
     Writer &writer_;
     Symbolizer *symbolizer_;
-    std::string arguments_, retval_, values_, regs_, stack_, injected_,
-        skipped_; // of the record at hand; kept for their memory
+    std::string arguments_, retval_, values_, regs_, stack_, injected_, skipped_,
+        watch_; // of the record at hand; kept for their memory
 };
 
 } // namespace

@@ -78,6 +78,9 @@ class TextSink final : public Sink {
         arguments_.clear();
         retval_.clear();
         values_.clear();
+        before_.clear();
+        now_.clear();
+        at_.clear();
         stack_.clear();
         Context context{location.types, symbolizer_, header.pid};
         for_each_field(
@@ -102,6 +105,9 @@ class TextSink final : public Sink {
             append_text(values_, node, context);
             values_ += ']';
             return;
+        case Field::Role::before: return append_text(before_, node, context);
+        case Field::Role::now: return append_text(now_, node, context);
+        case Field::Role::at: return append_text(at_, node, context);
         case Field::Role::regs: values_ += ' '; return append_text(values_, node, context);
         case Field::Role::stack: return append_frames(node, context);
         }
@@ -118,10 +124,17 @@ class TextSink final : public Sink {
         }
     }
 
+    /// `counter 5 -> 6 at work+0x12`
+    void append_watch(std::string &out, const LocationInfo &location) const {
+        append_function(out, location);
+        if (!now_.empty()) out += before_ == now_ ? ' ' + now_ + " (unchanged)" : ' ' + before_ + " -> " + now_;
+        if (!at_.empty()) out += " at " + at_;
+    }
+
     void append_payload(std::string &out, const RecordHeader &header, const LocationInfo &location) {
         switch (header.moment) {
-        case Moment::pre:
-        case Moment::watch: return append_place(out, location);
+        case Moment::pre: return append_place(out, location);
+        case Moment::watch: return append_watch(out, location);
         case Moment::post:
             append_place(out, location);
             out += " post";
@@ -143,7 +156,8 @@ class TextSink final : public Sink {
     Writer &writer_;
     Symbolizer *symbolizer_;
     Clock clock_;
-    std::string arguments_, retval_, values_, stack_; // of the record at hand; kept for their memory
+    std::string arguments_, retval_, values_, stack_, before_, now_,
+        at_; // of the record at hand; kept for their memory
 };
 
 } // namespace

@@ -140,6 +140,8 @@ program::Recipe Compiler::recipe(const LocationRequest &request, LocationScope &
     if (expressions_.table_of) recipe.table_of = &*expressions_.table_of;
     recipe.selection = selection_of(actions_);
     if (recipe.table != Table::Kind::none) return recipe;
+    recipe.watched = request.watched;
+    if (recipe.watched) entry.open_debug_information();
     recipe.shows_arguments = request.kind == Kind::entry || (request.kind == Kind::ret && options_.arguments_at_return);
     if (recipe.shows_arguments) recipe.arguments = entry.arguments();
     recipe.shows_result = request.kind == Kind::ret;

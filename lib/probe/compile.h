@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "probe/resolve.h"
 #include "program/program.h"
 #include "program/record.h"
+#include "program/scope.h"
 #include "program/state.h"
 
 namespace ktrace::probe {
@@ -30,6 +32,7 @@ struct LocationRequest {
     Kind kind = Kind::probe;
     Location location;
     std::uint64_t bias = 0;
+    std::optional<program::Binding> watched = {}; // a watchpoint's
 };
 
 struct CompileOptions {

@@ -44,6 +44,8 @@ class LocationScope final : public program::Scope {
     /// A parameter by its name or its number, from 0; without debug information the Nth integer argument. The name goes
     /// to `shown`.
     Result<program::Binding> parameter(std::string_view name, std::string &shown);
+    /// Makes the types of the location's module known.
+    void open_debug_information() { dwarf(); }
     /// True where it is a function's first instruction.
     bool at_first_instruction() { return is_at_entry(); }
     /// All arguments by name, as -j shows them; without debug information the argument registers in hex.

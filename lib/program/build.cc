@@ -18,6 +18,7 @@ class Builder {
     explicit Builder(const Recipe &recipe) : recipe_(recipe) {
         std::size_t blobs =
             recipe.print.size() + recipe.by.size() + recipe.arguments.size() + recipe.injections.size(); // at most
+        if (recipe.kind == 'w') capture_.next = 8;                                                       // one blob
         if (recipe.kind == 'r') capture_.next = (blobs * 4 + 7) / 8 * 8;
     }
     Built finish();
@@ -39,6 +40,7 @@ class Builder {
     void arguments_of(Moment when);
     void result();
     void extras(Moment when);
+    void watched();
     bool injects(Injection::Moment at) const;
     void inject(const Injection &injection);
     void inject_event(const Injection &injection, Field::Role role, std::uint32_t destination);
@@ -261,8 +263,27 @@ void Builder::print(const Tree &tree, Moment when, Scope &scope) {
 void Builder::event(Moment when) {
     moment(when).runs = moment(when).writes_event = true;
     if (when == Moment::entry) arguments_of(when);
+    if (when == Moment::watch) watched();
     for (const Tree *tree : recipe_.print) print(*tree, when, *recipe_.entry);
     extras(when);
+}
+
+/// What it was: as Moment::call has left it after the hit before. What it is now. Who has done it.
+void Builder::watched() {
+    if (recipe_.watched) {
+        Instrs instrs;
+        begin_blob(instrs, false);
+        std::size_t bytes = Lowering::show_binding(*recipe_.watched, false, code(), *recipe_.entry, instrs);
+        std::uint32_t blob = end_blob(std::move(instrs), bytes);
+        field(Moment::watch, Role::before, "old");
+        moment(Moment::watch).body.push_back({{.op = Opcode::copy_blob, .index = blob}});
+        field(Moment::watch, Role::now, "new");
+        Instrs now;
+        Lowering::show_binding(*recipe_.watched, false, code(), *recipe_.entry, now);
+        moment(Moment::watch).body.push_back(std::move(now));
+    }
+    field(Moment::watch, Role::at, "at");
+    moment(Moment::watch).body.push_back({{.op = Opcode::emit_stack, .imm = 1}});
 }
 
 void Builder::post_event() {
@@ -326,7 +347,7 @@ Built Builder::finish() {
     if (recipe_.post && recipe_.kind == 'k' && !aggregates()) post_event();
     code().types = recipe_.entry->types() ? recipe_.entry->types() : recipe_.after ? recipe_.after->types() : nullptr;
     limit_payloads();
-    if (is_return() && !moment(Moment::call).body.empty()) {
+    if ((is_return() || recipe_.kind == 'w') && !moment(Moment::call).body.empty()) {
         code().capture_fixed = code().capture_size = capture_.next;
         for (std::size_t payload : blob_payloads_)
             code().capture_size += std::min(payload, code().payload_limit) + node_overhead;

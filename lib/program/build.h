@@ -51,7 +51,8 @@ struct Recipe {
     bool shows_arguments = false; // j; r: where the arguments at entry go into the record
     std::vector<NamedBinding> arguments;
     std::vector<Injection> injections;
-    std::optional<Binding> result; // r: the return value; nothing: void
+    std::optional<Binding> watched; // w: what is watched
+    std::optional<Binding> result;  // r: the return value; nothing: void
     bool shows_result = false;
 };
 

@@ -70,6 +70,9 @@ struct Field {
         stack,
         injected, // what a value was changed to
         skipped,  // what the function, which did not run, has returned
+        before,   // watch: the value as it was
+        now,      // and as it is
+        at,       // and the instruction behind the one that has touched it, as a stack of one frame
     };
     Role role = Role::print;
     std::string name; // parameter name, or the text of the EXPR

@@ -22,6 +22,7 @@
 #include "trap/calls.h"
 #include "trap/dispatch.h"
 #include "trap/interruption.h"
+#include "trap/watch.h"
 
 namespace ktrace::session {
 
@@ -98,7 +99,7 @@ bool copies_memory(const os::TaskPlace &place) {
 /// the end of the tracing thread, undisturbed.
 bool sleeps_outside(const Ground &ground, const Task &task) {
     if (os::has_ended(task.tid)) return true;
-    if (task.over == Over::stepping || task.over == Over::to_syscall) return false;
+    if (task.over == Over::stepping || task.over == Over::to_syscall || task.watched_as != 0) return false;
     auto place = os::read_task_place(task.pid, task.tid);
     return place && !place->running && place->syscall >= 0 && !ground.slots.contains(place->pc) &&
            !ground.rescue.contains(place->pc) && !copies_memory(*place);
@@ -226,6 +227,7 @@ void release(State &state, os::Stopped stopped) {
     auto found = state.world.tasks.find(tid.value);
     int signal = 0;
     if (found != state.world.tasks.end() && found->second.held) signal = found->second.held->si_signo;
+    if (found != state.world.tasks.end()) trap::clear_watches(found->second);
     // Where job control has stopped the process, the kernel stops the task again.
     std::move(stopped).resume(os::Resume::detach, signal);
     state.world.waiter.forget(tid);

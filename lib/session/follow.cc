@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "trap/dispatch.h"
+#include "trap/watch.h"
 
 namespace ktrace::session {
 
@@ -106,6 +107,8 @@ std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_pt
         if (twin->kept_for_returns) ground->return_sites++;
         ground->sites.emplace(at, std::move(twin));
     }
+    for (const trap::Watchpoint &watch : from.watches)
+        trap::add_watch(state.world, *ground, {twins.at(watch.armed), watch.at, watch.in_thread, watch.parts, {}});
     ground->return_address_ok = from.return_address_ok;
     ground->return_probes = from.return_probes;
     ground->timed_probes = from.timed_probes;

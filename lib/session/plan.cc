@@ -4,6 +4,7 @@
 #include <array>
 
 #include "session/ifunc.h"
+#include "trap/watch.h"
 
 namespace ktrace::session {
 
@@ -36,6 +37,7 @@ Armed::Kind armed_kind(probe::Kind kind) {
     switch (kind) {
     case probe::Kind::entry: return Armed::Kind::entry;
     case probe::Kind::ret: return Armed::Kind::ret;
+    case probe::Kind::watch: return Armed::Kind::watch;
     default: return Armed::Kind::probe;
     }
 }
@@ -74,6 +76,25 @@ void note_found(State &state, Traced &traced, std::uint32_t number, probe::Resol
         for (std::uint64_t bias : biases_of(traced, spec, resolver)) search.ifuncs.push_back({number, resolver, bias});
 }
 
+/// The same for a watchpoint.
+Status find_watch(State &state, Traced &traced, std::uint32_t number, const std::vector<probe::Loaded> &loaded,
+                  Search &search) {
+    auto place = probe::resolve_watch(state.registry.at(number).probe.spec.text, loaded);
+    if (!place) return tl::make_unexpected(place.error());
+    for (const trap::Watchpoint &watch : traced.ground->watches)
+        if (state.locations[watch.armed->location]->probe == number) return {};
+    std::size_t wanted = place->parts.size() + trap::watch_registers_used(*traced.ground);
+    for (const Found &other : search.found)
+        if (other.watch) wanted += other.watch->parts.size();
+    if (wanted > arch::HostNative::watch_registers)
+        return fail(Error::Kind::refused,
+                    "all watchpoints together need " + std::to_string(wanted) +
+                        " debug registers, and a processor has " + std::to_string(arch::HostNative::watch_registers),
+                    "watch less at a time");
+    search.found.push_back({number, place->location, place->bias, *place});
+    return {};
+}
+
 /// Where each probe is, as far as it is found. Errors are those of a probe that cannot be placed.
 Result<Search> find_all(State &state, Traced &traced, const std::vector<std::uint32_t> &probes, Missing missing) {
     std::vector<probe::Loaded> loaded = loaded_modules(traced);
@@ -81,6 +102,14 @@ Result<Search> find_all(State &state, Traced &traced, const std::vector<std::uin
     for (std::uint32_t number : probes) {
         const probe::Registered &registered = state.registry.at(number);
         const probe::Probe &wish = registered.probe;
+        if (wish.kind == probe::Kind::watch) {
+            auto found = find_watch(state, traced, number, loaded, search);
+            bool nowhere = !found && found.error().kind == Error::Kind::not_found;
+            if (found || (nowhere && (missing == Missing::wait || registered.placed))) continue;
+            if (!registered.set->allow_missing) return tl::make_unexpected(found.error());
+            tell_once(state, found.error().message);
+            continue;
+        }
         auto resolved = probe::resolve(wish.spec, wish.kind, loaded, traced.ground->space.get());
         if (resolved) {
             note_found(state, traced, number, std::move(*resolved), search);
@@ -130,7 +159,8 @@ Result<std::vector<probe::Compiled>> compile_set(State &state, probe::ProbeSet &
     std::vector<probe::LocationRequest> requests;
     for (const Found *place : places) {
         const probe::Probe &wish = state.registry.at(place->probe).probe;
-        requests.push_back({wish.number, wish.kind, place->location, place->bias});
+        requests.push_back({wish.number, wish.kind, place->location, place->bias,
+                            place->watch ? place->watch->binding : std::nullopt});
     }
     probe::CompileOptions options;
     options.arguments_at_return = state.config.format == Config::Format::json;
@@ -147,6 +177,7 @@ std::unique_ptr<ArmedLocation> make_location(State &state, const Found &found, p
     made->at = VirtAddr{found.location.vaddr + found.bias};
     made->location = counted_location(state, found.probe, found.location, std::move(compiled.info));
     CountedLocation &counted = *state.locations[made->location];
+    made->watch = found.watch;
     Armed &armed = made->armed;
     armed.kind = armed_kind(registered.probe.kind);
     armed.location = static_cast<std::uint32_t>(made->location);
@@ -227,6 +258,7 @@ bool is_executable(Traced &traced, VirtAddr at) {
 Result<std::vector<PlannedSite>> plan_sites(State &state, Traced &traced, const ArmPlan &plan) {
     std::vector<PlannedSite> planned;
     for (const auto &location : plan.locations) {
+        if (location->watch) continue;
         const program::LocationInfo &info = state.locations[location->location]->info;
         if (!is_executable(traced, location->at))
             return fail(Error::Kind::refused, info.symbol + ": its address is not in executable memory");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "probe/watch_spec.h"
 #include "session/state.h"
 
 namespace ktrace::session {
@@ -20,6 +21,7 @@ struct Found {
     std::uint32_t probe = 0; // its number
     probe::Location location;
     std::uint64_t bias = 0;
+    std::optional<probe::WatchPlace> watch = {}; // of a watchpoint
 };
 
 /// Compiles places that are known already. Errors: an EXPR that fits none of a set's places, a place that cannot be

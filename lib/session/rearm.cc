@@ -7,6 +7,7 @@
 
 #include "trap/buried.h"
 #include "trap/roster.h"
+#include "trap/watch.h"
 
 namespace ktrace::session {
 
@@ -131,6 +132,8 @@ Status carry_out(State &state, Traced &traced, ArmPlan plan, os::Stopped *stoppe
     state.last_names[traced.process.pid.value] = traced.process.comm;
     Arming &arming = state.armings[traced.ground.get()];
     for (auto &location : plan.locations) {
+        if (const auto &watch = location->watch)
+            trap::add_watch(state.world, ground, {&location->armed, watch->at, watch->in_thread, watch->parts, {}});
         CountedLocation &counted = *state.locations[location->location];
         counted.last_at = location->at;
         state.registry.at(counted.probe).placed = true;

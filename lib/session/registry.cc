@@ -9,6 +9,7 @@
 #include "session/seize.h"
 #include "session/unload.h"
 #include "trap/roster.h"
+#include "trap/watch.h"
 
 namespace ktrace::session {
 
@@ -210,6 +211,10 @@ Result<Numbers> register_probes(State &state, const std::shared_ptr<probe::Probe
 
 void unregister_probes(State &state, std::span<const std::uint32_t> given) {
     for (std::uint32_t number : given) state.registry.at(number).removed = true;
+    for (auto &[ground, arming] : state.armings)
+        for (const auto &location : arming.locations)
+            if (location->watch && state.registry.at(state.locations[location->location]->probe).removed)
+                trap::remove_watch(*ground, location->armed);
     Numbers numbers(given.begin(), given.end());
     for (std::uint32_t number : unneeded_enclosing(state, numbers)) {
         state.registry.at(number).removed = true;

@@ -244,6 +244,43 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
     return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
 }
 
+namespace {
+
+/// A task whose debug registers are not what they should be; nothing: there is none left.
+std::optional<Tid> next_unwatched(const State &state, const trap::Ground &ground, Pid pid) {
+    for (const auto &[id, task] : state.world.tasks)
+        if (task.pid == pid && task.watched_as != ground.watch_generation && !os::has_ended(task.tid)) return Tid{id};
+    return std::nullopt;
+}
+
+} // namespace
+
+Status set_all_watches(State &state, Traced &traced) {
+    Pid pid = traced.process.pid;
+    auto ground = traced.ground;
+    if (ground->watch_generation == 0) return {};
+    os::Ticker ticker; // no wait for one task is for ever
+    ticker.start();
+    while (auto tid = next_unwatched(state, *ground, pid)) {
+        auto stop = os::interrupt(*tid) ? state.world.waiter.next_of(*tid) : std::nullopt;
+        if (!stop) {
+            settle_ended(state, *tid);
+            continue;
+        }
+        if (stop->kind != os::Stop::Kind::started) {
+            settle(state, trap::dispatch(state.world, *stop));
+            continue;
+        }
+        os::Stopped stopped(state.world.waiter, *stop);
+        trap::undo_interruption(stopped);
+        trap::continue_task(state.world, state.world.tasks.at(tid->value), std::move(stopped));
+    }
+    if (state.world.unwatched.value == 0) return {};
+    return fail(Error::Kind::refused,
+                "the debug registers of thread " + std::to_string(state.world.unwatched.value) + " cannot be set",
+                "somebody else may use them, or the virtual machine may not have them");
+}
+
 void release_one(State &state, os::Stopped stopped) {
     // A process that was stopped by job control stays so: the task stops again before it runs.
     Tid tid = stopped.tid();

@@ -28,6 +28,10 @@ Status seize_all(State &state, trap::Traced &traced);
 /// kernel as if nothing had been. The caller resumes it. Errors: gone.
 Result<os::Stopped> stop_one(State &state, trap::Traced &traced);
 
+/// Lets every task of the process that has not the debug registers it should have stop and go on once: those that run,
+/// and those that sleep, whose system calls go on. Errors: refused (they cannot be set).
+Status set_all_watches(State &state, trap::Traced &traced);
+
 /// Lets the task of stop_one go on as it was.
 void release_one(State &state, os::Stopped stopped);
 

@@ -108,6 +108,7 @@ Status take(State &state, Pid pid, ArmPlan plan) {
     bool seen_exec = traced.ground != ground;
     Status armed = seen_exec ? Status() : arm_all(state, traced, std::move(plan), *stopped);
     release_one(state, std::move(*stopped));
+    if (armed) armed = set_all_watches(state, traced);
     // An exec has come in between: its event is there, and sees to everything.
     bool overtaken = !armed && armed.error().kind == Error::Kind::gone && !os::has_ended(Tid{pid.value});
     if (overtaken) return {};

@@ -214,6 +214,8 @@ void on_loader(State &state, Event event) {
         }
     }
     trap::finish_hit(state.world, *traced, found->second, *traced->ground->site_at(at), std::move(stopped));
+    if (auto process = state.world.processes.find(event.pid.value); process != state.world.processes.end())
+        if (auto set = set_all_watches(state, *process->second); !set) tell_once(state, set.error().message);
 }
 
 } // namespace ktrace::session

@@ -15,6 +15,7 @@
 #include "output/writer.h"
 #include "probe/compile.h"
 #include "probe/registry.h"
+#include "probe/watch_spec.h"
 #include "program/record.h"
 #include "program/state.h"
 #include "session/config.h"
@@ -42,6 +43,7 @@ struct ArmedLocation {
     std::shared_ptr<program::Program> program; // shared with the copies in forked children
     std::size_t location = 0;                  // index in State::locations
     VirtAddr at;
+    std::optional<probe::WatchPlace> watch; // it has no site, but debug registers
 };
 
 /// A probe of an indirect function whose resolver the process has not run yet: where that is.

@@ -4,6 +4,7 @@
 
 #include "session/names.h"
 #include "trap/buried.h"
+#include "trap/watch.h"
 
 namespace ktrace::session {
 
@@ -23,6 +24,8 @@ void forget(State &state, Traced &traced, const LoadedModule &module) {
     auto within = [&](VirtAddr at) { return module.start <= at && at < module.end; };
     trap::bury(state.world, traced, module.start, module.end);
     Arming &arming = state.armings[traced.ground.get()];
+    for (const auto &location : arming.locations)
+        if (within(location->at)) trap::remove_watch(*traced.ground, location->armed);
     std::erase_if(arming.locations, [&](const auto &location) { return within(location->at); });
     std::erase_if(arming.dismissed, [&](const auto &location) { return within(location->at); });
     std::erase_if(arming.internal, [&](const auto &internal) { return within(internal->at); });

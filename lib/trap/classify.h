@@ -20,10 +20,12 @@ struct Facts {
     bool was_ours = false; // a trap of ours was there once, and the program has none there now
     arch::SlotPosition slot = arch::SlotPosition::elsewhere; // of the pc
     bool repeats = false; // the instruction in that slot may stop half-way with the pc on it
+    bool watched = false; // debug registers of ours have fired
 };
 
 enum class Verdict : std::uint8_t {
     hit,            // run the site's probes
+    watched,        // data that is watched was touched: run its probes, nothing else has happened
     late_trap,      // hit before the site was disarmed, seen after: back to the address
     deliver,        // the task's own signal, at an address of its own
     deliver_behind, // the same, with the pc in a slot behind the copy: first to behind the site

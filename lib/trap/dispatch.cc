@@ -9,6 +9,7 @@
 #include "trap/hit.h"
 #include "trap/interruption.h"
 #include "trap/over.h"
+#include "trap/watch.h"
 
 namespace ktrace::trap {
 
@@ -25,6 +26,7 @@ struct Seen {
     Facts facts;
     Site *site = nullptr;
     VirtAddr trap_at;
+    unsigned fired = 0; // debug registers
 };
 
 /// A trap instruction of the program's own at `at`?
@@ -64,6 +66,8 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
     if (stop.kind != Stop::Kind::signal) return seen;
     Ground &ground = *traced.ground;
     if (stop.signal == SIGTRAP) {
+        if (task.watched_as != 0) seen.fired = arch::HostNative::take_watch_hits(stop.tid);
+        f.watched = seen.fired != 0;
         if (task.wants_registers) stopped.registers();
         seen.trap_at = Host::trap_address(stopped.pc());
         Site *site = ground.site_at(seen.trap_at);
@@ -72,7 +76,7 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
         // Behind a longer instruction's first byte the pc is nowhere but at a trap; behind a whole instruction somebody
         // may have sent SIGTRAP, which only a process that is prepared for it survives.
         bool unmistakable = f.site && (site->plan.length > 1 || !may_be_sent_sigtrap(world, traced));
-        f.from_kernel = unmistakable || raised_by_kernel(stop.tid);
+        f.from_kernel = f.watched || unmistakable || raised_by_kernel(stop.tid);
         if (f.site && f.from_kernel) return seen;
         f.was_ours = ground.space->ever_planted(seen.trap_at) && !own_trap_at(traced, seen.trap_at);
     } else {
@@ -222,6 +226,7 @@ void end_calls(Traced &traced, Task &task) {
 }
 
 void continue_task(World &world, Task &task, Stopped stopped, int signal) {
+    if (world.watches) set_watches(world, task, stopped);
     os::Resume how = os::Resume::run;
     if (task.over == Over::stepping)
         how = os::Resume::step;
@@ -259,7 +264,9 @@ Event dispatch(World &world, const Stop &stop) {
     Task &task = found->second;
     task.last_stop = world.stops;
     Seen seen = gather(world, *traced, task, stop, stopped);
+    if (seen.fired != 0) run_watches(world, *traced, task, seen.fired, stopped);
     switch (classify(seen.facts)) {
+    case Verdict::watched: continue_task(world, task, std::move(stopped)); break;
     case Verdict::hit: return on_hit(world, *traced, task, *seen.site, std::move(stopped));
     case Verdict::late_trap:
         restore_mask(task);
@@ -285,6 +292,7 @@ Event dispatch(World &world, const Stop &stop) {
     case Verdict::syscall_left: leave_syscall(world, *traced, task, std::move(stopped)); break;
     case Verdict::group_stop:
         task.stopped_by_group = true;
+        if (world.watches) set_watches(world, task, stopped);
         std::move(stopped).resume(os::Resume::listen);
         break;
     case Verdict::go_on:

@@ -27,6 +27,15 @@ struct Buried {
     std::uint64_t moment = 0; // when (by count of stops)
 };
 
+/// Data that is watched in this address space.
+struct Watchpoint {
+    Armed *armed = nullptr;
+    VirtAddr at; // in_thread: an offset from each thread's thread pointer
+    bool in_thread = false;
+    std::vector<arch::WatchRegister> parts;                   // their addresses are offsets from `at`
+    std::unordered_map<pid_t, std::vector<std::byte>> values; // as last seen, by thread; 0: of all
+};
+
 struct Ground {
     std::shared_ptr<target::AddressSpace> space;
     Slots slots;
@@ -36,6 +45,8 @@ struct Ground {
     std::unordered_map<VirtAddr, Site *> by_slot; // start of the slot → its site
     std::vector<Buried> buried;                   // for buried.cc
     Returns returns;
+    std::vector<Watchpoint> watches;                      // for watch.cc
+    std::uint32_t watch_generation = 0;                   // counts their changes
     std::unordered_map<VirtAddr, bool> return_address_ok; // decided once an address: may a return trap be put there
     std::uint32_t return_sites = 0;                       // kept for returns
     std::uint32_t return_probes = 0;                      // that are on: calls are looked at

@@ -82,7 +82,7 @@ Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stoppe
         Armed *armed = site.probes[i];
         if (world.closing) break;
         if (!armed->on) continue;
-        if (armed->inside != 0 && !is_inside(world, traced, task, armed->inside, site, stopped)) {
+        if (armed->inside != 0 && !is_inside(world, traced, task, armed->inside, site.at, stopped)) {
             armed->counters->hits++;
             armed->counters->filtered++;
             continue;
@@ -90,6 +90,7 @@ Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stoppe
         switch (armed->kind) {
         case Armed::Kind::unwinds: task.unwinds++; break;
         case Armed::Kind::loader:
+        case Armed::Kind::watch:
         case Armed::Kind::ifunc: break;
         case Armed::Kind::probe:
         case Armed::Kind::entry: {
@@ -189,6 +190,39 @@ void run_exits(World &world, Traced &traced, Task &task, Site &site, os::Stopped
         if (call->return_site) break;
         finish_call(world, traced, task, site, *call, stopped);
     }
+}
+
+namespace {
+
+std::vector<std::byte> value_of(World &world, Traced &traced, Task &task, const Watchpoint &watch,
+                                os::Stopped &stopped) {
+    std::vector<std::byte> value(watch.armed->program->capture_size());
+    std::size_t size = 0;
+    run_program(world, traced, task, *watch.armed, Moment::call, stopped.pc(), stopped, value, size, {}, 0, nullptr);
+    value.resize(size);
+    return value;
+}
+
+} // namespace
+
+void run_watch(World &world, Traced &traced, Task &task, Watchpoint &watch, VirtAddr pc, os::Stopped &stopped) {
+    const Armed &armed = *watch.armed;
+    armed.counters->hits++;
+    if (armed.inside != 0 && !is_inside(world, traced, task, armed.inside, pc, stopped)) {
+        armed.counters->filtered++;
+        return;
+    }
+    std::size_t unused = 0;
+    std::vector<std::byte> &value = watch.values[watch.in_thread ? task.tid.value : 0];
+    Diversion diversion; // a register may be set, and the pc among them
+    count(*armed.counters,
+          run_program(world, traced, task, armed, Moment::watch, pc, stopped, {}, unused, value, 0, &diversion));
+    value = value_of(world, traced, task, watch, stopped);
+}
+
+void remember_value(World &world, Traced &traced, Task &task, Watchpoint &watch, os::Stopped &stopped) {
+    auto [known, is_new] = watch.values.try_emplace(watch.in_thread ? task.tid.value : 0);
+    if (is_new) known->second = value_of(world, traced, task, watch, stopped);
 }
 
 void start_clocks(World &world, Task &task, std::uint64_t now_ns) {

@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::size_t most_frames = 4096; // that are looked at for calls
 
-std::vector<StackFrame> stack_of(World &world, Traced &traced, const Site &site, os::Stopped &stopped) {
+std::vector<StackFrame> stack_of(World &world, Traced &traced, VirtAddr pc, os::Stopped &stopped) {
     Host::Registers registers = stopped.registers();
-    Host::set_pc(registers, site.at);
+    Host::set_pc(registers, pc);
     std::vector<StackFrame> frames(most_frames);
     frames.resize(unwind_stack(world, traced, registers, frames));
     return frames;
@@ -60,11 +60,11 @@ bool is_known(Ground &ground, const Armed &armed, VirtAddr sp) {
 }
 
 /// Finds the calls that began before the task was seen for the first time.
-void learn(World &world, Traced &traced, Task &task, const Site &site, os::Stopped &stopped) {
+void learn(World &world, Traced &traced, Task &task, VirtAddr pc, os::Stopped &stopped) {
     if (std::exchange(task.enclosures_known, true)) return;
     std::vector<Enclosing> enclosing = enclosing_probes(*traced.ground);
     if (enclosing.empty()) return;
-    std::vector<StackFrame> frames = stack_of(world, traced, site, stopped);
+    std::vector<StackFrame> frames = stack_of(world, traced, pc, stopped);
     for (std::size_t i = frames.size(); i-- > 0;) {
         // The outermost frame has no caller; at a function's first instruction its call is yet to be seen.
         if (i + 1 == frames.size() || frames[i].cfa == 0) continue;
@@ -79,8 +79,8 @@ void learn(World &world, Traced &traced, Task &task, const Site &site, os::Stopp
 }
 
 /// By the stack: one of its frames is that of such a call.
-bool is_on_stack(World &world, Traced &traced, std::uint32_t number, const Site &site, os::Stopped &stopped) {
-    std::vector<StackFrame> frames = stack_of(world, traced, site, stopped);
+bool is_on_stack(World &world, Traced &traced, std::uint32_t number, VirtAddr pc, os::Stopped &stopped) {
+    std::vector<StackFrame> frames = stack_of(world, traced, pc, stopped);
     for (std::size_t i = 0; i + 1 < frames.size(); i++) {
         if (frames[i].cfa == 0) continue;
         const Instance *call = traced.ground->returns.at(frame_sp(frames[i]));
@@ -93,17 +93,17 @@ bool is_on_stack(World &world, Traced &traced, std::uint32_t number, const Site 
 } // namespace
 
 void enter_enclosing(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped) {
-    learn(world, traced, task, site, stopped);
+    learn(world, traced, task, site.at, stopped);
     begin_call(world, traced, task, armed, site, stopped, {});
 }
 
-bool is_inside(World &world, Traced &traced, Task &task, std::uint32_t number, const Site &site, os::Stopped &stopped) {
-    learn(world, traced, task, site, stopped);
+bool is_inside(World &world, Traced &traced, Task &task, std::uint32_t number, VirtAddr pc, os::Stopped &stopped) {
+    learn(world, traced, task, pc, stopped);
     const Instance *call = task.calls;
     while (call && call->armed->encloses != number) call = call->older_call;
     std::uint32_t since = call ? call->unwinds : 0;
     if (task.unwinds == since) return call != nullptr;
-    return is_on_stack(world, traced, number, site, stopped);
+    return is_on_stack(world, traced, number, pc, stopped);
 }
 
 } // namespace ktrace::trap

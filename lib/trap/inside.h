@@ -16,7 +16,7 @@ namespace ktrace::trap {
 /// A call of an enclosing function begins.
 void enter_enclosing(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped);
 
-/// Is the task, which has hit `site`, under a call that the probe of this number follows?
-bool is_inside(World &world, Traced &traced, Task &task, std::uint32_t number, const Site &site, os::Stopped &stopped);
+/// Is the task, which is at `pc`, under a call that the probe of this number follows?
+bool is_inside(World &world, Traced &traced, Task &task, std::uint32_t number, VirtAddr pc, os::Stopped &stopped);
 
 } // namespace ktrace::trap

@@ -26,6 +26,7 @@ struct Armed {
         unwinds, // ours: an exception or longjmp starts here: frames may vanish without returning
         loader,  // ours: the dynamic loader has changed its list of modules
         ifunc,   // ours: a resolver of an indirect function is called, or has returned
+        watch,   // has no site: debug registers (watch.h)
     };
     Kind kind = Kind::probe;
     bool on = true;         // off: its site's traps pass it by

@@ -46,6 +46,7 @@ struct Task {
     std::uint64_t outside_at = 0;     // when (by that count) it was last seen outside of all slots
     std::uint32_t unwinds = 0;        // exceptions and longjmps so far
     Instance *calls = nullptr;        // in flight, youngest first
+    std::uint32_t watched_as = 0;     // its debug registers are of this generation of watchpoints; 0: not set
     bool enclosures_known = false;    // calls that enclose it and began before ktrace came are among them
     bool stopped_by_group = false;    // in a group stop (PTRACE_LISTEN)
     bool announced = false;           // its first stop was seen

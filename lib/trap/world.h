@@ -54,6 +54,8 @@ struct World {
     std::unordered_map<pid_t, Task> tasks;
     RecordQueue records;
     symbols::Unwinder unwinder;
+    bool watches = false;     // somewhere there are watchpoints
+    Tid unwatched;            // a task whose debug registers could not be set
     program::Changes changes; // of the evaluation at hand
     Correction correction;
     std::uint64_t stops = 0;  // dispatched so far: the clock of retired slots and hits

@@ -18,15 +18,24 @@ struct Row {
 };
 
 Facts signal(int number, bool kernel, Over over, bool site, bool was_ours, SlotPosition slot, bool repeats = false) {
-    return {Kind::signal, number, kernel, over, site, was_ours, slot, repeats};
+    return {Kind::signal, number, kernel, over, site, was_ours, slot, repeats, false};
 }
 
 Facts event(Kind kind, Over over = Over::none) {
-    return {kind, 0, false, over, false, false, SlotPosition::elsewhere, false};
+    return {kind, 0, false, over, false, false, SlotPosition::elsewhere, false, false};
 }
 
 const Row rows[] = {
     {"a trap at a site", signal(SIGTRAP, true, Over::none, true, false, SlotPosition::elsewhere), Verdict::hit},
+    {"a watched write, and a site of ours ends where the pc is",
+     {Kind::signal, SIGTRAP, true, Over::none, true, false, SlotPosition::elsewhere, false, true},
+     Verdict::watched},
+    {"a watched write by a copy in a slot",
+     {Kind::signal, SIGTRAP, true, Over::none, false, false, SlotPosition::after, false, true},
+     Verdict::watched},
+    {"a watched write by a copy that is stepped",
+     {Kind::signal, SIGTRAP, true, Over::stepping, false, false, SlotPosition::after, false, true},
+     Verdict::step_done},
     {"a trap that was disarmed before its stop was seen",
      signal(SIGTRAP, true, Over::none, false, true, SlotPosition::elsewhere), Verdict::late_trap},
     {"the program's own int3", signal(SIGTRAP, true, Over::none, false, false, SlotPosition::elsewhere),

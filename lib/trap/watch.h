@@ -1,0 +1,29 @@
+// watch: watchpoints: data (or code) that the debug registers of every task of an address space watch.
+//
+// Invariants: a task's debug registers are set whenever it goes on after the set of watchpoints has changed
+// (Task::watched_as is the generation that they are of); a new task has none (the kernel does not inherit them) and
+// gets them at its first stop; before a task is let go they are cleared.
+#pragma once
+
+#include "os/stopped.h"
+#include "trap/world.h"
+
+namespace ktrace::trap {
+
+/// How many debug registers the address space uses already.
+std::size_t watch_registers_used(const Ground &ground);
+
+/// Begins: tasks get it when they go on the next time.
+void add_watch(World &world, Ground &ground, Watchpoint watch);
+/// Ends, in the same way.
+void remove_watch(Ground &ground, const Armed &armed);
+
+/// A stopped task's registers are made what they should be. Every way by which a task goes on calls it.
+void set_watches(World &world, Task &task, os::Stopped &stopped);
+/// The task is let go.
+void clear_watches(Task &task);
+
+/// Debug registers (bits) have fired in the stopped task.
+void run_watches(World &world, Traced &traced, Task &task, unsigned fired, os::Stopped &stopped);
+
+} // namespace ktrace::trap

@@ -1,0 +1,115 @@
+"""Watchpoints: every write is seen, in every thread, with what was there and what is."""
+import platform
+import re
+import unittest
+
+from live import LiveTest, adds_up, ktrace, program
+from workshop import address_in_file, build, offset_of
+
+
+@unittest.skipUnless(platform.machine() == "x86_64", "debug registers of x86-64")
+class Watch(LiveTest):
+    def seen(self, line, *options, trace_format="json", target=None):
+        target = self.start(target or program("watch"))
+        tracer = self.attach(target, "--format", trace_format, *options)
+        target.tell(line)
+        target.truth("^done$")
+        self.run = tracer.stop()
+        self.assertEqual(self.run.status, 0, self.run)
+        self.check_untouched(target)
+        target.tell("write 10")  # nothing is left in the debug registers
+        target.truth("^done$")
+        self.assertEqual(target.end(), 0)
+        if trace_format == "json":
+            for summary in self.run.summaries():
+                self.assertTrue(adds_up(summary), summary)
+            return self.run.events("watch")
+
+    def test_old_and_new(self):
+        events = self.seen("write 4", "-w", "counter")
+        self.assertEqual([(e["old"], e["new"]) for e in events], [(5, 6), (6, 7), (7, 8), (8, 9)])
+        self.assertEqual({e["at"][0]["symbol"] for e in events}, {"bump"})
+        self.assertEqual({e["symbol"] for e in events}, {"counter"})
+
+    def test_every_write_of_threads(self):
+        """10,000 writes by 4 threads that were not there when ktrace came."""
+        self.seen("threads 4 2500", "-w", "counter", "--count")
+        self.assertEqual(self.run.summary("counter")["hits"], 10000)
+
+    def test_every_write_with_probes(self):
+        """The instructions that write are probed themselves: copies in slots, single steps."""
+        for options in (["-k", "bump"], ["-r", "bump"], ["-k", f"bump+{self.write_offset()}", "--post"]):
+            self.seen("threads 4 500", "-w", "counter", *options)
+            self.assertEqual(self.run.summary("counter")["hits"], 2000)
+            self.assertEqual(self.run.summary("bump")["hits"], 2000)
+            self.assertEqual({e["at"][0]["symbol"] for e in self.run.events("watch")}, {"bump"})
+
+    def write_offset(self):
+        return offset_of(program("watch"), "bump", r"mov +%eax,.*<counter>")
+
+    def test_thread_local(self):
+        events = self.seen("threads 3 100", "-w", "own")
+        by_thread = {}
+        for event in events:
+            by_thread.setdefault(event["tid"], []).append((event["old"], event["new"]))
+        self.assertEqual(list(by_thread.values()), [[(n, n + 1) for n in range(100)]] * 3)
+
+    def test_parts_and_types(self):
+        events = self.seen("touch", "-w", "cfg.limit", "-w", "cfg.table[2]", "-w", "flag", "-w", "ratio")
+        self.assertEqual([(e["symbol"], e["old"], e["new"]) for e in events],
+                         [("flag", "\x00", "\x07"), ("cfg.limit", 0, -3), ("cfg.table[2]", 0, 9), ("ratio", 0.5, 1.5)])
+
+    def test_several_registers(self):
+        events = self.seen("touch", "-w", "large/32")
+        self.assertEqual([e["new"]["all"][3] for e in events], [8])
+
+    def test_access(self):
+        events = self.seen("touch", "-w", "counter:rw")
+        self.assertEqual([e["at"][0]["symbol"] for e in events], ["look", "same", "same"])
+        self.seen("touch", "-w", "counter:rw", trace_format="text")
+        self.assertRegex(self.run.payloads[0], r"^counter 5 \(unchanged\) at look\+0x[0-9a-f]+$")
+
+    def test_execute(self):
+        events = self.seen("write 3", "-w", "bump:x")
+        self.assertEqual([(e["at"][0]["symbol"], e["at"][0]["offset"]) for e in events], [("bump", 0)] * 3)
+
+    def test_text(self):
+        self.seen("write 1", "-w", "counter", trace_format="text")
+        self.assertRegex(self.run.payloads[0], r"^counter 5 -> 6 at bump\+0x[0-9a-f]+$")
+
+    def test_address(self):
+        path = build("watch", "-O2", "-pthread", "-no-pie")
+        address = address_in_file(path, "counter")
+        events = self.seen("write 2", "-w", f"{address:#x}/4", target=path)
+        self.assertEqual([(e["old"], e["new"]) for e in events], [(5, 6), (6, 7)])
+
+    def test_without_debug_information(self):
+        events = self.seen("write 2", "-w", "counter", target=build("watch", "-O2", "-pthread"))
+        self.assertEqual([(e["old"], e["new"]) for e in events], [(5, 6), (6, 7)])
+
+    def test_filters(self):
+        events = self.seen("write 20", "-w", "counter", "--if", "var.counter % 2 == 0", "--every", "3", "--stack=1")
+        self.assertEqual([e["new"] for e in events], [10, 16, 22])
+
+    def test_child_is_clean(self):
+        target = self.start(program("watch"))
+        tracer = self.attach(target, "-w", "counter", "--format", "json")
+        target.tell("fork")
+        self.assertEqual(target.truth(r"^child (\d+)$")[1], "0")
+        trace = tracer.stop()
+        self.assertEqual(trace.summary("counter")["hits"], 0)
+
+    def test_run(self):
+        trace = ktrace("run", "-w", "counter", "--count", "--", program("watch"))
+        self.assertEqual(trace.status, 0, trace)
+        self.assertIn("Attached 1 probe", trace.err)
+
+    def test_refused(self):
+        for wspec, why in (("no_such", "no global, static or thread-local variable"), ("large", "more than this machine"),
+                           ("0x1001/4", "not a multiple"), ("cfg.none", "has no member"), ("counter/0", "number of bytes"),
+                           ("counter:q", "of the kinds")):
+            trace = ktrace("run", "-w", wspec, "--", program("watch"))
+            self.assertNotEqual(trace.status, 0)
+            self.assertIn(why, trace.err)
+        trace = ktrace("run", *[o for n in range(5) for o in ("-w", "counter")], "--", program("watch"))
+        self.assertIn("need 5 debug registers", trace.err)
