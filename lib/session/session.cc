@@ -15,6 +15,7 @@
 #include "session/seize.h"
 #include "session/settle.h"
 #include "session/start.h"
+#include "session/unload.h"
 
 namespace ktrace::session {
 
@@ -84,9 +85,18 @@ Status arm_all(State &state, Traced &traced, ArmPlan plan, os::Stopped &stopped)
         if (!anew) return tl::make_unexpected(anew.error());
         plan = std::move(*anew);
     }
-    Status armed = carry_out(state, traced, std::move(plan), &stopped);
-    if (armed) armed = watch_loader(state, traced, &stopped);
-    return armed;
+    // From here on no library comes or goes unseen. Where one has since the process was looked at, that is another
+    // plan.
+    if (auto watched = watch_loader(state, traced, &stopped); !watched) return watched;
+    std::size_t modules = traced.process.modules.size();
+    auto loaded = refresh_modules(state, traced);
+    if (!loaded) return fail(loaded.error());
+    if (!loaded->empty() || traced.process.modules.size() != modules) {
+        auto anew = plan_arming(state, traced, state.registry.present(), Missing::refuse);
+        if (!anew) return tl::make_unexpected(anew.error());
+        plan = std::move(*anew);
+    }
+    return carry_out(state, traced, std::move(plan), &stopped);
 }
 
 void announce_attached(State &state, const Traced &traced) {

@@ -1,4 +1,5 @@
 """Libraries that come and go: probes wait for them, are armed before their first instruction, and survive dlclose."""
+import fcntl
 import importlib.util
 import json
 import os
@@ -6,9 +7,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 import workshop
-from live import KTRACE, LIMIT, LiveTest, adds_up, ktrace, program
+from live import KTRACE, LIMIT, LiveTest, adds_up, ktrace, program, state_of, until
 
 
 def library(name="part", *flags):
@@ -110,6 +112,46 @@ class Pending(Libraries):
         self.assertEqual(ktrace("ctl", "-p", self.target.pid, "enable", "2").status, 0)
         self.tell("call", 0, "part_work", 20)
         self.assertEqual(self.counts(self.finish()), {"do_work": 0, "part_work": 20})
+
+
+class Starting(LiveTest):
+    page = 4096
+
+    def hold_loader(self, room):
+        """A program whose loader tells what it does, into a pipe that takes so many bytes of it, and waits then."""
+        reader, writer = os.pipe()
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, self.page)
+        os.write(writer, b"x" * (self.page - room))
+        process = subprocess.Popen([program("mobile")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=writer,
+                                   env=dict(os.environ, LD_DEBUG="files"))
+        os.close(writer)
+        self.addCleanup(process.stdin.close)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process, reader
+
+    def test_attached_while_the_loader_is_at_work(self):
+        """Whatever of a program's libraries is loaded when ktrace comes: what waits is armed before main runs."""
+        all_of_it = subprocess.run([program("mobile")], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, env=dict(os.environ, LD_DEBUG="files"), timeout=LIMIT,
+                                   check=True).stderr
+        before_main = all_of_it.index(b"transferring control")
+        pending = 0
+        for room in range(1, min(before_main, self.page), before_main // 12):
+            process, reader = self.hold_loader(room)
+            until(lambda p=process: state_of(f"/proc/{p.pid}") == "S", "the loader waits")
+            tracer = self.trace("-p", process.pid, "-k", "libc.so.6:fgets", "--count", "--format", "json")
+            pending += "Attached 0 probes" in tracer.errors.seen[-1]
+            rest = threading.Thread(target=lambda r=reader: open(r, "rb").read())
+            rest.start()
+            out = process.communicate(b"nothing 0\n" * 7, LIMIT)[0]
+            rest.join()
+            self.assertEqual((process.returncode, out.count(b"failed")), (0, 7), out)
+            trace = tracer.finish()
+            self.assertEqual(trace.status, 0, trace)
+            self.assertEqual([s["hits"] for s in trace.summaries()], [8], trace)
+        self.assertGreater(pending, 0)
 
 
 class Gone(Libraries):
