@@ -4,6 +4,7 @@ import re
 import unittest
 
 from live import LiveTest, adds_up, ktrace, program
+from test_attach import WOKEN, wait_until_asleep
 from workshop import address_in_file, build, offset_of
 
 
@@ -90,6 +91,22 @@ class Watch(LiveTest):
     def test_filters(self):
         events = self.seen("write 20", "-w", "counter", "--if", "var.counter % 2 == 0", "--every", "3", "--stack=1")
         self.assertEqual([e["new"] for e in events], [10, 16, 22])
+
+    def test_sleepers_sleep_on(self):
+        """Every thread is stopped once at attach, and once at detach: no system call ends for it."""
+        for call in sorted(WOKEN):
+            with self.subTest(call=call):
+                target = self.start(program("sleeper"), call)
+                wait_until_asleep(target.pid)
+                tracer = self.attach(target, "-w", "listener")
+                wait_until_asleep(target.pid)
+                self.assertEqual(tracer.stop().status, 0)
+                self.check_untouched(target)
+                wait_until_asleep(target.pid)
+                target.tell("wake")
+                self.assertEqual(target.truth(r"woke (-?\d+) (\d+) ").groups(), ("1", "0"), call)
+                target.truth("done")
+                self.assertEqual(target.end(), 0)
 
     def test_child_is_clean(self):
         target = self.start(program("watch"))
