@@ -27,6 +27,7 @@ complete -c ktrace -f
 complete -c ktrace -n __ktrace_needs_command -a attach -d 'Trace running processes'
 complete -c ktrace -n __ktrace_needs_command -a run -d 'Trace a program from its first instruction'
 complete -c ktrace -n __ktrace_needs_command -a list -d 'Show what can be probed'
+complete -c ktrace -n __ktrace_needs_command -a bench -d 'Measure what a hit costs on this machine'
 complete -c ktrace -n __ktrace_needs_command -a ctl -d 'Talk to the ktrace that traces a process'
 complete -c ktrace -s h -l help -d 'Show the help'
 complete -c ktrace -s V -l version -d 'Show the version'

@@ -26,6 +26,8 @@ constexpr std::string_view usage_run = "ktrace run PROBE... [OPTIONS] -- PROGRAM
 constexpr std::string_view usage_list = "ktrace list (-p PID | FILE) [PATTERN] [OPTIONS]";
 constexpr std::string_view usage_ctl = "ktrace ctl -p PID list|stats|add PROBE...|remove N|enable N|disable N|on|off";
 
+constexpr std::string_view usage_bench = "ktrace bench";
+
 constexpr std::string_view examples_attach = R"(
 Examples:
   ktrace attach -p 1234 --ret do_work                      each call: what it returned, how long it took
@@ -87,7 +89,7 @@ void append_section(std::string &out, const Section &section, Command command) {
 
 struct Page {
     std::string_view about;
-    std::string_view usage[4];
+    std::string_view usage[5];
     std::string_view examples[4];
 };
 
@@ -103,10 +105,13 @@ Page page(Command command) {
                 {examples_run}};
     case Command::list: return {"Show what can be probed.\n", {usage_list}, {examples_list}};
     case Command::ctl: return {"Talk to the ktrace that traces a process.\n", {usage_ctl}, {examples_ctl}};
+    case Command::bench:
+        return {
+            "Measure what a hit costs on this machine, beside the kernel's figures for kprobes.\n", {usage_bench}, {}};
     case Command::none: break;
     }
     return {"ktrace: probes on any instruction of a running program. No root, no restart, no harm.\n",
-            {usage_attach, usage_run, usage_list, usage_ctl},
+            {usage_attach, usage_run, usage_list, usage_ctl, usage_bench},
             {examples_attach, examples_run, examples_list, examples_ctl}};
 }
 
@@ -124,7 +129,7 @@ std::string help(Command command) {
         lead = "       ";
     }
     for (const Section &section : sections) append_section(out, section, command);
-    if (command != Command::list) out += spec_note;
+    if (command != Command::list && command != Command::bench) out += spec_note;
     bool first = true;
     for (std::string_view each : shown.examples) {
         if (each.empty()) continue;

@@ -29,6 +29,7 @@ int execute(const Invocation &invocation, const std::vector<std::string> &argume
     case Command::attach: return ktrace::cli::attach(invocation);
     case Command::run: return ktrace::cli::run(invocation);
     case Command::list: return ktrace::cli::list(invocation);
+    case Command::bench: return ktrace::cli::bench(invocation);
     case Command::ctl: return ktrace::cli::ctl(invocation, arguments);
     case Command::none: break;
     }

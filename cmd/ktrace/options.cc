@@ -25,7 +25,7 @@ constexpr unsigned attach_only = bit(Command::attach);
 constexpr unsigned list_only = bit(Command::list);
 constexpr unsigned ctl_only = bit(Command::ctl);
 constexpr unsigned probing = tracing | ctl_only; // ctl add
-constexpr unsigned everywhere = probing | list_only;
+constexpr unsigned everywhere = probing | list_only | bit(Command::bench);
 
 /// What CLI11 reports for an option that was given without a value; no EXPR can be this.
 constexpr const char *no_value = "\x01none";
@@ -317,8 +317,11 @@ constexpr std::array table{
 };
 // clang-format on
 
-constexpr std::array<std::pair<std::string_view, Command>, 4> commands{
-    {{"attach", Command::attach}, {"run", Command::run}, {"list", Command::list}, {"ctl", Command::ctl}}};
+constexpr std::array<std::pair<std::string_view, Command>, 5> commands{{{"attach", Command::attach},
+                                                                        {"run", Command::run},
+                                                                        {"list", Command::list},
+                                                                        {"ctl", Command::ctl},
+                                                                        {"bench", Command::bench}}};
 
 std::string names_for_cli11(const Option &option) {
     std::string names = option.letter ? std::string("-") + option.letter + "," : std::string();
@@ -520,6 +523,9 @@ Status check(Invocation &into, bool separated) {
     case Command::run: return check_run(into, separated);
     case Command::list: return check_list(into);
     case Command::ctl: return check_ctl(into);
+    case Command::bench:
+        if (!into.operands.empty()) return usage("bench does not take `" + text::escape(into.operands[0]) + "'");
+        return {};
     case Command::none: break;
     }
     return {};
@@ -532,11 +538,11 @@ Result<Command> find_command(const std::string &name) {
         names.push_back(known);
     }
     if (name.starts_with("-"))
-        return usage("name a command before the options: attach, run, list or ctl",
+        return usage("name a command before the options: attach, run, list, ctl or bench",
                      "for example ktrace attach -p PID --ret FUNCTION");
     auto near = text::nearest(name, names, 1);
     return usage("there is no command `" + text::escape(name) + "'",
-                 near.empty() ? "there are attach, run, list and ctl" : "did you mean " + near[0] + "?");
+                 near.empty() ? "there are attach, run, list, ctl and bench" : "did you mean " + near[0] + "?");
 }
 
 } // namespace
@@ -549,7 +555,7 @@ bool belongs_to(const Option &option, Command command) {
 
 Result<Invocation> parse(const std::vector<std::string> &arguments) {
     Invocation into;
-    if (arguments.empty()) return usage("name a command: attach, run, list or ctl", "ktrace --help shows how");
+    if (arguments.empty()) return usage("name a command: attach, run, list, ctl or bench", "ktrace --help shows how");
     const std::string &first = arguments[0];
     if (first == "--help" || first == "-h" || first == "help") into.help = true;
     if (first == "--version" || first == "-V") into.version = true;

@@ -1,0 +1,13 @@
+"""ktrace bench prints the table of kprobes.txt for this machine."""
+import re
+
+from live import LiveTest, ktrace
+
+
+class Bench(LiveTest):
+    def test_bench(self):
+        trace = ktrace("bench")
+        self.assertEqual(trace.status, 0, trace)
+        rows = dict(re.findall(r"^(k|j|r|kr|jr) .*? (\d+\.\d\d) +\d\.\d\d +\d\.\d\d +\d\.\d\d$", trace.out, re.M))
+        self.assertEqual(list(rows), ["k", "j", "r", "kr", "jr"], trace)
+        self.assertGreater(float(rows["r"]), float(rows["k"]), trace)  # two stops, and one
