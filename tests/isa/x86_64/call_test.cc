@@ -28,6 +28,18 @@ TEST(X86Arguments, ComeFromRegistersThenFromTheStack) {
     EXPECT_EQ(X86_64::return_address(regs, memory), VirtAddr{0x405678});
 }
 
+TEST(X86Calls, ReturnAtOnce) {
+    Registers regs;
+    SparseMemory memory;
+    regs.ip = 0x401000, regs.sp = 0x7000;
+    EXPECT_FALSE(X86_64::return_at_once(regs, memory));
+    EXPECT_EQ(regs.ip, 0x401000U);
+    memory.put<std::uint64_t>(0x7000, 0x405678);
+    EXPECT_TRUE(X86_64::return_at_once(regs, memory));
+    EXPECT_EQ(regs.ip, 0x405678U);
+    EXPECT_EQ(regs.sp, 0x7008U);
+}
+
 TEST(X86Frames, LiveUntilTheStackIsAboveThem) {
     Registers regs;
     regs.sp = 0x7000;
