@@ -56,6 +56,7 @@ struct Placement {
     std::uint8_t copy_end = 0;      // first byte behind the copy (boost: the jump back)
     int scratch = -1;               // ISA register number that must hold `scratch_value` while the copy runs, or -1
     std::uint64_t scratch_value = 0;
+    bool sets_trap_flag = false; // x86 popf: while it waits for its step, the flags show the one that steps it
     std::byte bytes[slot_size] = {};
 };
 

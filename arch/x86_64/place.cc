@@ -109,6 +109,7 @@ Placement X86_64::place(const Plan &plan, VirtAddr site, VirtAddr slot) {
     std::copy_n(plan.bytes, plan.length, placed.bytes + placed.copy_at);
     placed.copy_end = static_cast<std::uint8_t>(placed.copy_at + plan.length);
     placed.size = placed.copy_end;
+    placed.sets_trap_flag = plan.insn.kind == x86::Kind::pop_flags;
     if (plan.insn.displacement_offset != 0) relocate_operand(plan, site, slot + placed.copy_at, placed);
     if (plan.insn.relative_size != 0) relocate_target(plan, slot + placed.copy_at, placed);
     if (plan.flow != Flow::ret) append_jump_back(site + plan.length, slot, placed);

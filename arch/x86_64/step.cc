@@ -53,7 +53,12 @@ void X86_64::abort_step(const Placement &placed, VirtAddr site, VirtAddr slot, s
     restore_scratch(placed, old_scratch, regs);
     switch (slot_position(placed, slot, pc(regs))) {
     case SlotPosition::at_start:
-    case SlotPosition::inside: set_pc(regs, site); break;
+    case SlotPosition::inside:
+        set_pc(regs, site);
+        // Linux takes the trap flag for the program's own where the next instruction sets it (enable_single_step), and
+        // would leave it to the program.
+        if (placed.sets_trap_flag) regs.flags &= ~std::uint64_t{x86::flag_trap};
+        break;
     // The instruction is done; what was stopped is what comes behind it.
     case SlotPosition::after: set_pc(regs, site + placed.copy_end - placed.copy_at); break;
     case SlotPosition::elsewhere: break;

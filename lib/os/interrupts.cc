@@ -1,5 +1,6 @@
 #include "os/interrupts.h"
 
+#include <sys/prctl.h>
 #include <sys/time.h>
 
 #include "base/clock.h"
@@ -8,7 +9,7 @@ namespace ktrace::os {
 
 namespace {
 
-volatile std::sig_atomic_t caught = 0;
+volatile std::sig_atomic_t caught = 0, parent_is_dead = 0;
 
 constexpr std::uint64_t repeat_ns = 5'000'000;
 
@@ -29,11 +30,12 @@ void be_silent() {
 
 void on_signal(int signal) {
     if (signal == SIGALRM) return; // it only ends a wait
+    if (signal == Interrupts::abandoned) parent_is_dead = 1;
     caught = signal;
     ring(repeat_ns);
 }
 
-constexpr int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM};
+constexpr int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, Interrupts::abandoned};
 
 sigset_t watched_set() {
     sigset_t set;
@@ -53,7 +55,8 @@ Interrupts::Interrupts() {
     for (int signal : watched) {
         struct sigaction before {};
         // nohup: who started ktrace with a signal ignored wants it to be.
-        if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN && signal != SIGALRM) continue;
+        bool ours = signal == SIGALRM || signal == abandoned;
+        if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN && !ours) continue;
         ::sigaction(signal, &action, nullptr);
     }
     ::signal(SIGPIPE, SIG_IGN);
@@ -76,6 +79,10 @@ void Interrupts::unblock() {
     sigset_t set = watched_set();
     ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
+
+void Interrupts::on_death_of_parent() { ::prctl(PR_SET_PDEATHSIG, abandoned); }
+
+bool Interrupts::is_abandoned() const { return parent_is_dead != 0; }
 
 void Interrupts::restore() const {
     for (std::size_t i = 0; i < changed_count; i++) ::sigaction(changed[i], &before_[i], nullptr);

@@ -22,6 +22,13 @@ class Interrupts {
     static void block();
     static void unblock();
 
+    /// From now on the death of the parent process is one of these signals, `abandoned`. Call it in the thread that
+    /// lives longest. The signal kills a process without Interrupts.
+    static void on_death_of_parent();
+    static constexpr int abandoned = 39; // a real-time signal that neither glibc nor Ticker uses
+    /// It has come.
+    bool is_abandoned() const;
+
     /// Everything as it was when ktrace was started, in a forked child that is to become a program. Only makes system
     /// calls.
     void restore() const;
@@ -35,7 +42,7 @@ class Interrupts {
     int take();
 
   private:
-    static constexpr int changed[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGPIPE, SIGCHLD};
+    static constexpr int changed[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGPIPE, SIGCHLD, abandoned};
     static constexpr std::size_t changed_count = sizeof changed / sizeof changed[0];
 
     struct sigaction before_[changed_count];

@@ -8,6 +8,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -230,6 +232,14 @@ std::string read_comm(Pid pid, Tid tid) {
     if (!text) return {};
     if (text->ends_with('\n')) text->pop_back();
     return *text;
+}
+
+void wait_for_end(Pid pid) {
+    Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid.value, 0)));
+    if (!process) return;
+    pollfd ended{process.get(), POLLIN, 0};
+    while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
+    }
 }
 
 std::optional<std::uint64_t> read_auxv(Pid pid, std::uint64_t type) {

@@ -64,6 +64,8 @@ bool is_kernel_thread(pid_t pid);
 std::string process_folder(Pid pid);
 /// The name of a task, as it is now; empty: gone.
 std::string read_comm(Pid pid, Tid tid);
+/// Waits until a process, which need not be a child, has ended.
+void wait_for_end(Pid pid);
 /// An entry of the auxiliary vector (AT_*).
 std::optional<std::uint64_t> read_auxv(Pid pid, std::uint64_t type);
 

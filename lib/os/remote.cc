@@ -11,10 +11,11 @@ using arch::HostNative;
 
 namespace {
 
-/// Steps the task once; another signal that is delivered first (SIGSTOP cannot be blocked) is kept for later.
-Result<void> step_once(Waiter &waiter, Tid tid, std::vector<siginfo_t> &held) {
+/// Steps the task once, or to the next stop of a system call; another signal that is delivered first (SIGSTOP cannot be
+/// blocked) is kept for later.
+Result<void> advance(Waiter &waiter, Tid tid, Resume how, std::vector<siginfo_t> &held) {
     while (true) {
-        if (!resume(tid, Resume::step, 0)) return fail(Error::Kind::gone, "the task has ended");
+        if (!resume(tid, how, 0)) return fail(Error::Kind::gone, "the task has ended");
         waiter.resumed(tid);
         auto stop = waiter.next_of(tid);
         if (!stop || stop->kind == Stop::Kind::exited || stop->kind == Stop::Kind::killed) {
@@ -25,6 +26,7 @@ Result<void> step_once(Waiter &waiter, Tid tid, std::vector<siginfo_t> &held) {
             waiter.put_back(*stop);
             return fail(Error::Kind::gone, "the task has ended");
         }
+        if (stop->kind == Stop::Kind::syscall && how == Resume::syscall) return {};
         if (stop->kind != Stop::Kind::signal) continue; // a group stop or a trap of SEIZE: go on
         auto info = signal_info(tid);
         if (!info) return fail(Error::Kind::gone, "the task has ended");
@@ -36,7 +38,7 @@ Result<void> step_once(Waiter &waiter, Tid tid, std::vector<siginfo_t> &held) {
 } // namespace
 
 Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr instruction, std::uint64_t number,
-                                    std::initializer_list<std::uint64_t> arguments) {
+                                    std::initializer_list<std::uint64_t> arguments, Through through) {
     Tid tid = stopped.tid();
     Host::Registers before = stopped.registers();
     // At a trap, the signal that leads over it when ktrace is killed is forgotten with the first step: from then on the
@@ -61,10 +63,14 @@ Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr i
     // that, which also writes that call's result over ours.
     do {
         alive = HostNative::write_registers(tid, call);
-        stepped = step_once(waiter, tid, held);
+        stepped = advance(waiter, tid, through == Through::steps ? Resume::step : Resume::syscall, held);
         alive = alive && stepped && HostNative::read_registers(tid, after);
         if (alive && Host::pc(after) == instruction) Host::set_return_value(before, Host::return_value(after));
     } while (alive && Host::pc(after) == instruction);
+    if (alive && through == Through::stops) { // that was the call's entry
+        stepped = advance(waiter, tid, Resume::syscall, held);
+        alive = stepped && HostNative::read_registers(tid, after);
+    }
     if (alive) alive = HostNative::write_registers(tid, before) && set_signal_mask(tid, *mask);
     // SIGSTOP is the only signal that can come in between; it is sent again, to the whole process as it was.
     for (const siginfo_t &info : held) ::kill(tid.value, info.si_signo);

@@ -14,10 +14,16 @@
 
 namespace ktrace::os {
 
+/// How the call is made.
+enum class Through : std::uint8_t {
+    steps, // a step ends with a SIGTRAP, which the kernel does not let a process ignore
+    stops, // of the call itself
+};
+
 /// Runs system call `number` in the stopped task. `instruction`: the address of a syscall instruction in the target.
 /// Returns what the kernel answered (-errno as a negative value). Errors: gone; refused where the task was killed or
 /// stopped for another reason in the middle. The task is stopped as before afterwards, its registers restored.
 Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr instruction, std::uint64_t number,
-                                    std::initializer_list<std::uint64_t> arguments);
+                                    std::initializer_list<std::uint64_t> arguments, Through through = Through::steps);
 
 } // namespace ktrace::os

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "os/procfs.h"
 #include "os/remote.h"
 
 namespace ktrace::rescue {
@@ -34,8 +35,9 @@ template <class T> std::span<const std::byte> bytes_of(const T &value) { return 
 
 /// A system call that answers an address or a number. Errors: refused, gone.
 Result<std::uint64_t> call(const Hands &hands, const char *what, std::uint64_t number,
-                           std::initializer_list<std::uint64_t> arguments) {
-    auto answer = os::remote_syscall(hands.waiter, hands.stopped, hands.syscall_instruction, number, arguments);
+                           std::initializer_list<std::uint64_t> arguments, os::Through through = os::Through::steps) {
+    auto answer =
+        os::remote_syscall(hands.waiter, hands.stopped, hands.syscall_instruction, number, arguments, through);
     if (!answer) return tl::make_unexpected(answer.error());
     if (*answer < 0 && *answer > -4096)
         return fail(Error::Kind::refused,
@@ -66,10 +68,18 @@ Result<ktrace_rescue_action> read_action(const Hands &hands) {
     return action;
 }
 
-Status set_action(const Hands &hands, VirtAddr action) {
-    auto set = call(hands, "change its signal actions", SYS_rt_sigaction, {SIGTRAP, action.value, 0, kernel_mask_size});
+/// The step that ends a system call made in the usual way would undo an action that ignores SIGTRAP.
+Status set_action(const Hands &hands, VirtAddr action, os::Through through = os::Through::steps) {
+    auto set = call(hands, "change its signal actions", SYS_rt_sigaction, {SIGTRAP, action.value, 0, kernel_mask_size},
+                    through);
     if (!set) return tl::make_unexpected(set.error());
     return {};
+}
+
+/// To be asked before any system call is made in the process: see set_action.
+bool ignores_sigtrap(const os::Stopped &stopped) {
+    auto status = os::read_status(stopped.tid().value);
+    return status && (status->ignored & signal_bit(SIGTRAP)) != 0;
 }
 
 constexpr std::uint64_t handler_default = 0, handler_ignore = 1;
@@ -109,6 +119,7 @@ bool Page::write_header(target::AddressSpace &space) const {
 Status Page::create(const Hands &hands, std::size_t entries) {
     const auto code = HostNative::rescue_code().bytes;
     KT_CHECK(code_at + code.size() <= ktrace_rescue_page);
+    const bool ignored = ignores_sigtrap(hands.stopped);
     const std::size_t capacity = capacity_for(entries);
     const std::uint64_t size = ktrace_rescue_page + capacity * sizeof(ktrace_rescue_entry);
     auto at = map(hands, size);
@@ -132,14 +143,15 @@ Status Page::create(const Hands &hands, std::size_t entries) {
         address_ = VirtAddr{};
         return fail(Error::Kind::refused, "the memory that it has mapped for ktrace cannot be written");
     }
-    return take_action(hands);
+    return take_action(hands, ignored);
 }
 
 /// Installs the handler where the process has none.
-Status Page::take_action(const Hands &hands) {
+Status Page::take_action(const Hands &hands, bool ignored) {
     auto now = read_action(hands);
     if (!now) return now.error().kind == Error::Kind::gone ? Status(tl::make_unexpected(now.error())) : Status();
     header_.before = *now;
+    if (ignored) header_.before.handler = handler_ignore;
     const bool free = now->handler == handler_default || now->handler == handler_ignore;
     if (!free || HostNative::rescue_code().bytes.empty()) {
         write_header(hands.space);
@@ -207,6 +219,21 @@ void Page::add_arena(target::AddressSpace &space, VirtAddr start, std::uint64_t 
     write_header(space);
 }
 
+os::Through Page::through_without_trap() const { return ignored_before() ? os::Through::stops : os::Through::steps; }
+
+Page Page::adopt(VirtAddr address, const ktrace_rescue_header &header) {
+    Page page;
+    page.address_ = address;
+    page.header_ = header;
+    const std::uint64_t end = address.value + header.size;
+    for (std::uint32_t i = 0; i < header.tables; i++) {
+        const ktrace_rescue_table &table = header.table[i];
+        bool within = address.value <= table.address && table.address < end;
+        page.tables_.push_back({VirtAddr{table.address}, within ? 0 : table.capacity * header.entry_size, {}, 0});
+    }
+    return page;
+}
+
 Status Page::renew_action(const Hands &hands) const {
     if (!mapped() || !has_action()) return {};
     bool ours = installed();
@@ -220,19 +247,20 @@ Result<bool> Page::restore_action(const Hands &hands) const {
     if (!now) return tl::make_unexpected(now.error());
     if (now->handler != header_.ours.handler && now->handler != handler_default) return false;
     // The default may be the kernel's doing, after a trap in a task that blocks SIGTRAP.
-    if (auto set = set_action(hands, action_at(offsetof(ktrace_rescue_header, before))); !set)
-        return tl::make_unexpected(set.error());
+    auto set = set_action(hands, action_at(offsetof(ktrace_rescue_header, before)), through_without_trap());
+    if (!set) return tl::make_unexpected(set.error());
     return true;
 }
 
 Status Page::unmap(const Hands &hands) {
     if (!mapped()) return {};
+    const auto through = through_without_trap();
     for (const Table &table : tables_) {
         if (table.mapping_size == 0) continue;
-        auto done = call(hands, "unmap memory", SYS_munmap, {table.address.value, table.mapping_size});
+        auto done = call(hands, "unmap memory", SYS_munmap, {table.address.value, table.mapping_size}, through);
         if (!done) return tl::make_unexpected(done.error());
     }
-    auto done = call(hands, "unmap memory", SYS_munmap, {address_.value, header_.size});
+    auto done = call(hands, "unmap memory", SYS_munmap, {address_.value, header_.size}, through);
     if (!done) return tl::make_unexpected(done.error());
     *this = Page();
     return {};

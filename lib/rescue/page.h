@@ -11,6 +11,7 @@
 
 #include "arch/host.h"
 #include "base/result.h"
+#include "os/remote.h"
 #include "os/stopped.h"
 #include "target/address_space.h"
 
@@ -35,6 +36,9 @@ class Page {
     /// Makes room for `entries` more; the first time it maps the page and installs the handler, where the process has
     /// none of its own. Errors: refused (mmap is forbidden), gone.
     Status ensure(const Hands &hands, std::size_t entries);
+
+    /// Takes over the page that another ktrace has left, to take it out.
+    static Page adopt(VirtAddr address, const ktrace_rescue_header &header);
 
     /// Tells of a trap that is to be planted. False: there is no room, or the memory cannot be written.
     bool add(target::AddressSpace &space, const ktrace_rescue_entry &entry);
@@ -69,7 +73,8 @@ class Page {
     };
     Status create(const Hands &hands, std::size_t entries);
     Status grow(const Hands &hands, std::size_t entries);
-    Status take_action(const Hands &hands);
+    Status take_action(const Hands &hands, bool ignored);
+    os::Through through_without_trap() const; // for calls after which the process may ignore SIGTRAP again
     bool write_header(target::AddressSpace &space) const;
     VirtAddr action_at(std::size_t offset) const { return address_ + static_cast<std::int64_t>(offset); }
 

@@ -126,7 +126,10 @@ std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid) {
             }
             // The trap's stop comes, or the step's; one that runs on in a slot is interrupted again.
             asked = pending || task.over != Over::none;
-            trap::continue_task(state.world, task, std::move(stopped));
+            if (pending)
+                std::move(stopped).resume(os::Resume::run); // to step again is to leave a stepped popf its trap flag
+            else
+                trap::continue_task(state.world, task, std::move(stopped));
             continue;
         }
         settle(state, trap::dispatch(state.world, *stop));
@@ -189,33 +192,45 @@ os::Stopped *task_of(State &state, Pid pid, HeldTasks &held) {
     return &held.emplace(tid.value, std::move(*one)).first->second;
 }
 
-/// Each process that runs in the memory gets its action for SIGTRAP back; then our pages go. They stay (and do no harm)
-/// where an action may still lead into them.
-void unmap_pages(State &state, const GroundPointer &ground, HeldTasks &held) {
-    const std::vector<trap::Arena> arenas = ground->slots.arenas();
-    const rescue::Page page = ground->rescue;
-    if (arenas.empty() && !page.mapped()) return;
+/// A stopped task of each process that runs in the memory.
+std::vector<std::pair<Traced *, os::Stopped *>> tasks_of_all(State &state, const GroundPointer &ground,
+                                                             HeldTasks &held) {
     std::vector<Pid> members;
     for (const auto &[pid, traced] : state.world.processes)
         if (traced->ground == ground) members.push_back(Pid{pid});
-    bool unused = true;
-    os::Stopped *last = nullptr;
-    Traced *process = nullptr;
+    for (Pid pid : members) task_of(state, pid, held); // one may end while another is waited for
+    std::vector<std::pair<Traced *, os::Stopped *>> tasks;
     for (Pid pid : members) {
-        os::Stopped *stopped = task_of(state, pid, held);
         auto found = state.world.processes.find(pid.value);
-        if (!stopped || found == state.world.processes.end()) continue;
-        last = stopped;
-        process = found->second.get();
-        auto restored =
-            page.restore_action({*ground->space, *process->process.syscall_instruction, state.world.waiter, *stopped});
+        if (found == state.world.processes.end()) continue;
+        if (os::Stopped *stopped = task_of(state, pid, held)) tasks.emplace_back(found->second.get(), stopped);
+    }
+    return tasks;
+}
+
+/// Our pages go, and each process gets its action for SIGTRAP back; the rescue page stays (and does no harm) where an
+/// action may still lead into it.
+Status unmap_pages(State &state, Ground &ground, const std::vector<std::pair<Traced *, os::Stopped *>> &tasks) {
+    auto hands = [&](const auto &task) {
+        return rescue::Hands{*ground.space, *task.first->process.syscall_instruction, state.world.waiter, *task.second};
+    };
+    auto unmapped = trap::unmap_arenas(ground, tasks.back().first->process, state.world.waiter, *tasks.back().second);
+    if (!unmapped) return unmapped;
+    bool unused = true;
+    for (const auto &task : tasks) {
+        auto restored = ground.rescue.restore_action(hands(task));
         unused = unused && restored && *restored;
     }
-    if (!last) return;
-    auto unmapped = trap::unmap_arenas(*ground, process->process, state.world.waiter, *last);
-    if (unmapped && unused)
-        unmapped =
-            ground->rescue.unmap({*ground->space, *process->process.syscall_instruction, state.world.waiter, *last});
+    return unused ? ground.rescue.unmap(hands(tasks.back())) : Status();
+}
+
+void clear_memory(State &state, const GroundPointer &ground, HeldTasks &held) {
+    const std::vector<trap::Arena> arenas = ground->slots.arenas();
+    const rescue::Page page = ground->rescue;
+    if (arenas.empty() && !page.mapped()) return;
+    auto tasks = tasks_of_all(state, ground, held);
+    if (tasks.empty()) return;
+    auto unmapped = unmap_pages(state, *ground, tasks);
     if (!unmapped && unmapped.error().kind != Error::Kind::gone) state.voice.complain(unmapped.error());
     // For the children that were born with them.
     for (const trap::Arena &arena : arenas) ground->slots.add(arena);
@@ -236,7 +251,7 @@ void release(State &state, os::Stopped stopped) {
 
 void detach(State &state, const GroundPointer &ground) {
     HeldTasks held = hold_tasks(state, ground);
-    unmap_pages(state, ground, held);
+    clear_memory(state, ground, held);
     drain(state);
     for (auto &[tid, stopped] : held) release(state, std::move(stopped));
 }
@@ -255,6 +270,7 @@ void detach_all(State &state) {
     }
     for (const GroundPointer &ground : grounds) detach(state, ground);
     for (auto &[pid, traced] : state.world.processes) trap::end_all(state.world, *traced);
+    if (state.ledger) state.ledger->clear();
 }
 
 } // namespace ktrace::session

@@ -22,6 +22,7 @@ constexpr unsigned quiet_looks = 2;                   // brief waits in vain: no
 /// A signal to ktrace itself. With `run` it is the program's: the trace ends with the program.
 bool ends_trace(State &state, int signal) {
     if (signal == 0) return false;
+    if (state.interrupts->is_abandoned()) return true;
     if (state.program.value == 0 || state.program_status >= 0) return true;
     pass_on(state.program, signal);
     return false;

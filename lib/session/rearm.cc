@@ -120,6 +120,7 @@ Status carry_out(State &state, Traced &traced, ArmPlan plan, os::Stopped *stoppe
     auto planned = plan_sites(state, traced, plan);
     if (!planned) return tl::make_unexpected(planned.error());
     if (auto room = make_room(state, traced, *planned, stopped); !room) return room;
+    if (state.ledger && ground.rescue.mapped()) state.ledger->cover(traced.process.pid, ground.rescue.address());
     std::vector<PlannedSite> planted;
     for (const PlannedSite &p : *planned) {
         if (auto done = plant(ground, p); !done) {

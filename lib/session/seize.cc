@@ -224,6 +224,28 @@ std::optional<Tid> least_disturbed(const State &state, Pid pid) {
 
 } // namespace
 
+namespace {
+
+/// In the middle of a probed instruction, or with a trap that it has hit and that is still to be told: a system call
+/// made now would take that for its own end.
+bool is_underway(const State &state, const os::Stopped &stopped) {
+    auto found = state.world.tasks.find(stopped.tid().value);
+    bool over = found != state.world.tasks.end() && found->second.over != trap::Over::none;
+    return over || os::has_fault_pending(stopped.tid(), SIGTRAP);
+}
+
+/// To what is to be told, or to the end of the instruction.
+void go_on(State &state, os::Stopped stopped) {
+    auto found = state.world.tasks.find(stopped.tid().value);
+    // To step once more with a step's end pending would leave a stepped popf its trap flag.
+    if (found == state.world.tasks.end() || os::has_fault_pending(stopped.tid(), SIGTRAP))
+        std::move(stopped).resume(os::Resume::run);
+    else
+        trap::continue_task(state.world, found->second, std::move(stopped));
+}
+
+} // namespace
+
 Result<os::Stopped> stop_one(State &state, Traced &traced) {
     os::Ticker ticker; // no wait for one task is for ever
     ticker.start();
@@ -236,6 +258,10 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
         }
         if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
             os::Stopped stopped(state.world.waiter, *stop);
+            if (is_underway(state, stopped)) {
+                go_on(state, std::move(stopped));
+                continue;
+            }
             if (stop->kind == os::Stop::Kind::started) trap::undo_interruption(stopped);
             return stopped;
         }

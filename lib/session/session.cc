@@ -1,20 +1,22 @@
 // attach: traces processes that run already. run: starts one. What they share is prepare and conclude.
 #include <csignal>
-#include <thread>
 
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/spawn.h"
+#include "rescue/guardian.h"
 #include "session/detach.h"
 #include "session/loop.h"
 #include "session/names.h"
 #include "session/rearm.h"
 #include "session/registry.h"
+#include "session/repair.h"
 #include "session/report.h"
 #include "session/seize.h"
 #include "session/settle.h"
 #include "session/start.h"
+#include "session/tracing_thread.h"
 #include "session/unload.h"
 
 namespace ktrace::session {
@@ -144,8 +146,9 @@ Status attach_one(State &state, pid_t pid) {
 
 int status_of(const Error &error) { return error.kind == Error::Kind::usage ? 2 : 1; }
 
-int attach_here(const Config &config, const Voice &voice, os::Interrupts &interrupts) {
+int attach_here(const Config &config, const Voice &voice, os::Interrupts &interrupts, rescue::Ledger &ledger) {
     State state(config, voice);
+    state.ledger = &ledger;
     state.interrupts = &interrupts;
     Status ready = prepare(state);
     for (std::size_t i = 0; ready && i < config.pids.size(); i++) ready = attach_one(state, config.pids[i]);
@@ -181,8 +184,9 @@ trap::Event exec_event(State &state, Pid pid) {
     return event;
 }
 
-Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &interrupts) {
+Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &interrupts, rescue::Ledger &ledger) {
     State state(config, voice);
+    state.ledger = &ledger;
     state.interrupts = &interrupts;
     if (auto ready = prepare(state); !ready) {
         voice.complain(ready.error());
@@ -195,6 +199,7 @@ Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &inter
         return {pid.error().kind == Error::Kind::denied ? 126 : tracing_failed, {}};
     }
     state.program = *pid;
+    ledger.set_program(*pid);
     state.world.waiter.watch(Tid{pid->value});
     auto &traced = state.world.processes[pid->value];
     traced = std::make_unique<Traced>();
@@ -209,15 +214,6 @@ Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &inter
     return {failed ? tracing_failed : state.program_status, {}};
 }
 
-/// Tracing is done in a thread of its own: when that ends, the kernel lets go of tasks that sleep without waking them.
-template <class F> void in_tracing_thread(F &&body) {
-    os::Interrupts::block();
-    std::thread([&] {
-        os::Interrupts::unblock();
-        body();
-    }).join();
-}
-
 /// The program runs on untraced: its exit status, and the signals that are meant for it.
 int wait_for_program(Pid pid, os::Interrupts &interrupts) {
     interrupts.stop_timer();
@@ -225,6 +221,7 @@ int wait_for_program(Pid pid, os::Interrupts &interrupts) {
     int status = 0;
     do { // one may have come while the trace ended
         pass_on(pid, interrupts.take());
+        if (interrupts.is_abandoned()) return tracing_failed;
     } while (::waitpid(pid.value, &status, 0) < 0 && errno == EINTR);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -237,19 +234,35 @@ void tell_once(State &state, const std::string &text) {
 }
 
 int attach(const Config &config, const Voice &voice) {
-    os::Interrupts interrupts;
-    int status = 1;
-    in_tracing_thread([&] { status = attach_here(config, voice, interrupts); });
-    return status;
+    auto trace = [&](rescue::Ledger &ledger) {
+        os::Interrupts interrupts;
+        int status = 1;
+        for (pid_t pid : config.pids) in_tracing_thread([&] { take_out_what_is_left(Pid{pid}, voice); });
+        in_tracing_thread([&] { status = attach_here(config, voice, interrupts, ledger); });
+        return status;
+    };
+    auto mend = [&](const rescue::Ledger &ledger, int signal) {
+        in_tracing_thread([&] { mend_after(ledger, signal, voice); });
+        return 1;
+    };
+    return rescue::guarded(rescue::Terminal::left, trace, mend);
 }
 
 int run(const Config &config, const Voice &voice) {
-    os::Interrupts interrupts;
-    Outcome outcome;
-    in_tracing_thread([&] { outcome = run_here(config, voice, interrupts); });
-    if (outcome.left.value == 0) return outcome.status;
-    int status = wait_for_program(outcome.left, interrupts);
-    return outcome.failed ? tracing_failed : status;
+    auto trace = [&](rescue::Ledger &ledger) {
+        os::Interrupts interrupts;
+        Outcome outcome;
+        in_tracing_thread([&] { outcome = run_here(config, voice, interrupts, ledger); });
+        if (outcome.left.value == 0 || interrupts.is_abandoned()) return outcome.status;
+        int status = wait_for_program(outcome.left, interrupts);
+        return outcome.failed ? tracing_failed : status;
+    };
+    auto mend = [&](const rescue::Ledger &ledger, int signal) {
+        in_tracing_thread([&] { mend_after(ledger, signal, voice); });
+        if (ledger.program().value != 0) os::wait_for_end(ledger.program());
+        return tracing_failed;
+    };
+    return rescue::guarded(rescue::Terminal::kept, trace, mend);
 }
 
 } // namespace ktrace::session

@@ -23,4 +23,7 @@ struct Voice {
 int attach(const Config &config, const Voice &voice);
 int run(const Config &config, const Voice &voice);
 
+/// Takes out of a process what a ktrace that was killed left in it, and says what that was. 0, or 1: it could not.
+int repair(pid_t pid, const Voice &voice);
+
 } // namespace ktrace::session

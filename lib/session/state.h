@@ -18,6 +18,7 @@
 #include "probe/watch_spec.h"
 #include "program/record.h"
 #include "program/state.h"
+#include "rescue/ledger.h"
 #include "session/config.h"
 #include "session/control.h"
 #include "session/session.h"
@@ -89,6 +90,7 @@ struct State {
     std::unique_ptr<output::Symbolizer> symbolizer;
     std::unique_ptr<Control> control; // nullptr: no socket could be had
     os::Interrupts *interrupts = nullptr;
+    rescue::Ledger *ledger = nullptr; // told before anything is planted; nullptr: nobody guards this trace
     std::unordered_map<pid_t, std::string> last_names; // of tasks and processes, as last seen
     Pid program;                                       // run: the program's process
     int program_status = -1;                           // its end, as run returns it; -1: it runs

@@ -114,6 +114,10 @@ bool AddressSpace::unplant(VirtAddr at) {
     return written;
 }
 
+void AddressSpace::recall(VirtAddr at, std::span<const std::byte> original, std::span<const std::byte> theirs) {
+    removed_[at] = {{original.begin(), original.end()}, {theirs.begin(), theirs.end()}};
+}
+
 void AddressSpace::forget(VirtAddr at) {
     auto plant = plants_.extract(at);
     if (plant) removed_.insert(std::move(plant));

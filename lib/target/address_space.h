@@ -34,6 +34,8 @@ class AddressSpace final : public Memory {
     /// Puts the original bytes back where ours are still there. False: the memory could not be written (unmapped, or
     /// the process is gone) or somebody has written over ours; the plant is forgotten in any case.
     bool unplant(VirtAddr at);
+    /// A plant of another ktrace's, which was taken out: it may have been hit before.
+    void recall(VirtAddr at, std::span<const std::byte> original, std::span<const std::byte> theirs);
     /// Forgets a plant whose memory is gone (munmap, dlclose).
     void forget(VirtAddr at);
 

@@ -43,6 +43,12 @@ bool raised_by_kernel(Tid tid) {
     return info && info->si_code > 0;
 }
 
+/// A single step's end, or a hardware breakpoint's.
+bool is_step(Tid tid) {
+    auto info = os::signal_info(tid);
+    return info && (info->si_code == TRAP_TRACE || info->si_code == TRAP_HWBKPT);
+}
+
 constexpr std::uint64_t look_at_signals_every = 4096; // stops
 
 /// May a SIGTRAP that somebody sends arrive in this process and leave it alive?
@@ -78,6 +84,7 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
         bool unmistakable = f.site && (site->plan.length > 1 || !may_be_sent_sigtrap(world, traced));
         f.from_kernel = f.watched || unmistakable || raised_by_kernel(stop.tid);
         if (f.site && f.from_kernel) return seen;
+        f.leftover = world.mending && is_step(stop.tid);
         f.was_ours = ground.space->ever_planted(seen.trap_at) && !own_trap_at(traced, seen.trap_at);
     } else {
         f.from_kernel = is_synchronous(stop.signal) && raised_by_kernel(stop.tid);

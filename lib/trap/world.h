@@ -61,6 +61,7 @@ struct World {
     std::uint64_t stops = 0;  // dispatched so far: the clock of retired slots and hits
     std::uint64_t events = 0; // records so far
     std::uint64_t max_events = ~std::uint64_t{0};
+    bool mending = false; // what a ktrace that was killed has left is taken out: its single steps are dropped
     bool closing = false; // hits are no longer counted: the traps are being taken out
 
     Traced *process_of(const Task &task) {

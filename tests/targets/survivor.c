@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define ALONE __attribute__((noinline, noclone))
@@ -131,9 +132,12 @@ static void *work(void *arg) {
     return NULL;
 }
 
-static void unexpected(int sig) {
-    static const char text[] = "unexpected signal\n";
-    ssize_t put = write(1, text, sizeof text - 1);
+static void unexpected(int sig, siginfo_t *info, void *context) {
+    greg_t *at = ((ucontext_t *)context)->uc_mcontext.gregs;
+    char text[128];
+    int length = snprintf(text, sizeof text, "unexpected signal %d code %d pc %llx flags %llx, flags() at %lx\n", sig,
+                          info->si_code, at[REG_RIP], at[REG_EFL], (long)flags);
+    ssize_t put = write(1, text, (size_t)length);
 
     _exit(put > 0 ? 4 : sig);
 }
@@ -166,6 +170,7 @@ static void check(long more) {
 int main(int argc, char **argv) {
     pthread_t id[most_threads];
     struct sigaction now;
+    struct sigaction own = {.sa_sigaction = unexpected, .sa_flags = SA_SIGINFO};
     void (*expected)(int) = SIG_DFL;
     char line[64];
     int failed = 0;
@@ -174,7 +179,10 @@ int main(int argc, char **argv) {
     threads = argc > 1 ? atol(argv[1]) : 1;
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "blocked") == 0) blocked = atol(argv[++i]);
-        if (strcmp(argv[i], "handler") == 0) signal(SIGTRAP, expected = unexpected);
+        if (strcmp(argv[i], "handler") == 0) {
+            sigaction(SIGTRAP, &own, NULL);
+            expected = own.sa_handler;
+        }
         if (strcmp(argv[i], "ignore") == 0) signal(SIGTRAP, expected = SIG_IGN);
         if (strcmp(argv[i], "timer") == 0) start_timer();
     }

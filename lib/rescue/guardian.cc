@@ -1,0 +1,107 @@
+#include "rescue/guardian.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <initializer_list>
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/interrupts.h"
+
+namespace ktrace::rescue {
+
+namespace {
+
+constexpr std::initializer_list<int> passed_on = {SIGINT, SIGTERM, SIGHUP};
+
+volatile pid_t tracing_process = 0;
+volatile bool terminal_is_shared = false;
+
+/// What the terminal sends goes to all of its foreground processes: to the tracing process, too, where that is one.
+void pass_on(int signal, siginfo_t *info, void *) {
+    int error = errno;
+    bool from_terminal = info->si_code == SI_KERNEL;
+    if (tracing_process > 0 && !(from_terminal && terminal_is_shared)) ::kill(tracing_process, signal);
+    errno = error;
+}
+
+/// The signals that are passed on, blocked for as long as it is not clear to whom.
+class Blocked {
+  public:
+    Blocked() {
+        sigset_t set;
+        sigemptyset(&set);
+        for (int signal : passed_on) sigaddset(&set, signal);
+        ::sigprocmask(SIG_BLOCK, &set, &before_);
+    }
+    ~Blocked() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+    Blocked(const Blocked &) = delete;
+
+  private:
+    sigset_t before_;
+};
+
+void listen() {
+    for (int signal : passed_on) {
+        struct sigaction before {};
+        ::sigaction(signal, nullptr, &before);
+        if (before.sa_handler == SIG_IGN) continue; // nohup: both are to ignore it
+        struct sigaction action {};
+        action.sa_sigaction = pass_on;
+        action.sa_flags = SA_SIGINFO | SA_RESTART;
+        sigfillset(&action.sa_mask);
+        ::sigaction(signal, &action, nullptr);
+    }
+}
+
+[[noreturn]] void be_tracing_process(Terminal terminal, pid_t guardian, const std::function<int(Ledger &)> &trace,
+                                     Ledger &ledger) {
+    os::Interrupts::on_death_of_parent();
+    if (::getppid() != guardian) ::_exit(EXIT_FAILURE);
+    if (terminal == Terminal::left) ::setsid();
+    std::exit(trace(ledger));
+}
+
+int wait_for(pid_t child) {
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return status;
+}
+
+/// Ends as the tracing process has ended.
+int end_by(int signal) {
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);
+    return 128 + signal;
+}
+
+} // namespace
+
+int guarded(Terminal terminal, const std::function<int(Ledger &)> &trace,
+            const std::function<int(const Ledger &, int signal)> &mend) {
+    Ledger ledger;
+    const pid_t guardian = ::getpid();
+    pid_t child = 0;
+    {
+        Blocked blocked;
+        child = ::fork();
+        if (child > 0) {
+            tracing_process = child;
+            terminal_is_shared = terminal == Terminal::kept;
+            listen();
+        }
+    }
+    if (child < 0) return trace(ledger); // no process to be had: unguarded, then
+    if (child == 0) be_tracing_process(terminal, guardian, trace, ledger);
+    const int status = wait_for(child);
+    tracing_process = 0;
+    if (WIFEXITED(status)) return WEXITSTATUS(status);
+    const int signal = WTERMSIG(status);
+    return ledger.covered().empty() && ledger.program().value == 0 ? end_by(signal) : mend(ledger, signal);
+}
+
+} // namespace ktrace::rescue

@@ -1,0 +1,29 @@
+// Guardian: ktrace traces in a process of its own; the one that the user has started watches over it.
+//
+// Killed, the guardian takes nothing with it: the tracing process is told by a signal (Interrupts::abandoned), detaches
+// as for Ctrl-C, and ends. When the tracing process dies, the guardian puts right what it left. Only who kills both at
+// once leaves targets to the handler in their rescue page.
+//
+// Invariants: the guardian has no thread, opens nothing and traces nothing while the other lives; signals that are
+// meant for ktrace reach the tracing process once; the guardian's exit status is that of the tracing process.
+#pragma once
+
+#include <functional>
+
+#include "rescue/ledger.h"
+
+namespace ktrace::rescue {
+
+enum class Terminal : std::uint8_t {
+    left, // the tracing process has a session of its own: kill -9 of a job, or the end of its terminal, does not take
+          // it
+    kept, // it stays in the foreground, for the program that it starts
+};
+
+/// Runs `trace` in a process of its own; its result is that process's exit status, and what this returns. `mend` runs
+/// here when that process was killed by `signal` with something in the ledger, and gives the exit status instead. Call
+/// it while there are no threads.
+int guarded(Terminal terminal, const std::function<int(Ledger &)> &trace,
+            const std::function<int(const Ledger &, int signal)> &mend);
+
+} // namespace ktrace::rescue

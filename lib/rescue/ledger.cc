@@ -1,0 +1,62 @@
+#include "rescue/ledger.h"
+
+#include <algorithm>
+
+#include <sys/mman.h>
+
+namespace ktrace::rescue {
+
+Ledger::Ledger() {
+    // Zeroed, and only what is used takes memory.
+    void *memory =
+        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    shared_ = memory == MAP_FAILED ? nullptr : static_cast<Shared *>(memory);
+}
+
+Ledger::~Ledger() {
+    if (shared_) ::munmap(shared_, sizeof(Shared));
+}
+
+void Ledger::cover(Pid pid, VirtAddr page) {
+    if (!shared_) return;
+    std::size_t used = shared_->used, free = used;
+    for (std::size_t i = used; i-- > 0;) {
+        pid_t known = shared_->entries[i].pid;
+        if (known == pid.value) {
+            shared_->entries[i].page = page.value;
+            return;
+        }
+        if (known == 0) free = i;
+    }
+    if (free == most) return;
+    shared_->entries[free].page = page.value;
+    shared_->entries[free].pid = pid.value;
+    shared_->used = std::max(used, free + 1);
+}
+
+void Ledger::drop(Pid pid) {
+    if (!shared_) return;
+    for (std::size_t i = 0; i < shared_->used; i++)
+        if (shared_->entries[i].pid == pid.value) shared_->entries[i].pid = 0;
+}
+
+void Ledger::clear() {
+    if (shared_) shared_->used = 0;
+}
+
+std::vector<Covered> Ledger::covered() const {
+    std::vector<Covered> all;
+    if (!shared_) return all;
+    for (std::size_t i = 0; i < shared_->used && i < most; i++)
+        if (pid_t pid = shared_->entries[i].pid; pid != 0)
+            all.push_back({Pid{pid}, VirtAddr{shared_->entries[i].page}});
+    return all;
+}
+
+void Ledger::set_program(Pid pid) {
+    if (shared_) shared_->program = pid.value;
+}
+
+Pid Ledger::program() const { return Pid{shared_ ? shared_->program.load() : 0}; }
+
+} // namespace ktrace::rescue

@@ -1,0 +1,33 @@
+// Left: what a ktrace that was killed has left in a process, by its page (arch/rescue.h), also of another version.
+//
+// Invariant: nothing in the page is trusted beyond the process that it is in: counts are bounded, and a byte is put
+// back only where a trap is.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "arch/host.h"
+#include "base/addr.h"
+#include "base/ids.h"
+#include "base/result.h"
+
+namespace ktrace::rescue {
+
+struct Left {
+    VirtAddr page;
+    ktrace_rescue_header header{};
+    std::vector<ktrace_rescue_entry> entries; // those in use
+};
+
+/// The pages in a process, by their magic. Errors: gone, denied.
+Result<std::vector<Left>> find_left(Pid pid);
+
+/// The page at a known address; nothing: there is none.
+std::optional<Left> read_left(Pid pid, VirtAddr page);
+
+/// Puts the program's own bytes back over every trap that is still there; how many there were. The process need not be
+/// traced.
+std::size_t put_back(Pid pid, const Left &left);
+
+} // namespace ktrace::rescue

@@ -1,0 +1,154 @@
+// A process with what was left in it becomes a trace without probes, whose traps are out already; then it is detached
+// from, as at the end of any trace: that moves every task out of our pages before they go.
+#include "session/repair.h"
+
+#include <cstring>
+
+#include "base/text.h"
+#include "rescue/left.h"
+#include "session/detach.h"
+#include "session/seize.h"
+#include "session/tracing_thread.h"
+
+namespace ktrace::session {
+
+using arch::Host;
+using rescue::Left;
+using trap::Ground;
+using trap::Site;
+using trap::Traced;
+
+namespace {
+
+/// The site that an entry tells of, so far as a task in its slot needs it.
+void recall_site(Ground &ground, const ktrace_rescue_entry &entry) {
+    const VirtAddr at{entry.site};
+    const auto trap = Host::trap_bytes();
+    if (entry.trap_size == trap.size())
+        ground.space->recall(at, std::as_bytes(std::span(entry.original)).first(trap.size()), trap);
+    if (entry.slot == 0 || ground.site_at(at)) return;
+    if (!trap::make_site(ground, at)) { // its memory is gone; the slot is not
+        auto site = std::make_unique<Site>();
+        site->at = at;
+        site->plan.length = entry.length;
+        ground.sites.emplace(at, std::move(site));
+    }
+    Site &site = *ground.site_at(at);
+    site.slot = VirtAddr{entry.slot};
+    site.placed = Host::place(site.plan, at, site.slot);
+    // The version that wrote the slot knows best what is where in it.
+    site.placed.copy_at = entry.copy_at;
+    site.placed.copy_end = entry.copy_end;
+    site.placed.size = std::max(site.placed.size, entry.copy_end);
+    ground.by_slot[site.slot] = &site;
+}
+
+void recall(Ground &ground, const Left &left) {
+    for (std::uint32_t i = 0; i < left.header.arenas; i++) {
+        const ktrace_rescue_arena &arena = left.header.arena[i];
+        ground.slots.add({VirtAddr{arena.address}, arena.size, arena.size});
+    }
+    for (const ktrace_rescue_entry &entry : left.entries) recall_site(ground, entry);
+    ground.rescue = rescue::Page::adopt(left.page, left.header);
+}
+
+/// One page and all that belongs to it.
+Status take_out_page(Pid pid, const Left &left, const Voice &voice) {
+    const Config config;
+    State state(config, voice);
+    auto looked = look_at(state, pid.value);
+    if (!looked) return tl::make_unexpected(looked.error());
+    Traced &traced = *(state.world.processes[pid.value] = std::move(*looked));
+    state.world.mending = true;
+    recall(*traced.ground, left);
+    if (auto seized = seize_all(state, traced); !seized) return seized;
+    detach_all(state);
+    return {};
+}
+
+std::string counted(std::size_t n, const char *noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); }
+
+std::string what_was_taken_out(Pid pid, const Repaired &repaired) {
+    return "took out of process " + std::to_string(pid.value) +
+           " what a killed ktrace had left: " + counted(repaired.traps, "trap") + ", " +
+           counted(repaired.pages, "page");
+}
+
+} // namespace
+
+Result<Repaired> take_out(Pid pid, const Voice &voice) {
+    auto status = os::read_status(pid.value);
+    if (!status) return fail(Error::Kind::not_found, "no process " + std::to_string(pid.value));
+    pid = Pid{status->tgid};
+    if (status->tracer != 0) { // whoever traces it owns what is there
+        const Config config;
+        State state(config, voice);
+        auto looked = look_at(state, pid.value);
+        if (!looked) return tl::make_unexpected(looked.error());
+    }
+    auto left = rescue::find_left(pid);
+    if (!left) return tl::make_unexpected(left.error());
+    Repaired repaired;
+    for (const Left &each : *left) repaired.traps += rescue::put_back(pid, each);
+    for (const Left &each : *left) {
+        if (auto out = take_out_page(pid, each, voice); !out) return tl::make_unexpected(out.error());
+        repaired.pages++;
+    }
+    return repaired;
+}
+
+void take_out_what_is_left(Pid pid, const Voice &voice) {
+    auto status = os::read_status(pid.value);
+    if (!status || status->tracer != 0) return; // attaching says why it cannot be
+    auto left = rescue::find_left(Pid{status->tgid});
+    if (!left || left->empty()) return;
+    auto repaired = take_out(pid, voice);
+    if (repaired)
+        voice.notice(what_was_taken_out(pid, *repaired));
+    else
+        voice.complain(repaired.error());
+}
+
+void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice) {
+    const std::vector<rescue::Covered> covered = ledger.covered();
+    std::vector<std::size_t> traps;
+    for (const rescue::Covered &each : covered) {
+        auto left = rescue::read_left(each.pid, each.page);
+        traps.push_back(left ? rescue::put_back(each.pid, *left) : 0);
+    }
+    voice.complain({Error::Kind::system,
+                    std::string("the tracing process was killed by signal ") + std::to_string(signal) + " (" +
+                        ::strsignal(signal) + ")",
+                    {},
+                    {},
+                    -1,
+                    1});
+    for (std::size_t i = 0; i < covered.size(); i++) {
+        auto repaired = take_out(covered[i].pid, voice);
+        if (!repaired && repaired.error().kind != Error::Kind::gone &&
+            repaired.error().kind != Error::Kind::not_found) {
+            voice.complain(repaired.error());
+            continue;
+        }
+        if (!repaired) continue;
+        repaired->traps += traps[i];
+        voice.notice(what_was_taken_out(covered[i].pid, *repaired));
+    }
+}
+
+int repair(pid_t pid, const Voice &voice) {
+    int status = 1;
+    in_tracing_thread([&] {
+        auto repaired = take_out(Pid{pid}, voice);
+        if (!repaired) {
+            voice.complain(repaired.error());
+            return;
+        }
+        status = 0;
+        voice.notice(repaired->pages == 0 ? "nothing to repair in process " + std::to_string(pid)
+                                          : what_was_taken_out(Pid{pid}, *repaired));
+    });
+    return status;
+}
+
+} // namespace ktrace::session

@@ -1,0 +1,28 @@
+// repair: takes out of a process what a ktrace that was killed left in it: traps, pages, the handler for SIGTRAP,
+// steps.
+#pragma once
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "rescue/ledger.h"
+#include "session/session.h"
+
+namespace ktrace::session {
+
+/// What was found, and is out now.
+struct Repaired {
+    std::size_t traps = 0; // that were still planted
+    std::size_t pages = 0; // of how many ktraces
+};
+
+/// Takes out all that was left in the process; nothing may be left. The calling thread traces the process until it ends
+/// (see in_tracing_thread). Errors: not_found, denied, refused (it is traced), gone.
+Result<Repaired> take_out(Pid pid, const Voice &voice);
+
+/// Before a process is attached to: the same with a notice, where there is anything.
+void take_out_what_is_left(Pid pid, const Voice &voice);
+
+/// The guardian's: the tracing process was killed by `signal`. First all traps come out, then the rest.
+void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice);
+
+} // namespace ktrace::session
