@@ -41,11 +41,7 @@ Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr i
                                     std::initializer_list<std::uint64_t> arguments, Through through) {
     Tid tid = stopped.tid();
     Host::Registers before = stopped.registers();
-    // At a trap, the signal that leads over it when ktrace is killed is forgotten with the first step: from then on the
-    // task stands on the trap again, not behind it. What the token holds stays as it was.
-    const Stop &stop = stopped.stop();
-    if (stop.kind == Stop::Kind::signal && stop.signal == SIGTRAP)
-        Host::set_pc(before, Host::trap_address(Host::pc(before)));
+    if (auto rest = stopped.rest()) Host::set_pc(before, *rest); // the token keeps its own
     auto mask = signal_mask(tid);
     if (stopped.gone() || !mask) return fail(Error::Kind::gone, "the task has ended");
 

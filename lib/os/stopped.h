@@ -29,6 +29,10 @@ class Stopped {
     VirtAddr pc();
     void set_pc(VirtAddr pc);
     VirtAddr sp();
+    /// Where the task stands while it makes system calls for us, and afterwards until the token is spent: at a trap
+    /// that it has hit, not behind it, since the signal that leads over it when ktrace is killed is forgotten by then.
+    void rest_at(VirtAddr pc) { rest_ = pc; }
+    std::optional<VirtAddr> rest() const { return rest_; }
     /// All general registers, read on first use. After gone(): zeros.
     const arch::Host::Registers &registers();
     /// The same to be changed; written back by resume or write_back.
@@ -49,6 +53,7 @@ class Stopped {
   private:
     Waiter *waiter_;
     Stop stop_;
+    std::optional<VirtAddr> rest_;
     std::optional<VirtAddr> pc_; // valid while registers_ are not read
     bool pc_changed_ = false;
     std::optional<arch::Host::Registers> registers_;

@@ -22,6 +22,7 @@
 #include "trap/calls.h"
 #include "trap/dispatch.h"
 #include "trap/interruption.h"
+#include "trap/restore.h"
 #include "trap/watch.h"
 
 namespace ktrace::session {
@@ -241,6 +242,7 @@ void release(State &state, os::Stopped stopped) {
     Tid tid = stopped.tid();
     auto found = state.world.tasks.find(tid.value);
     int signal = 0;
+    if (found != state.world.tasks.end()) trap::restore_mask(found->second);
     if (found != state.world.tasks.end() && found->second.held) signal = found->second.held->si_signo;
     if (found != state.world.tasks.end()) trap::clear_watches(found->second);
     // Where job control has stopped the process, the kernel stops the task again.

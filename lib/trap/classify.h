@@ -17,11 +17,11 @@ struct Facts {
     bool from_kernel = false; // signal: the kernel raised it for something the task did (si_code > 0)
     Over over = Over::none;
     bool site = false;     // an armed site of ours is where the trap would be
-    bool leftover = false; // a step or hardware breakpoint of a ktrace that was killed
     bool was_ours = false; // a trap of ours was there once, and the program has none there now
     arch::SlotPosition slot = arch::SlotPosition::elsewhere; // of the pc
-    bool repeats = false; // the instruction in that slot may stop half-way with the pc on it
-    bool watched = false; // debug registers of ours have fired
+    bool repeats = false;  // the instruction in that slot may stop half-way with the pc on it
+    bool watched = false;  // debug registers of ours have fired
+    bool leftover = false; // a step or hardware breakpoint of a ktrace that was killed
 };
 
 enum class Verdict : std::uint8_t {

@@ -9,6 +9,7 @@
 #include "trap/hit.h"
 #include "trap/interruption.h"
 #include "trap/over.h"
+#include "trap/restore.h"
 #include "trap/watch.h"
 
 namespace ktrace::trap {
@@ -49,16 +50,9 @@ bool is_step(Tid tid) {
     return info && (info->si_code == TRAP_TRACE || info->si_code == TRAP_HWBKPT);
 }
 
-constexpr std::uint64_t look_at_signals_every = 4096; // stops
-
 /// May a SIGTRAP that somebody sends arrive in this process and leave it alive?
 bool may_be_sent_sigtrap(const World &world, Traced &traced) {
-    if (traced.looked_at_signals == 0 || world.stops - traced.looked_at_signals >= look_at_signals_every) {
-        traced.looked_at_signals = world.stops;
-        auto status = os::read_status(traced.process.pid.value);
-        traced.uses_sigtrap =
-            !status || ((status->caught | status->ignored | status->blocked) & signal_bit(SIGTRAP)) != 0;
-    }
+    look_at_signals(world, traced);
     return traced.uses_sigtrap;
 }
 
@@ -98,28 +92,6 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
     return seen;
 }
 
-constexpr std::uint8_t look_at_mask_every = 16; // hits of a task that had SIGTRAP unblocked when last looked at
-
-/// A trap in a task that has SIGTRAP blocked makes the kernel unblock it. glibc blocks all signals for a moment around
-/// clone and thread exit, daemons in their workers for ever: where everything else that can be blocked is, SIGTRAP was.
-/// A task that was seen so is looked at at every hit, others now and then: a look costs as much as all else that a hit
-/// does in here.
-void restore_mask(Task &task) {
-    if (task.hits_until_mask > 0) {
-        task.hits_until_mask--;
-        return;
-    }
-    constexpr std::uint64_t usual =
-        signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGUSR1) | signal_bit(SIGUSR2) |
-        signal_bit(SIGALRM) | signal_bit(SIGTERM) | signal_bit(SIGCHLD) | signal_bit(SIGTSTP) | signal_bit(SIGWINCH);
-    auto mask = os::signal_mask(task.tid);
-    bool blocks_all = mask && (*mask & usual) == usual;
-    if (!blocks_all)
-        task.hits_until_mask = look_at_mask_every - 1;
-    else if ((*mask & signal_bit(SIGTRAP)) == 0)
-        os::set_signal_mask(task.tid, *mask | signal_bit(SIGTRAP));
-}
-
 /// The same hit as before: its instruction had not run.
 bool is_retry(Task &task, const Site &site, Stopped &stopped) {
     if (!task.retry_at) return false;
@@ -153,7 +125,8 @@ bool reads_registers(const Site &site) {
 }
 
 Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopped) {
-    restore_mask(task);
+    stopped.rest_at(site.at);
+    restore_signals(world, traced, task, stopped);
     task.wants_registers = reads_registers(site);
     task.outside_at = world.stops;
     Event event;
@@ -276,7 +249,8 @@ Event dispatch(World &world, const Stop &stop) {
     case Verdict::watched: continue_task(world, task, std::move(stopped)); break;
     case Verdict::hit: return on_hit(world, *traced, task, *seen.site, std::move(stopped));
     case Verdict::late_trap:
-        restore_mask(task);
+        stopped.rest_at(seen.trap_at);
+        restore_signals(world, *traced, task, stopped);
         task.outside_at = world.stops;
         stopped.set_pc(seen.trap_at);
         mark_moved(*traced, task, stopped);
@@ -293,7 +267,10 @@ Event dispatch(World &world, const Stop &stop) {
     case Verdict::deliver_fault:
     case Verdict::deliver_retry: deliver_outside(world, *traced, task, std::move(stopped), true); break;
     case Verdict::hold: hold_signal(world, *traced, task, std::move(stopped)); break;
-    case Verdict::step_done: finish_step(world, *traced, task, std::move(stopped)); break;
+    case Verdict::step_done:
+        restore_signals(world, *traced, task, stopped); // a step ends with the same trap
+        finish_step(world, *traced, task, std::move(stopped));
+        break;
     case Verdict::step_fault: fault_in_step(world, *traced, task, std::move(stopped)); break;
     case Verdict::syscall_entered: enter_syscall(world, *traced, task, std::move(stopped)); break;
     case Verdict::syscall_left: leave_syscall(world, *traced, task, std::move(stopped)); break;

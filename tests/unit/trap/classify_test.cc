@@ -21,6 +21,11 @@ Facts signal(int number, bool kernel, Over over, bool site, bool was_ours, SlotP
     return {Kind::signal, number, kernel, over, site, was_ours, slot, repeats, false};
 }
 
+Facts leftover(Facts facts) {
+    facts.leftover = true;
+    return facts;
+}
+
 Facts event(Kind kind, Over over = Over::none) {
     return {kind, 0, false, over, false, false, SlotPosition::elsewhere, false, false};
 }
@@ -42,6 +47,8 @@ const Row rows[] = {
      Verdict::deliver},
     {"kill -TRAP while the pc is just behind a one-byte instruction at a site",
      signal(SIGTRAP, false, Over::none, true, false, SlotPosition::elsewhere), Verdict::deliver},
+    {"a single step of a ktrace that was killed",
+     leftover(signal(SIGTRAP, true, Over::none, false, false, SlotPosition::elsewhere)), Verdict::go_on},
     {"the end of a step", signal(SIGTRAP, true, Over::stepping, false, false, SlotPosition::after), Verdict::step_done},
     {"a step that ended where a site is", signal(SIGTRAP, true, Over::stepping, true, false, SlotPosition::elsewhere),
      Verdict::step_done},

@@ -1,0 +1,66 @@
+#include "trap/restore.h"
+
+#include <csignal>
+
+#include "base/log.h"
+
+namespace ktrace::trap {
+
+using os::signal_bit;
+using os::Stopped;
+
+namespace {
+
+constexpr std::uint64_t look_at_signals_every = 4096; // stops
+
+constexpr std::uint8_t look_at_mask_every = 16; // hits of a task that had SIGTRAP unblocked when last looked at
+
+/// A trap in a task that has SIGTRAP blocked makes the kernel unblock it there and reset the process's action for it.
+/// glibc blocks all signals for a moment around clone and thread exit, daemons in their workers for ever: where
+/// everything else that can be blocked is, SIGTRAP was. A task that was seen so is looked at at every hit, others now
+/// and then: a look costs as much as all else that a hit does in here.
+bool restores_mask(Task &task) {
+    constexpr std::uint64_t usual =
+        signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGUSR1) | signal_bit(SIGUSR2) |
+        signal_bit(SIGALRM) | signal_bit(SIGTERM) | signal_bit(SIGCHLD) | signal_bit(SIGTSTP) | signal_bit(SIGWINCH);
+    auto mask = os::signal_mask(task.tid);
+    bool blocks_all = mask && (*mask & usual) == usual;
+    if (!blocks_all) task.hits_until_mask = look_at_mask_every - 1;
+    if (!blocks_all || (*mask & signal_bit(SIGTRAP)) != 0) return false;
+    os::set_signal_mask(task.tid, *mask | signal_bit(SIGTRAP));
+    return true;
+}
+
+bool blocked_sigtrap(Task &task) {
+    if (task.hits_until_mask == 0) return restores_mask(task);
+    task.hits_until_mask--;
+    return false;
+}
+
+} // namespace
+
+void look_at_signals(const World &world, Traced &traced) {
+    if (traced.looked_at_signals != 0 && world.stops - traced.looked_at_signals < look_at_signals_every) return;
+    traced.looked_at_signals = world.stops;
+    auto status = os::read_status(traced.process.pid.value);
+    if (!status) return;
+    const rescue::Page &page = traced.ground->rescue;
+    const bool caught = (status->caught & signal_bit(SIGTRAP)) != 0;
+    const bool handles = page.installed() ? page.ignored_before() : caught;
+    traced.uses_sigtrap = handles || ((status->ignored | status->blocked) & signal_bit(SIGTRAP)) != 0;
+    traced.action_lost = page.installed() && !caught;
+}
+
+void restore_mask(Task &task) { restores_mask(task); }
+
+void restore_signals(World &world, Traced &traced, Task &task, Stopped &stopped) {
+    look_at_signals(world, traced);
+    if (!blocked_sigtrap(task) && !traced.action_lost) return;
+    traced.action_lost = false;
+    if (!traced.ground->rescue.has_action() || !traced.process.syscall_instruction) return;
+    auto renewed = traced.ground->rescue.renew_action(
+        {*traced.ground->space, *traced.process.syscall_instruction, world.waiter, stopped});
+    if (!renewed) log::write("trap", log::Level::debug, "action for SIGTRAP is lost: " + renewed.error().message);
+}
+
+} // namespace ktrace::trap
