@@ -27,7 +27,7 @@ _ktrace() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W 'attach run list ctl bench --help --version' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'attach run list ctl repair bench --help --version' -- "$cur")
         return
     fi
     if [ "$command" = run ]; then
@@ -68,6 +68,7 @@ _ktrace() {
     ctl)
         mapfile -t COMPREPLY < <(compgen -W "-p --pid list stats add remove enable disable on off $probing" -- "$cur")
         ;;
+    repair) mapfile -t COMPREPLY < <(compgen -W '-p --pid -h --help -V --version' -- "$cur") ;;
     list)
         mapfile -t COMPREPLY < <(compgen -W '-p --pid --lines --inlines -h --help -V --version' -- "$cur"; compgen -f -- "$cur")
         ;;

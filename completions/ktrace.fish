@@ -29,10 +29,11 @@ complete -c ktrace -n __ktrace_needs_command -a run -d 'Trace a program from its
 complete -c ktrace -n __ktrace_needs_command -a list -d 'Show what can be probed'
 complete -c ktrace -n __ktrace_needs_command -a bench -d 'Measure what a hit costs on this machine'
 complete -c ktrace -n __ktrace_needs_command -a ctl -d 'Talk to the ktrace that traces a process'
+complete -c ktrace -n __ktrace_needs_command -a repair -d 'Take out what a killed ktrace left'
 complete -c ktrace -s h -l help -d 'Show the help'
 complete -c ktrace -s V -l version -d 'Show the version'
 
-complete -c ktrace -n '__ktrace_in attach list ctl' -s p -l pid -x -a '(__fish_complete_pids)' -d 'The process'
+complete -c ktrace -n '__ktrace_in attach list ctl repair' -s p -l pid -x -a '(__fish_complete_pids)' -d 'The process'
 complete -c ktrace -n '__ktrace_in attach run' -s f -l follow -d 'Trace the children, too'
 complete -c ktrace -n '__ktrace_in attach run ctl' -l allow-missing -d 'Go on without the probes that cannot be placed'
 complete -c ktrace -n '__ktrace_in attach run' -l duration -x -a '1s 10s 1m' -d 'End the trace after this time'

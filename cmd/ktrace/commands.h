@@ -14,6 +14,7 @@ int list(const Invocation &invocation);
 /// `ktrace bench`: prints the table of kprobes.txt for this machine.
 int bench(const Invocation &invocation);
 /// `arguments`: the command line without the program's name, which the other ktrace reads itself.
+int repair(const Invocation &invocation);
 int ctl(const Invocation &invocation, const std::vector<std::string> &arguments);
 
 } // namespace ktrace::cli

@@ -25,6 +25,7 @@ constexpr std::string_view usage_attach = "ktrace attach -p PID[,PID...] PROBE..
 constexpr std::string_view usage_run = "ktrace run PROBE... [OPTIONS] -- PROGRAM [ARG...]";
 constexpr std::string_view usage_list = "ktrace list (-p PID | FILE) [PATTERN] [OPTIONS]";
 constexpr std::string_view usage_ctl = "ktrace ctl -p PID list|stats|add PROBE...|remove N|enable N|disable N|on|off";
+constexpr std::string_view usage_repair = "ktrace repair -p PID";
 
 constexpr std::string_view usage_bench = "ktrace bench";
 
@@ -89,7 +90,7 @@ void append_section(std::string &out, const Section &section, Command command) {
 
 struct Page {
     std::string_view about;
-    std::string_view usage[5];
+    std::string_view usage[6];
     std::string_view examples[4];
 };
 
@@ -108,10 +109,11 @@ Page page(Command command) {
     case Command::bench:
         return {
             "Measure what a hit costs on this machine, beside the kernel's figures for kprobes.\n", {usage_bench}, {}};
+    case Command::repair: return {"Take out what a killed ktrace left in a process.\n", {usage_repair}, {}};
     case Command::none: break;
     }
     return {"ktrace: probes on any instruction of a running program. No root, no restart, no harm.\n",
-            {usage_attach, usage_run, usage_list, usage_ctl, usage_bench},
+            {usage_attach, usage_run, usage_list, usage_ctl, usage_repair, usage_bench},
             {examples_attach, examples_run, examples_list, examples_ctl}};
 }
 

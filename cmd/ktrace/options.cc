@@ -24,8 +24,9 @@ constexpr unsigned tracing = bit(Command::attach) | bit(Command::run);
 constexpr unsigned attach_only = bit(Command::attach);
 constexpr unsigned list_only = bit(Command::list);
 constexpr unsigned ctl_only = bit(Command::ctl);
+constexpr unsigned repair_only = bit(Command::repair);
 constexpr unsigned probing = tracing | ctl_only; // ctl add
-constexpr unsigned everywhere = probing | list_only | bit(Command::bench);
+constexpr unsigned everywhere = probing | list_only | repair_only | bit(Command::bench);
 
 /// What CLI11 reports for an option that was given without a value; no EXPR can be this.
 constexpr const char *no_value = "\x01none";
@@ -239,7 +240,7 @@ Status ask_version(Invocation &into, const std::string &) {
 
 // clang-format off
 constexpr std::array table{
-    Option{'p', "pid", Takes::value, "PID[,PID...]", Group::target, attach_only | list_only | ctl_only,
+    Option{'p', "pid", Takes::value, "PID[,PID...]", Group::target, attach_only | list_only | ctl_only | repair_only,
            "the process to look into (attach: several can be given)", add_pids},
     Option{'f', "follow", Takes::nothing, "", Group::target, tracing,
            "trace the children, too: fork, vfork, clone, posix_spawn, exec", set_flag<&Config::follow>},
@@ -317,11 +318,12 @@ constexpr std::array table{
 };
 // clang-format on
 
-constexpr std::array<std::pair<std::string_view, Command>, 5> commands{{{"attach", Command::attach},
+constexpr std::array<std::pair<std::string_view, Command>, 6> commands{{{"attach", Command::attach},
                                                                         {"run", Command::run},
                                                                         {"list", Command::list},
                                                                         {"ctl", Command::ctl},
-                                                                        {"bench", Command::bench}}};
+                                                                        {"bench", Command::bench},
+                                                                        {"repair", Command::repair}}};
 
 std::string names_for_cli11(const Option &option) {
     std::string names = option.letter ? std::string("-") + option.letter + "," : std::string();
@@ -517,12 +519,19 @@ Status check_ctl(Invocation &into) {
     return {};
 }
 
+Status check_repair(const Invocation &into) {
+    if (!into.operands.empty()) return usage("repair does not take `" + text::escape(into.operands[0]) + "'");
+    if (into.config.pids.size() != 1) return usage("repair needs one process: -p PID");
+    return {};
+}
+
 Status check(Invocation &into, bool separated) {
     switch (into.command) {
     case Command::attach: return check_attach(into);
     case Command::run: return check_run(into, separated);
     case Command::list: return check_list(into);
     case Command::ctl: return check_ctl(into);
+    case Command::repair: return check_repair(into);
     case Command::bench:
         if (!into.operands.empty()) return usage("bench does not take `" + text::escape(into.operands[0]) + "'");
         return {};
@@ -538,11 +547,11 @@ Result<Command> find_command(const std::string &name) {
         names.push_back(known);
     }
     if (name.starts_with("-"))
-        return usage("name a command before the options: attach, run, list, ctl or bench",
+        return usage("name a command before the options: attach, run, list, ctl, repair or bench",
                      "for example ktrace attach -p PID --ret FUNCTION");
     auto near = text::nearest(name, names, 1);
     return usage("there is no command `" + text::escape(name) + "'",
-                 near.empty() ? "there are attach, run, list, ctl and bench" : "did you mean " + near[0] + "?");
+                 near.empty() ? "there are attach, run, list, ctl, repair and bench" : "did you mean " + near[0] + "?");
 }
 
 } // namespace
@@ -555,7 +564,8 @@ bool belongs_to(const Option &option, Command command) {
 
 Result<Invocation> parse(const std::vector<std::string> &arguments) {
     Invocation into;
-    if (arguments.empty()) return usage("name a command: attach, run, list, ctl or bench", "ktrace --help shows how");
+    if (arguments.empty())
+        return usage("name a command: attach, run, list, ctl, repair or bench", "ktrace --help shows how");
     const std::string &first = arguments[0];
     if (first == "--help" || first == "-h" || first == "help") into.help = true;
     if (first == "--version" || first == "-V") into.version = true;

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-COMMANDS = ["attach", "run", "list", "ctl"]
+COMMANDS = ["attach", "run", "list", "ctl", "repair"]
 
 
 def options_of_help(ktrace, *arguments):

@@ -140,6 +140,12 @@ class Ktrace:
     def pid(self):
         return self.process.pid
 
+    @property
+    def tracing(self):
+        """The process that traces: ktrace's child."""
+        with open(f"/proc/{self.pid}/task/{self.pid}/children") as children:
+            return int(children.read().split()[0])
+
     def finish(self):
         """Waits for its end."""
         rest = b""

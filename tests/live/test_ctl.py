@@ -364,7 +364,7 @@ class UnderLoad(Ctl):
 def socket_of(tracer):
     for directory in (os.environ.get("XDG_RUNTIME_DIR"), None):
         path = f"{directory}/ktrace" if directory else f"/tmp/ktrace-{os.geteuid()}"
-        path += f"/{tracer.pid}.sock"
+        path += f"/{tracer.tracing}.sock"
         if os.path.exists(path):
             return path
     raise AssertionError("there is no socket")
@@ -474,7 +474,7 @@ class Socket(Ctl):
     def test_a_socket_of_a_killed_ktrace_is_taken_away(self):
         self.begin("-k", "main", "--count")
         left = socket_of(self.tracer)
-        self.tracer.process.send_signal(signal.SIGKILL)
+        os.kill(self.tracer.tracing, signal.SIGKILL)
         self.tracer.process.wait()
         self.assertTrue(os.path.exists(left))
         other = self.attach(self.target, "-k", "do_work", "--count")

@@ -1,0 +1,96 @@
+"""kill -9 of ktrace, of its tracing process, of both: under load, at random moments. The target checks its own results.
+
+The moments are events, counted by the target; how many is random, with a seed that is printed. The long form is
+tests/soak/kills.
+"""
+import os
+import random
+import signal
+import unittest
+
+from live import LiveTest, ktrace, program
+
+PROBES = ("-r", "do_work", "-j", "leaf", "-k", "choose_branch", "-k", "flags_popf", "-k", "ask_syscall", "--count")
+ROUNDS = int(os.environ.get("KTRACE_KILLS", "6"))
+
+
+class Kills(LiveTest):
+    def begin(self, *arguments, seed=1):
+        self.random = random.Random(seed)
+        self.target = self.start(program("survivor"), *arguments)
+        self.wait_random(100)
+
+    def wait_random(self, most):
+        """Until every thread of the target has gone on by that many rounds, all of them right."""
+        self.target.tell(f"check {self.random.randrange(most)}")
+        self.target.truth(r"^right \d+$")
+
+    def kill(self, pids_of, probes=PROBES):
+        tracer = self.attach(self.target, *probes)
+        self.wait_random(60)
+        for pid in pids_of(tracer):
+            os.kill(pid, signal.SIGKILL)
+        trace = tracer.finish()
+        self.wait_random(200)
+        return trace
+
+    def check_end(self):
+        self.check_untouched(self.target)
+        self.assertEqual(self.target.end(), 0, self.target.lines.seen)
+
+    def test_of_ktrace(self):
+        """It detaches: nothing is left, whatever the target does with its signals."""
+        for arguments in (("8", "timer"), ("8", "blocked", "3"), ("8", "handler"), ("8", "blocked", "2", "ignore")):
+            with self.subTest(arguments):
+                self.begin(*arguments)
+                for _ in range(ROUNDS):
+                    self.kill(lambda tracer: [tracer.pid])
+                # The last one may be on its way out still: it is gone when another can attach.
+                self.attach(self.target, *PROBES).stop()
+                self.check_end()
+
+    def test_of_the_tracing_process(self):
+        """The guardian puts everything back and says so."""
+        self.begin("8")
+        for _ in range(ROUNDS):
+            trace = self.kill(lambda tracer: [tracer.tracing])
+            self.assertEqual(trace.status, 1)
+            self.assertIn("the tracing process was killed by signal 9", trace.err)
+            self.assertRegex(trace.err, rf"took out of process {self.target.pid} .* [1-9]\d* traps?, 1 page")
+            self.check_untouched(self.target)
+        self.check_end()
+
+    def test_of_both(self):
+        """The target lives on by the page that is in it; the next attach takes that out, or repair does."""
+        self.begin("8")
+        for _ in range(ROUNDS):
+            self.kill(lambda tracer: [tracer.pid, tracer.tracing])
+        repaired = ktrace("repair", "-p", self.target.pid)
+        self.assertEqual(repaired.status, 0, repaired)
+        self.assertRegex(repaired.err, r"took out of process \d+ .* [1-9]\d* traps?, 1 page")
+        repaired = ktrace("repair", "-p", self.target.pid)
+        self.assertEqual((repaired.status, repaired.err),
+                         (0, f"ktrace: nothing to repair in process {self.target.pid}\n"))
+        self.check_end()
+
+    def test_with_post_handlers(self):
+        """Every instruction is stepped."""
+        self.begin("8")
+        for _ in range(ROUNDS):
+            self.kill(lambda tracer: [tracer.pid, tracer.tracing],
+                      ("-k", "leaf", "-k", "do_work", "--post"))
+        self.assertEqual(ktrace("repair", "-p", self.target.pid).status, 0)
+        self.check_end()
+
+    def test_repair_of_a_process_that_is_traced(self):
+        self.begin("2")
+        tracer = self.attach(self.target, *PROBES)
+        repaired = ktrace("repair", "-p", self.target.pid)
+        self.assertEqual(repaired.status, 1, repaired)
+        self.assertIn("traced already, by ktrace", repaired.err)
+        tracer.stop()
+        self.check_end()
+
+
+if __name__ == "__main__":
+    unittest.main()
