@@ -1,6 +1,6 @@
 """kill -9 of ktrace, of its tracing process, of both: under load, at random moments. The target checks its own results.
 
-The moments are events, counted by the target; how many is random, with a seed that is printed. The long form is
+The moments are events, counted by the target; how many is random, from a fixed seed. The long form is
 tests/soak/kills.
 """
 import os
