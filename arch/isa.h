@@ -133,7 +133,7 @@ template <class I>
 concept InstructionSet = requires(
     typename I::Registers &regs, const typename I::Registers &cregs, const typename I::FpRegisters &cfp,
     const typename I::Plan &plan, const Placement &placed, Memory &memory, VirtAddr address, std::uint64_t number,
-    std::span<const std::byte> code, unsigned n, const Frame &frame, When when, bool post,
+    std::span<const std::byte> code, unsigned n, const Frame &frame, When when, bool post, int signal,
     std::span<const value::Type *const> parameters, const value::Type *type) {
     { I::name } -> std::convertible_to<std::string_view>;
     { I::elf_machine } -> std::convertible_to<std::uint16_t>;              // EM_*
@@ -160,6 +160,7 @@ concept InstructionSet = requires(
     { I::abort_step(placed, address, address, number, regs) };             // site, slot, old scratch: nothing has been done, back to the site
     { I::slot_position(placed, address, address) } -> std::same_as<SlotPosition>; // slot, pc
     { I::rescue_entry(plan, placed, address, address) } -> std::same_as<ktrace_rescue_entry>; // site, slot: how its trap is got over when the tracer was killed
+    { I::fault_number(signal, post) } -> std::same_as<int>;                // what the machine calls the trap behind a signal (with an address?), for fault handlers
     { I::leave_slot_in_syscall(plan, address, regs) };                     // site; at the entry stop of Method::syscall: the pc goes behind the site
     // calls and returns
     { I::argument(cregs, memory, n) } -> std::same_as<std::optional<std::uint64_t>>; // nth integer argument, at a function's first instruction

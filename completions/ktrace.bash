@@ -27,7 +27,7 @@ _ktrace() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W 'attach run list ctl repair bench --help --version' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'attach run list ctl plugin repair bench --help --version' -- "$cur")
         return
     fi
     if [ "$command" = run ]; then
@@ -48,6 +48,7 @@ _ktrace() {
         mapfile -t COMPREPLY < <(compgen -W "$(_ktrace_functions "$cur")" -- "$cur")
         return
         ;;
+    --plugin) mapfile -t COMPREPLY < <(compgen -f -X '!*.so' -- "$cur"; compgen -d -- "$cur"); return ;;
     -o | --output) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
     --format) mapfile -t COMPREPLY < <(compgen -W 'text json' -- "$cur"); return ;;
     --duration) mapfile -t COMPREPLY < <(compgen -W '1s 10s 1m' -- "$cur"); return ;;
@@ -57,7 +58,7 @@ _ktrace() {
         ;;
     --max-events | --maxactive | --every | --chance | --seed | --first) return ;;
     esac
-    local tracing='-f --follow --allow-missing --duration --max-events -k --probe -j --entry -r --ret -w --watch --if --inside --print
+    local tracing='-f --follow --allow-missing --duration --max-events -k --probe -j --entry -r --ret -w --watch --plugin --if --inside --print
         --post --regs --stack --set-arg --set-reg --set-ret --skip --maxactive --count --stats --hist --by --every --chance --seed --first -o --output --format
         -q --quiet -v --verbose -h --help -V --version'
     local probing='-k --probe -j --entry -r --ret --if --inside --print --post --regs --stack --maxactive --count --stats --hist --by
@@ -69,6 +70,9 @@ _ktrace() {
         mapfile -t COMPREPLY < <(compgen -W "-p --pid list stats add remove enable disable on off $probing" -- "$cur")
         ;;
     repair) mapfile -t COMPREPLY < <(compgen -W '-p --pid -h --help -V --version' -- "$cur") ;;
+    plugin)
+        mapfile -t COMPREPLY < <(compgen -W 'build -o --output -h --help' -- "$cur"; compgen -f -- "$cur")
+        ;;
     list)
         mapfile -t COMPREPLY < <(compgen -W '-p --pid --lines --inlines -h --help -V --version' -- "$cur"; compgen -f -- "$cur")
         ;;

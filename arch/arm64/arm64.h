@@ -79,6 +79,9 @@ struct Arm64 {
         return true;
     }
     static ktrace_rescue_entry rescue_entry(const Plan &plan, const Placement &placed, VirtAddr site, VirtAddr slot);
+    /// Arm ARM, ESR_ELx.EC: unknown 0x00, instruction and data abort 0x20 and 0x24, alignment 0x26, floating point
+    /// 0x2c, breakpoint instruction 0x3c.
+    static int fault_number(int signal, bool with_address);
     static void leave_slot_in_syscall(const Plan &plan, VirtAddr site, Registers &regs);
     static std::span<const std::byte> signal_trampoline();
     static std::optional<VirtAddr> thread_pointer(const Registers &) { return std::nullopt; } // TPIDR_EL0 is elsewhere

@@ -50,6 +50,9 @@ struct X86_64 {
     static ktrace_rescue_entry rescue_entry(const Plan &plan, const Placement &placed, VirtAddr site, VirtAddr slot);
     /// Method::syscall, at the system call's entry stop (pc behind the copy): moves the pc behind the site, and with it
     /// rcx, where the `syscall` instruction has put the return address.
+    /// Intel SDM vol. 3, 6.3.1: divide error 0, breakpoint 3, invalid opcode 6, alignment 17; stack 12, protection 13
+    /// and page fault 14 by whether the kernel knows an address.
+    static int fault_number(int signal, bool with_address);
     static void leave_slot_in_syscall(const Plan &plan, VirtAddr site, Registers &regs);
 
     static std::optional<std::uint64_t> argument(const Registers &regs, Memory &memory, unsigned n);

@@ -58,6 +58,14 @@ Examples:
   ktrace ctl -p 1234 disable 2                             until enable 2; off and on: all of them
 )";
 
+constexpr std::string_view usage_plugin = "ktrace plugin build FILE.c [-o FILE.so]";
+
+constexpr std::string_view examples_plugin = R"(
+Examples:
+  ktrace plugin build probe.c                              compile a source in the style of the kernel's kprobes
+  ktrace attach -p 1234 --plugin './probe.so func=do_work' run it, with a parameter of its own
+)";
+
 constexpr std::string_view spec_note = R"(
 SPEC:  [MODULE:]SYMBOL[+OFFSET]   [MODULE:]FILE:LINE   0xADDRESS   MODULE:0xVADDR     globs are fine: 'libfoo:do_*'
 EXPR:  arg0...arg9  args.NAME  retval  duration  tid  pid  comm  nsecs  func  reg("ax")  str(P[, N])  buf(P, N)
@@ -90,8 +98,8 @@ void append_section(std::string &out, const Section &section, Command command) {
 
 struct Page {
     std::string_view about;
-    std::string_view usage[6];
-    std::string_view examples[4];
+    std::string_view usage[7];
+    std::string_view examples[6];
 };
 
 Page page(Command command) {
@@ -110,11 +118,15 @@ Page page(Command command) {
         return {
             "Measure what a hit costs on this machine, beside the kernel's figures for kprobes.\n", {usage_bench}, {}};
     case Command::repair: return {"Take out what a killed ktrace left in a process.\n", {usage_repair}, {}};
+    case Command::plugin:
+        return {"Build plugins for --plugin: handlers in C that the probes of a trace run.\n",
+                {usage_plugin},
+                {examples_plugin}};
     case Command::none: break;
     }
     return {"ktrace: probes on any instruction of a running program. No root, no restart, no harm.\n",
-            {usage_attach, usage_run, usage_list, usage_ctl, usage_repair, usage_bench},
-            {examples_attach, examples_run, examples_list, examples_ctl}};
+            {usage_attach, usage_run, usage_list, usage_ctl, usage_plugin, usage_repair, usage_bench},
+            {examples_attach, examples_run, examples_list, examples_ctl, examples_plugin}};
 }
 
 } // namespace
@@ -131,7 +143,8 @@ std::string help(Command command) {
         lead = "       ";
     }
     for (const Section &section : sections) append_section(out, section, command);
-    if (command != Command::list && command != Command::bench) out += spec_note;
+    bool has_specs = command != Command::list && command != Command::bench && command != Command::plugin;
+    if (has_specs) out += spec_note;
     bool first = true;
     for (std::string_view each : shown.examples) {
         if (each.empty()) continue;

@@ -9,7 +9,16 @@
 namespace ktrace::cli {
 
 /// What can be asked for. The values are bits: an option belongs to a set of commands.
-enum class Command : unsigned { none = 0, attach = 1, run = 2, list = 4, ctl = 8, bench = 16, repair = 32 };
+enum class Command : unsigned {
+    none = 0,
+    attach = 1,
+    run = 2,
+    list = 4,
+    ctl = 8,
+    bench = 16,
+    repair = 32,
+    plugin = 64
+};
 
 /// `ktrace list`: what can be probed in a process or a file.
 struct ListRequest {

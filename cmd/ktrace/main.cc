@@ -32,6 +32,7 @@ int execute(const Invocation &invocation, const std::vector<std::string> &argume
     case Command::bench: return ktrace::cli::bench(invocation);
     case Command::ctl: return ktrace::cli::ctl(invocation, arguments);
     case Command::repair: return ktrace::cli::repair(invocation);
+    case Command::plugin: return ktrace::cli::plugin(invocation);
     case Command::none: break;
     }
     return bad_usage;

@@ -25,8 +25,9 @@ constexpr unsigned attach_only = bit(Command::attach);
 constexpr unsigned list_only = bit(Command::list);
 constexpr unsigned ctl_only = bit(Command::ctl);
 constexpr unsigned repair_only = bit(Command::repair);
+constexpr unsigned plugin_only = bit(Command::plugin);
 constexpr unsigned probing = tracing | ctl_only; // ctl add
-constexpr unsigned everywhere = probing | list_only | repair_only | bit(Command::bench);
+constexpr unsigned everywhere = probing | list_only | repair_only | plugin_only | bit(Command::bench);
 
 /// What CLI11 reports for an option that was given without a value; no EXPR can be this.
 constexpr const char *no_value = "\x01none";
@@ -52,6 +53,23 @@ Status add_watch(Invocation &into, const std::string &value) {
     spec.text = value;
     auto number = static_cast<std::uint32_t>(into.config.probes.size() + 1);
     into.config.probes.push_back({number, probe::Kind::watch, std::move(spec)});
+    return {};
+}
+
+/// FILE.so, and behind the first space outside of quotes its parameters, which are the plugin's to read.
+Status add_plugin(Invocation &into, const std::string &value) {
+    session::PluginRequest request;
+    std::string_view rest = text::trim(value);
+    bool quoted = false;
+    for (; !rest.empty() && (quoted || (rest[0] != ' ' && rest[0] != '\t')); rest.remove_prefix(1)) {
+        if (rest[0] == '"')
+            quoted = !quoted;
+        else
+            request.path += rest[0];
+    }
+    if (request.path.empty()) return usage("--plugin needs a file: --plugin 'FILE.so name=value...'");
+    request.parameters = text::trim(rest);
+    into.config.plugins.push_back(std::move(request));
     return {};
 }
 
@@ -259,6 +277,8 @@ constexpr std::array table{
            "probe a function's return: its value and duration", add_probe<probe::Kind::ret>},
     Option{'w', "watch", Takes::value, "WSPEC", Group::probes, tracing,
            "watch data: NAME|ADDRESS[/LENGTH][:w|rw|x]", add_watch},
+    Option{0, "plugin", Takes::value, "'FILE.so [name=value...]'", Group::probes, tracing,
+           "run a plugin in the kprobes style", add_plugin},
 
     Option{0, "if", Takes::value, "EXPR", Group::handlers, probing,
            "only where EXPR holds", set_condition},
@@ -301,8 +321,8 @@ constexpr std::array table{
     Option{0, "first", Takes::value, "N", Group::selection, probing,
            "then the first N of those", set_first},
 
-    Option{'o', "output", Takes::value, "FILE", Group::output, tracing,
-           "write events and tables to FILE", set_output},
+    Option{'o', "output", Takes::value, "FILE", Group::output, tracing | plugin_only,
+           "write what is made (events and tables, a plugin) to FILE", set_output},
     Option{0, "format", Takes::value, "text|json", Group::output, probing,
            "lines for people, or a JSON object a line", set_format},
     Option{0, "lines", Takes::nothing, "", Group::output, list_only,
@@ -318,12 +338,13 @@ constexpr std::array table{
 };
 // clang-format on
 
-constexpr std::array<std::pair<std::string_view, Command>, 6> commands{{{"attach", Command::attach},
+constexpr std::array<std::pair<std::string_view, Command>, 7> commands{{{"attach", Command::attach},
                                                                         {"run", Command::run},
                                                                         {"list", Command::list},
                                                                         {"ctl", Command::ctl},
                                                                         {"bench", Command::bench},
-                                                                        {"repair", Command::repair}}};
+                                                                        {"repair", Command::repair},
+                                                                        {"plugin", Command::plugin}}};
 
 std::string names_for_cli11(const Option &option) {
     std::string names = option.letter ? std::string("-") + option.letter + "," : std::string();
@@ -409,7 +430,7 @@ Status read_options(const std::vector<std::string> &arguments, Invocation &into)
 
 Status check_tracing(Invocation &into) {
     Actions &actions = into.config.actions;
-    if (into.config.probes.empty())
+    if (into.config.probes.empty() && into.config.plugins.empty())
         return usage("there is nothing to probe", "say what with -k, -j, -r or -w, for example --ret main");
     if (!actions.by.empty() && actions.aggregate == Actions::Aggregate::none)
         actions.aggregate = Actions::Aggregate::count;
@@ -525,6 +546,14 @@ Status check_repair(const Invocation &into) {
     return {};
 }
 
+Status check_plugin(const Invocation &into) {
+    if (into.operands.empty() || into.operands[0] != "build")
+        return usage("plugin needs to know what to do: ktrace plugin build FILE.c [-o FILE.so]");
+    if (into.operands.size() != 2)
+        return usage("plugin build takes one source file: ktrace plugin build FILE.c [-o FILE.so]");
+    return {};
+}
+
 Status check(Invocation &into, bool separated) {
     switch (into.command) {
     case Command::attach: return check_attach(into);
@@ -535,6 +564,7 @@ Status check(Invocation &into, bool separated) {
     case Command::bench:
         if (!into.operands.empty()) return usage("bench does not take `" + text::escape(into.operands[0]) + "'");
         return {};
+    case Command::plugin: return check_plugin(into);
     case Command::none: break;
     }
     return {};

@@ -27,6 +27,7 @@ const char *type_name(Moment moment) {
     case Moment::call: return "entry";
     case Moment::ret: return "return";
     case Moment::watch: return "watch";
+    case Moment::log: return "log";
     }
     return "pre";
 }
@@ -57,9 +58,20 @@ class JsonSink final : public Sink {
         if (!header) return;
         gather(record, *header, location);
         std::string &out = writer_.buffer();
-        append_header(out, *header, location);
+        append_header(out, *header);
+        append_number(out, ",\"probe\":", location.probe);
         append_location(out, location);
         append_body(out, *header);
+        out += "}\n";
+        writer_.appended();
+    }
+
+    void log(const RecordHeader &header, std::uint32_t level, std::string_view text) override {
+        std::string &out = writer_.buffer();
+        append_header(out, header);
+        append_number(out, ",\"level\":", level);
+        out += ",\"message\":";
+        append_json_string(out, text);
         out += "}\n";
         writer_.appended();
     }
@@ -116,7 +128,7 @@ class JsonSink final : public Sink {
         }
     }
 
-    static void append_header(std::string &out, const RecordHeader &header, const LocationInfo &location) {
+    static void append_header(std::string &out, const RecordHeader &header) {
         out += "{\"type\":\"";
         out += type_name(header.moment);
         append_number(out, "\",\"time_ns\":", header.time_ns);
@@ -124,7 +136,6 @@ class JsonSink final : public Sink {
         append_number(out, ",\"tid\":", static_cast<std::uint32_t>(header.tid));
         out += ",\"comm\":";
         append_json_string(out, {header.comm, strnlen(header.comm, sizeof header.comm)});
-        append_number(out, ",\"probe\":", location.probe);
     }
 
     void append_body(std::string &out, const RecordHeader &header) const {

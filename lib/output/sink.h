@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "output/symbolizer.h"
 #include "output/writer.h"
@@ -17,6 +18,8 @@ class Sink {
     virtual ~Sink() = default;
     /// A record as eval wrote it, and its location.
     virtual void record(std::span<const std::byte> record, const program::LocationInfo &location) = 0;
+    /// A line of a plugin's log; `level` as syslog's.
+    virtual void log(const program::RecordHeader &header, std::uint32_t level, std::string_view text) = 0;
     /// A location's counts at the end, with its table (nullptr: it has none). JSON: an object with both; text: the
     /// table alone, since the counts go to standard error (summary.h).
     virtual void summary(const program::LocationInfo &location, const program::Counters &counters,

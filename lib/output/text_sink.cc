@@ -54,16 +54,19 @@ class TextSink final : public Sink {
         if (!header) return;
         gather(record, *header, location);
         std::string &out = writer_.buffer();
-        clock_.append(out, header->time_ns);
-        out += ' ';
-        out += text::escape({header->comm, strnlen(header->comm, sizeof header->comm)});
-        out += '/';
-        out += std::to_string(header->tid);
-        out += ' ';
+        append_lead(out, *header);
         append_payload(out, *header, location);
         out += values_;
         out += '\n';
         out += stack_;
+        writer_.appended();
+    }
+
+    void log(const RecordHeader &header, std::uint32_t, std::string_view text) override {
+        std::string &out = writer_.buffer();
+        append_lead(out, header);
+        out += text::escape(text);
+        out += '\n';
         writer_.appended();
     }
 
@@ -74,6 +77,15 @@ class TextSink final : public Sink {
     }
 
   private:
+    void append_lead(std::string &out, const RecordHeader &header) {
+        clock_.append(out, header.time_ns);
+        out += ' ';
+        out += text::escape({header.comm, strnlen(header.comm, sizeof header.comm)});
+        out += '/';
+        out += std::to_string(header.tid);
+        out += ' ';
+    }
+
     void gather(std::span<const std::byte> record, const RecordHeader &header, const LocationInfo &location) {
         arguments_.clear();
         retval_.clear();
@@ -133,6 +145,7 @@ class TextSink final : public Sink {
 
     void append_payload(std::string &out, const RecordHeader &header, const LocationInfo &location) {
         switch (header.moment) {
+        case Moment::log:
         case Moment::pre: return append_place(out, location);
         case Moment::watch: return append_watch(out, location);
         case Moment::post:

@@ -16,6 +16,7 @@ std::vector<std::uint32_t> Registry::enter(const std::shared_ptr<ProbeSet> &set,
         made->state = make_probe_state(set->actions, wish.kind);
         made->handler = wish.handler;
         made->enabled = wish.enabled;
+        made->maxactive = wish.maxactive;
         numbers.push_back(made->probe.number);
         all_.push_back(std::move(made));
     }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -34,7 +35,8 @@ struct Wish {
     Kind kind = Kind::probe;
     Spec spec;
     bool enabled = true;
-    trap::Handler *handler = nullptr; // runs instead of the set's actions; outlives the probe's registration
+    trap::Handler *handler = nullptr;            // runs instead of the set's actions; outlives the probe's registration
+    std::optional<std::uint32_t> maxactive = {}; // instead of that of its set
 };
 
 struct Registered {
@@ -42,6 +44,7 @@ struct Registered {
     std::shared_ptr<ProbeSet> set;
     program::ProbeStatePointer state;
     trap::Handler *handler = nullptr;
+    std::optional<std::uint32_t> maxactive;
     bool enabled = true;
     bool ready = false;   // registered whole; before that, and after it was removed, none of its hits is seen
     bool removed = false; // or never registered whole

@@ -12,7 +12,9 @@
 namespace ktrace::program {
 
 /// When a program runs at a location.
-enum class Moment : std::uint8_t { pre, post, entry, call, ret, watch }; // call: the entry of a return probe
+/// call: the entry of a return probe; log: a line that a plugin prints: the text follows the header, `location` is its
+/// level.
+enum class Moment : std::uint8_t { pre, post, entry, call, ret, watch, log };
 
 inline constexpr std::uint16_t record_version = 1;
 
@@ -78,7 +80,7 @@ struct Field {
     std::string name; // parameter name, or the text of the EXPR
 };
 
-inline constexpr std::size_t moments = 6;
+inline constexpr std::size_t moments = 6; // those that have a location
 
 /// What the sinks know of a location; Moment indexes `fields`. At Moment::ret the arguments stand first, then the
 /// return value, then the rest; arguments are there only where they were asked for (JSON).

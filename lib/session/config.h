@@ -10,10 +10,16 @@
 
 namespace ktrace::session {
 
+/// --plugin 'FILE.so name=value…'
+struct PluginRequest {
+    std::string path, parameters;
+};
+
 struct Config {
     std::vector<pid_t> pids;          // attach
     std::vector<std::string> program; // run: PROGRAM [ARG…]
     std::vector<probe::Probe> probes; // in the order given, numbered from 1
+    std::vector<PluginRequest> plugins;
     probe::Actions actions;
     bool allow_missing = false;
     bool follow = false;

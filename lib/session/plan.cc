@@ -158,8 +158,10 @@ Result<std::vector<probe::Compiled>> compile_set(State &state, probe::ProbeSet &
                                                  const std::vector<const Found *> &places) {
     std::vector<probe::LocationRequest> requests;
     for (const Found *place : places) {
-        const probe::Probe &wish = state.registry.at(place->probe).probe;
-        requests.push_back({wish.number, wish.kind, place->location, place->bias,
+        const probe::Registered &wanted = state.registry.at(place->probe);
+        // A handler's probe has no program that would ask for types.
+        probe::Kind kind = wanted.handler ? probe::Kind::probe : wanted.probe.kind;
+        requests.push_back({wanted.probe.number, kind, place->location, place->bias,
                             place->watch ? place->watch->binding : std::nullopt});
     }
     probe::CompileOptions options;
@@ -175,6 +177,7 @@ std::unique_ptr<ArmedLocation> make_location(State &state, const Found &found, p
     auto made = std::make_unique<ArmedLocation>();
     made->program = std::make_shared<program::Program>(std::move(compiled.program));
     made->at = VirtAddr{found.location.vaddr + found.bias};
+    compiled.info.kind = static_cast<char>(registered.probe.kind);
     made->location = counted_location(state, found.probe, found.location, std::move(compiled.info));
     CountedLocation &counted = *state.locations[made->location];
     made->watch = found.watch;
@@ -187,7 +190,7 @@ std::unique_ptr<ArmedLocation> make_location(State &state, const Found &found, p
     armed.handler = registered.handler;
     armed.inside = registered.set->inside;
     armed.encloses = registered.set->hidden ? found.probe : 0;
-    armed.maxactive = registered.set->actions.maxactive.value_or(default_maxactive);
+    armed.maxactive = registered.maxactive.value_or(registered.set->actions.maxactive.value_or(default_maxactive));
     if (found.location.function != 0) {
         armed.function = VirtAddr{found.location.function + found.bias};
         armed.function_end = VirtAddr{found.location.function_end + found.bias};

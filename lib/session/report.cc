@@ -19,6 +19,12 @@ bool was_registered(const State &state, const CountedLocation &location) {
     return registered.ready && !registered.set->hidden;
 }
 
+/// The text of a log record.
+std::string_view text_behind(std::span<const std::byte> record) {
+    auto text = record.subspan(sizeof(program::RecordHeader));
+    return {reinterpret_cast<const char *>(text.data()), text.size()};
+}
+
 } // namespace
 
 Status open_output(State &state) {
@@ -54,7 +60,10 @@ void report_records(State &state, bool flush) {
         std::memcpy(header.comm, name.data(), std::min(name.size(), sizeof header.comm - 1));
         copy.assign(rest.begin(), rest.begin() + header.size);
         std::memcpy(copy.data(), &header, sizeof header);
-        state.sink->record(copy, state.locations[header.location]->info);
+        if (header.moment == program::Moment::log)
+            state.sink->log(header, header.location, text_behind(copy));
+        else
+            state.sink->record(copy, state.locations[header.location]->info);
         rest = rest.subspan(header.size);
     }
     state.world.records.clear();

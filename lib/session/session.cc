@@ -6,9 +6,11 @@
 
 #include "os/spawn.h"
 #include "rescue/guardian.h"
+#include "session/calibrate.h"
 #include "session/detach.h"
 #include "session/loop.h"
 #include "session/names.h"
+#include "session/plugins.h"
 #include "session/rearm.h"
 #include "session/registry.h"
 #include "session/repair.h"
@@ -34,6 +36,8 @@ Status prepare(State &state) {
     for (const probe::Probe &probe : state.config.probes) wishes.push_back({probe.kind, probe.spec});
     if (auto registered = register_probes(state, set, wishes, nullptr); !registered)
         return tl::make_unexpected(registered.error());
+    // Plugins may register return probes at any time; measuring is done while nothing else is traced.
+    if (!state.config.plugins.empty() && state.world.correction.per_stop_ns == 0) state.world.correction = calibrate();
     if (state.config.max_events) state.world.max_events = *state.config.max_events;
     state.symbolizer = make_symbolizer(state);
     if (auto output = open_output(state); !output) return output;
@@ -65,6 +69,8 @@ void complain_of_unplaced(State &state) {
 
 void conclude(State &state) {
     state.control.reset(); // nobody is listened to any more
+    report_records(state, true);
+    stop_plugins(state);
     report_records(state, true);
     detach_all(state);
     report_summary(state);
@@ -101,12 +107,25 @@ Status arm_all(State &state, Traced &traced, ArmPlan plan, os::Stopped &stopped)
     return carry_out(state, traced, std::move(plan), &stopped);
 }
 
+std::size_t tasks_of(const State &state, Pid pid) {
+    return static_cast<std::size_t>(std::count_if(state.world.tasks.begin(), state.world.tasks.end(),
+                                                  [&](const auto &entry) { return entry.second.pid == pid; }));
+}
+
+/// Plugins are started when all processes are there.
+Status add_plugins(State &state) {
+    if (state.config.plugins.empty() || state.world.processes.empty()) return {};
+    Traced &first = *state.world.processes.begin()->second;
+    if (auto started = start_plugins(state, first, nullptr); !started) return started;
+    if (state.config.quiet) return {};
+    for (const auto &[pid, traced] : state.world.processes)
+        state.voice.notice(attached_text(state, *traced, tasks_of(state, Pid{pid})));
+    return {};
+}
+
 void announce_attached(State &state, const Traced &traced) {
-    if (state.config.quiet) return;
-    Pid id = traced.process.pid;
-    auto tasks = std::count_if(state.world.tasks.begin(), state.world.tasks.end(),
-                               [&](const auto &entry) { return entry.second.pid == id; });
-    state.voice.notice(attached_text(state, traced, static_cast<std::size_t>(tasks)));
+    if (state.config.quiet || !state.config.plugins.empty()) return; // told when their probes are there, too
+    state.voice.notice(attached_text(state, traced, tasks_of(state, traced.process.pid)));
 }
 
 /// Seizes a process and arms everything in it; on an error lets it go as it was.
@@ -152,7 +171,9 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
     state.interrupts = &interrupts;
     Status ready = prepare(state);
     for (std::size_t i = 0; ready && i < config.pids.size(); i++) ready = attach_one(state, config.pids[i]);
+    if (ready) ready = add_plugins(state);
     if (!ready) {
+        if (state.writer) report_records(state, true); // what a plugin has said to it
         voice.complain(ready.error());
         detach_all(state);
         return status_of(ready.error());

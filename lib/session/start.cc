@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "session/follow.h"
 #include "session/names.h"
+#include "session/plugins.h"
 #include "session/rearm.h"
 #include "session/seize.h"
 #include "session/unload.h"
@@ -94,6 +95,20 @@ Status arm_loaded(State &state, Traced &traced, os::Stopped &stopped) {
     return arm_probes(state, traced, probes_for(state, *loaded), Missing::wait, stopped);
 }
 
+/// Everything is mapped for the first time: all is armed, the plugins are started, and it is told.
+Status complete_arming(State &state, Traced &traced, os::Stopped &stopped) {
+    Arming &arming = state.armings[traced.ground.get()];
+    Status armed = arm_all(state, traced, stopped);
+    if (!armed) return armed;
+    arming.waits_for_loader = false;
+    armed = start_plugins(state, traced, &stopped);
+    if (armed)
+        announce(state, traced);
+    else
+        arming.waits_for_loader = true;
+    return armed;
+}
+
 /// RT_CONSISTENT in the loader's r_debug (System V ABI, <link.h>): the list of modules is complete.
 bool modules_complete(Traced &traced) {
     auto base = os::read_auxv(traced.process.pid, AT_BASE);
@@ -177,11 +192,7 @@ void on_exec(State &state, Event event) {
     if (armed && loader && *loader != 0) {
         armed = watch_loader(state, traced, &stopped);
     } else if (armed) {
-        armed = arm_all(state, traced, stopped);
-        if (armed) {
-            arming.waits_for_loader = false;
-            announce(state, traced);
-        }
+        armed = complete_arming(state, traced, stopped);
     }
     if (!armed) {
         give_up(state, traced, std::move(stopped), armed.error());
@@ -201,17 +212,14 @@ void on_loader(State &state, Event event) {
     VirtAddr at = arch::Host::trap_address(stopped.pc());
     Arming &arming = state.armings[traced->ground.get()];
     if (modules_complete(*traced)) {
-        Status armed = arming.waits_for_loader ? arm_all(state, *traced, stopped) : arm_loaded(state, *traced, stopped);
-        if (!armed && arming.waits_for_loader) {
+        bool first = arming.waits_for_loader;
+        Status armed = first ? complete_arming(state, *traced, stopped) : arm_loaded(state, *traced, stopped);
+        if (!armed && first) {
             stopped.set_pc(at);
             give_up(state, *traced, std::move(stopped), armed.error());
             return;
         }
         if (!armed) tell_once(state, armed.error().message);
-        if (arming.waits_for_loader) {
-            arming.waits_for_loader = false;
-            announce(state, *traced);
-        }
     }
     trap::finish_hit(state.world, *traced, found->second, *traced->ground->site_at(at), std::move(stopped));
     if (auto process = state.world.processes.find(event.pid.value); process != state.world.processes.end())

@@ -72,11 +72,14 @@ struct Arming {
     bool waits_for_loader = false;                 // nothing is armed yet: the program's libraries are not mapped
 };
 
+struct Plugins; // plugins.cc's own
+
 struct State {
     State(const Config &c, const Voice &v) : config(c), voice(v) {}
 
     const Config &config;
     const Voice &voice;
+    std::shared_ptr<Plugins> plugins; // outlives what is armed: their handlers are told of its end
     trap::World world;
     target::ModuleCache modules;
     probe::Registry registry;

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "target/modules.h"
 #include "trap/exits.h"
+#include "trap/handler.h"
 #include "trap/roster.h"
 
 namespace ktrace::trap {
@@ -147,29 +148,27 @@ void end_call(Traced &traced, Instance &call, Task *owner) {
     ground.returns.end(call, owner);
 }
 
+/// There is no room for a call, or no way to see its end.
+Instance *miss(Armed &armed) {
+    armed.counters->missed++;
+    if (armed.handler) armed.handler->missed();
+    return nullptr;
+}
+
 } // namespace
 
-void begin_call(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped,
-                std::vector<std::byte> captured) {
+Instance *begin_call(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped,
+                     std::vector<std::byte> captured) {
     Ground &ground = *traced.ground;
     auto return_address = Host::return_address(stopped.registers(), *ground.space);
-    if (!return_address) {
-        armed.counters->missed++;
-        return;
-    }
+    if (!return_address) return miss(armed);
     arch::Frame frame = Host::frame(stopped.registers(), *return_address);
     drop_dead_calls(traced, task, frame.sp);
     settle_collisions(world, traced, task, site, frame);
     if (armed.active >= armed.maxactive) reclaim(world, traced, armed);
-    if (armed.active >= armed.maxactive) {
-        armed.counters->missed++;
-        return;
-    }
+    if (armed.active >= armed.maxactive) return miss(armed);
     Site *returns_to = return_site(world, traced, *return_address, stopped);
-    if (!returns_to && !watch_exits(world, traced, armed, stopped)) {
-        armed.counters->missed++;
-        return;
-    }
+    if (!returns_to && !watch_exits(world, traced, armed, stopped)) return miss(armed);
     Instance &call = ground.returns.begin(task, frame);
     call.armed = &armed;
     call.site = &site;
@@ -177,9 +176,10 @@ void begin_call(World &world, Traced &traced, Task &task, Armed &armed, Site &si
     call.hit = world.stops;
     call.captured = std::move(captured);
     armed.active++;
-    if (!returns_to) return;
+    if (!returns_to) return &call;
     returns_to->returns++;
     returns_to->last_return = world.stops;
+    return &call;
 }
 
 void adopt_call(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped,
@@ -201,6 +201,7 @@ void end_returned(Traced &traced, Instance &call, Task *owner) { end_call(traced
 
 void end_unreturned(Traced &traced, Instance &call, Task *owner) {
     call.armed->counters->unreturned++;
+    if (call.armed->handler && call.handler_call) call.armed->handler->dropped(*call.handler_call);
     end_call(traced, call, owner);
 }
 

@@ -9,9 +9,10 @@
 
 namespace ktrace::trap {
 
-/// A call of the site's function begins. Takes an instance and traps its return address, or counts it as missed.
-void begin_call(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped,
-                std::vector<std::byte> captured);
+/// A call of the site's function begins. Takes an instance and traps its return address, or counts it as missed
+/// (nullptr).
+Instance *begin_call(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped,
+                     std::vector<std::byte> captured);
 
 /// The same for a call that began before it was seen: `frame` is where it is on the stack. Nobody is told where it is
 /// not seen to end.

@@ -116,7 +116,7 @@ bool reads_registers(const Site &site) {
     if (site.returns > 0 || site.exit) return true;
     for (const Armed *armed : site.probes) {
         if (!armed->on) continue;
-        if (armed->kind == Armed::Kind::ret) return true;
+        if (armed->kind == Armed::Kind::ret || armed->handler) return true;
         if (armed->kind != Armed::Kind::probe && armed->kind != Armed::Kind::entry) continue;
         auto moment = armed->kind == Armed::Kind::probe ? program::Moment::pre : program::Moment::entry;
         if (armed->program->needs(moment).registers) return true;
@@ -264,7 +264,7 @@ Event dispatch(World &world, const Stop &stop) {
         continue_task(world, task, std::move(stopped), stop.signal);
         break;
     case Verdict::deliver_behind: deliver_outside(world, *traced, task, std::move(stopped), false); break;
-    case Verdict::deliver_fault:
+    case Verdict::deliver_fault: fault_outside(world, *traced, task, std::move(stopped)); break;
     case Verdict::deliver_retry: deliver_outside(world, *traced, task, std::move(stopped), true); break;
     case Verdict::hold: hold_signal(world, *traced, task, std::move(stopped)); break;
     case Verdict::step_done:

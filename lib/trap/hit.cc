@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "trap/calls.h"
+#include "trap/handled.h"
 #include "trap/inject.h"
 #include "trap/inside.h"
 #include "trap/stopped_thread.h"
@@ -87,6 +88,13 @@ Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stoppe
             armed->counters->filtered++;
             continue;
         }
+        if (armed->handler) {
+            Handled handled = handle_hit(world, traced, task, *armed, site, stopped);
+            if (handled.post && i < 64) follows.post |= std::uint64_t{1} << i;
+            follows.pc_is_set = handled.pc_is_set;
+            if (follows.pc_is_set) break; // as kprobes: the others do not see this hit
+            continue;
+        }
         switch (armed->kind) {
         case Armed::Kind::unwinds: task.unwinds++; break;
         case Armed::Kind::loader:
@@ -135,6 +143,10 @@ void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
     for (std::size_t i = 0; i < site.probes.size() && wanted >> i != 0 && i < 64; i++) {
         if (world.closing) return;
         if ((wanted >> i & 1) == 0 || !site.probes[i]->on) continue;
+        if (site.probes[i]->handler) {
+            handle_post(traced, task, *site.probes[i], site, stopped);
+            continue;
+        }
         run_program(world, traced, task, *site.probes[i], Moment::post, stopped.pc(), stopped, {}, unused, {}, 0,
                     nullptr);
     }
@@ -164,6 +176,10 @@ void finish_call(World &world, Traced &traced, Task &task, const Site &site, Ins
     std::size_t unused = 0;
     Armed &armed = *call.armed;
     std::uint64_t took = duration(world, task, call, stopped.stop().seen_ns);
+    if (armed.handler) {
+        handle_return(traced, task, call, site.at, took, stopped);
+        return;
+    }
     count(*armed.counters, run_program(world, traced, task, armed, Moment::ret, site.at, stopped, {}, unused,
                                        call.captured, took, nullptr));
     end_returned(traced, call, &task);

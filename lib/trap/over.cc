@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "trap/dispatch.h"
+#include "trap/handled.h"
 #include "trap/hit.h"
 
 namespace ktrace::trap {
@@ -87,13 +88,22 @@ siginfo_t fault_signal(const arch::Emulated &done) {
     return info;
 }
 
+/// The signal that the thread gets for a fault of the site's instruction: 0 where a handler has dealt with it.
+int signal_of_fault(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped, const siginfo_t &info) {
+    if (!handle_fault(world, traced, task, site, stopped, info)) return info.si_signo;
+    if (stopped.pc() != site.at) task.retry_at = task.retry_sp = VirtAddr{}; // it goes on elsewhere
+    return 0;
+}
+
 /// The emulated instruction could not be done: the task gets the signal that it would have got.
-void fault_at_site(World &world, Task &task, Site &site, os::Stopped stopped, const arch::Emulated &done) {
+void fault_at_site(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped,
+                   const arch::Emulated &done) {
     siginfo_t info = fault_signal(done);
     stopped.set_pc(site.at);
     remember_retry(task, site, stopped);
-    os::set_signal_info(task.tid, info);
-    continue_task(world, task, std::move(stopped), info.si_signo);
+    int signal = signal_of_fault(world, traced, task, site, stopped, info);
+    if (signal != 0) os::set_signal_info(task.tid, info);
+    continue_task(world, task, std::move(stopped), signal);
 }
 
 } // namespace
@@ -113,7 +123,7 @@ void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
     case Method::emulate: {
         auto done = Host::emulate(site.plan, site.at, stopped.change_registers(), *traced.ground->space);
         if (done.outcome == arch::Emulated::Outcome::fault) {
-            fault_at_site(world, task, site, std::move(stopped), done);
+            fault_at_site(world, traced, task, site, std::move(stopped), done);
             return;
         }
         if (post) run_post(world, traced, task, site, stopped, post);
@@ -163,13 +173,14 @@ void finish_step(World &world, Traced &traced, Task &task, os::Stopped stopped) 
     end_step(world, task, std::move(stopped));
 }
 
-void fault_in_step(World &world, Traced &, Task &task, os::Stopped stopped) {
+void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped) {
     Site &site = *task.site;
     VirtAddr slot_pc = stopped.pc();
     Host::abort_step(site.placed, site.at, site.slot, task.old_scratch, stopped.change_registers());
     tell_at(task, site, slot_pc);
     if (stopped.pc() == site.at) remember_retry(task, site, stopped);
     int signal = stopped.stop().signal;
+    if (auto info = os::signal_info(task.tid)) signal = signal_of_fault(world, traced, task, site, stopped, *info);
     task.over = Over::none;
     task.site = nullptr;
     task.post = 0;
@@ -213,6 +224,18 @@ void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopp
     }
     unblock_signals(task);
     int signal = stopped.stop().signal;
+    continue_task(world, task, std::move(stopped), signal);
+}
+
+void fault_outside(World &world, Traced &traced, Task &task, os::Stopped stopped) {
+    Site &site = *traced.ground->site_of_pc_in_slot(stopped.pc());
+    VirtAddr slot_pc = stopped.pc();
+    stopped.set_pc(site.at);
+    tell_at(task, site, slot_pc);
+    remember_retry(task, site, stopped);
+    unblock_signals(task);
+    int signal = stopped.stop().signal;
+    if (auto info = os::signal_info(task.tid)) signal = signal_of_fault(world, traced, task, site, stopped, *info);
     continue_task(world, task, std::move(stopped), signal);
 }
 

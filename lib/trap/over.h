@@ -28,6 +28,9 @@ void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped);
 /// run again without being a new hit.
 void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopped, bool retry);
 
+/// The copy has faulted where it ran freely: the fault is told at the site.
+void fault_outside(World &world, Traced &traced, Task &task, os::Stopped stopped);
+
 /// At the entry (exit) of the system call that the slot's copy makes.
 void enter_syscall(World &world, Traced &traced, Task &task, os::Stopped stopped);
 void leave_syscall(World &world, Traced &traced, Task &task, os::Stopped stopped);

@@ -50,6 +50,7 @@ void Returns::end(Instance &instance, Task *owner) {
         owner->calls = instance.older_call;
     instance.older_call = instance.younger_call = instance.older_in_chain = nullptr;
     instance.captured.clear();
+    instance.handler_call.reset();
     in_flight_--;
     free_.push_back(&instance);
 }

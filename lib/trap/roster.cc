@@ -15,7 +15,8 @@ bool is_needed(const Site &site) {
 
 /// Asks how long calls take.
 bool is_timed(const Armed &armed) {
-    return armed.kind == Armed::Kind::ret && armed.program && armed.program->needs(program::Moment::ret).duration;
+    if (armed.kind != Armed::Kind::ret) return false;
+    return armed.handler || (armed.program && armed.program->needs(program::Moment::ret).duration);
 }
 
 /// The return instructions of the function are not watched any longer, if nobody else's calls end there.

@@ -1,0 +1,50 @@
+// Channel: ktrace's end of the wire to one plugin host, and the host's process.
+//
+// Invariants: the host is no child of ktrace's that a wait for tracees could report; it does not outlive its Channel,
+// nor ktrace.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "plugin/wire.h"
+
+namespace ktrace::plugin {
+
+class Channel {
+  public:
+    /// Starts a host that lives in `window`. Errors: system (why it could not), refused (not in this window).
+    static Result<std::unique_ptr<Channel>> start(const Window &window);
+    ~Channel();
+    Channel(const Channel &) = delete;
+
+    Wire &wire() { return *wire_; }
+    /// A page of the pool, as the host has it mapped.
+    std::byte *page(std::size_t number) { return memory_ + pool_offset + number * page_size; }
+
+    /// Hands over, with what the wire says.
+    void hand_over(Call call);
+    /// Waits until the host hands over. False: not within `ns`, or it is dead.
+    bool wait(std::uint64_t ns);
+    /// Tells the host that what it runs is late. It ends that, unless it is in a bad way.
+    void tell_late();
+    bool dead();
+    void kill();
+
+  private:
+    Channel() = default;
+    void follow_processor();
+
+    std::byte *memory_ = nullptr;
+    Wire *wire_ = nullptr;
+    Fd life_;    // closed at the other end when the host ends
+    Fd process_; // its pidfd
+    std::int32_t pid_ = 0;
+    int processor_ = -1; // where it was told to run
+    bool dead_ = false;
+};
+
+} // namespace ktrace::plugin

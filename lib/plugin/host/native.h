@@ -1,0 +1,31 @@
+// What of the host depends on the machine: one native_*.cc each.
+#pragma once
+
+#include <cstdint>
+
+#include <ucontext.h>
+
+struct pt_regs;
+
+namespace ktrace::plugin::host {
+
+/// Jumps to a program's first instruction with its stack set up as the kernel does (psABI: process initialization).
+[[noreturn]] void begin_program(std::uint64_t entry, std::uint64_t stack);
+
+/// Jumps to `function` with the argument registers of `registers` (and, where not nullptr, of `floating`, laid out as
+/// ptrace has them) and the stack pointer at `stack`. It is left by a longjmp.
+[[noreturn]] void enter_function(const void *function, const pt_regs *registers, const std::byte *floating,
+                                 std::byte *stack);
+
+/// The registers of a thread that was interrupted by a signal, and back.
+void from_context(const ucontext_t &context, pt_regs &into);
+void to_context(const pt_regs &from, ucontext_t &context);
+std::uint64_t pc_of(const ucontext_t &context);
+
+/// Was it a write that faulted?
+bool was_write(const ucontext_t &context);
+
+/// The machine's number of the trap behind a signal: x86: 0 divide, 3 breakpoint, 6 opcode, 13 protection, 14 page.
+int trap_number(int signal, const ucontext_t &context);
+
+} // namespace ktrace::plugin::host

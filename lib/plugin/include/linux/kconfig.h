@@ -1,0 +1,31 @@
+/* What a kernel's configuration says of a plugin: modules, kprobes, and the machine. */
+#ifndef KTRACE_LINUX_KCONFIG_H
+#define KTRACE_LINUX_KCONFIG_H
+
+#ifndef MODULE
+#define MODULE 1
+#endif
+#define CONFIG_64BIT 1
+#define CONFIG_SMP 1
+#define CONFIG_MODULES 1
+#define CONFIG_KALLSYMS 1
+#define CONFIG_KPROBES 1
+#define CONFIG_KRETPROBES 1
+#define CONFIG_HAVE_KPROBES 1
+#define CONFIG_HAVE_KRETPROBES 1
+#if defined(__x86_64__)
+#define CONFIG_X86 1
+#define CONFIG_X86_64 1
+#elif defined(__aarch64__)
+#define CONFIG_ARM64 1
+#endif
+
+#ifdef __cplusplus
+#define KTRACE_BEGIN extern "C" {
+#define KTRACE_END }
+#else
+#define KTRACE_BEGIN
+#define KTRACE_END
+#endif
+
+#endif

@@ -1,0 +1,46 @@
+// PluginProbe: one probe of a plugin's, as the trap room runs it.
+#pragma once
+
+#include <string>
+
+#include "plugin/plugin.h"
+#include "trap/handler.h"
+
+namespace ktrace::plugin {
+
+class PluginProbe final : public trap::Handler {
+  public:
+    PluginProbe(Plugin &plugin, const ProbeWish &wish, std::string name)
+        : plugin_(plugin), number_(wish.probe), handlers_(wish.handlers), name_(std::move(name)) {}
+
+    bool pre(trap::HandlerHit &hit) override;
+    bool has_post() const override { return !dead_ && (handlers_ & has_after) != 0; }
+    void post(trap::HandlerHit &hit) override;
+    void entry(trap::HandlerHit &hit) override;
+    std::optional<std::uint64_t> call(trap::HandlerHit &hit, VirtAddr return_address) override;
+    void missed() override;
+    void ret(trap::HandlerHit &hit, std::uint64_t call, std::uint64_t duration_ns) override;
+    void dropped(std::uint64_t call) override;
+    bool has_fault() const override { return !dead_ && (handlers_ & has_fault_handler) != 0; }
+    bool fault(trap::HandlerHit &hit, int trap) override;
+
+    const std::string &name() const { return name_; }
+    /// The trace's number of it.
+    std::uint32_t registered_as = 0;
+
+  private:
+    friend class Plugin;
+    Wire &wire() const { return plugin_.channel_->wire(); }
+    bool run(Call call, trap::HandlerHit &hit);
+    void put_registers(trap::HandlerHit &hit);
+    void take_registers(trap::HandlerHit &hit);
+
+    Plugin &plugin_;
+    std::uint32_t number_; // the host's
+    std::uint8_t handlers_;
+    std::string name_;
+    std::uint64_t missed_ = 0;
+    bool dead_ = false; // unregistered, or its plugin is broken
+};
+
+} // namespace ktrace::plugin

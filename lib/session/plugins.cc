@@ -1,0 +1,167 @@
+#include "session/plugins.h"
+
+#include <cstring>
+
+#include "base/clock.h"
+#include "output/render.h"
+#include "plugin/plugin.h"
+#include "session/registry.h"
+#include "trap/stopped_thread.h"
+
+namespace ktrace::session {
+
+using plugin::Placed;
+using plugin::ProbeRequest;
+using trap::Traced;
+
+namespace {
+
+std::string hex(std::uint64_t value) {
+    char text[24];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+Result<probe::Wish> wish_of(const ProbeRequest &request) {
+    std::string text = request.symbol;
+    if (text.empty())
+        text = hex(request.address + request.offset);
+    else if (request.offset != 0)
+        text += "+" + hex(request.offset);
+    auto spec = probe::parse_spec(text);
+    if (!spec) return tl::make_unexpected(spec.error());
+    probe::Wish wish;
+    wish.kind = static_cast<probe::Kind>(request.kind);
+    wish.spec = std::move(*spec);
+    wish.enabled = request.enabled;
+    wish.handler = request.handler;
+    if (request.maxactive != 0) wish.maxactive = request.maxactive;
+    return wish;
+}
+
+class SessionPort final : public plugin::Port {
+  public:
+    explicit SessionPort(State &state) : state_(state), set_(std::make_shared<probe::ProbeSet>()) {}
+
+    Result<std::vector<Placed>> add(std::span<const ProbeRequest> probes, os::Stopped *stopped) override {
+        std::vector<probe::Wish> wishes;
+        for (const ProbeRequest &request : probes) {
+            auto wish = wish_of(request);
+            if (!wish) return tl::make_unexpected(wish.error());
+            wishes.push_back(std::move(*wish));
+        }
+        auto numbers = register_probes(state_, set_, wishes, stopped);
+        if (!numbers) return tl::make_unexpected(numbers.error());
+        std::vector<Placed> placed;
+        for (std::uint32_t number : *numbers) placed.push_back({number, first_place(number)});
+        return placed;
+    }
+    void remove(std::span<const std::uint32_t> numbers) override { unregister_probes(state_, numbers); }
+    Status enable(std::uint32_t number) override { return enable_probes(state_, {&number, 1}); }
+    void disable(std::uint32_t number) override { disable_probes(state_, {&number, 1}); }
+
+    std::string symbol(const target::Process &process, VirtAddr at) override {
+        const target::LoadedModule *loaded = target::module_at(process.modules, at);
+        if (!loaded) return {};
+        std::uint64_t vaddr = at.value - loaded->bias;
+        const symbols::Symbol *symbol = loaded->module->covering(vaddr);
+        if (!symbol) return {};
+        std::uint64_t size = loaded->module->function_end(symbol->vaddr) - symbol->vaddr;
+        return std::string(loaded->module->demangled(*symbol, false)) + "+" + hex(vaddr - symbol->vaddr) + "/" +
+               hex(size) + " [" + std::string(loaded->module->name()) + "]";
+    }
+
+    std::optional<VirtAddr> lookup(target::Process &process, std::string_view name) override {
+        std::size_t colon = name.find(':');
+        bool has_module = colon != std::string_view::npos && name.substr(colon, 2) != "::";
+        std::string_view wanted = has_module ? name.substr(0, colon) : std::string_view();
+        if (has_module) name.remove_prefix(colon + 1);
+        for (const target::LoadedModule &loaded : process.modules) {
+            if (has_module && !probe::names_module(wanted, *loaded.module)) continue;
+            for (const symbols::Symbol *symbol : loaded.module->named(name))
+                if (symbol->vaddr != 0 && symbol->kind != symbols::Symbol::Kind::tls)
+                    return VirtAddr{symbol->vaddr + loaded.bias};
+        }
+        return std::nullopt;
+    }
+
+    std::vector<std::string> stack(target::Process &process, os::Stopped &stopped) override {
+        constexpr std::size_t most_frames = 64;
+        std::vector<std::string> lines;
+        auto traced = state_.world.processes.find(process.pid.value);
+        if (traced == state_.world.processes.end()) return lines;
+        std::vector<symbols::StackFrame> frames(most_frames);
+        frames.resize(trap::unwind_stack(state_.world, *traced->second, stopped.registers(), frames));
+        for (const symbols::StackFrame &frame : frames)
+            for (const output::NamedFrame &named :
+                 state_.symbolizer->name(process.pid.value, frame.pc, frame.is_call)) {
+                std::string line = "    ";
+                output::append_frame_text(line, named);
+                lines.push_back(std::move(line));
+            }
+        return lines;
+    }
+
+    void log(std::uint64_t time_ns, Pid pid, Tid tid, std::uint32_t level, std::string_view text) override {
+        program::RecordHeader header;
+        header.moment = program::Moment::log;
+        header.time_ns = time_ns != 0 ? time_ns : realtime_ns();
+        header.pid = pid.value;
+        header.tid = tid.value;
+        header.location = level;
+        text = text.substr(0, program::max_record - sizeof header);
+        header.size = static_cast<std::uint32_t>(sizeof header + text.size());
+        auto record = state_.world.records.reserve();
+        std::memcpy(record.data(), &header, sizeof header);
+        std::memcpy(record.data() + sizeof header, text.data(), text.size());
+        state_.world.records.commit(header.size);
+    }
+
+    void complain(Error error) override { state_.voice.complain(error); }
+
+  private:
+    VirtAddr first_place(std::uint32_t number) const {
+        auto first = state_.location_of.lower_bound({number, nullptr, 0});
+        if (first == state_.location_of.end() || std::get<0>(first->first) != number) return {};
+        return state_.locations[first->second]->last_at;
+    }
+
+    State &state_;
+    std::shared_ptr<probe::ProbeSet> set_;
+};
+
+} // namespace
+
+/// What State holds of them.
+struct Plugins {
+    explicit Plugins(State &state) : port(state) {}
+    SessionPort port;
+    std::vector<std::unique_ptr<plugin::Plugin>> all;
+};
+
+Status start_plugins(State &state, Traced &traced, os::Stopped *stopped) {
+    if (state.plugins || state.config.plugins.empty()) return {};
+    state.plugins = std::make_shared<Plugins>(state);
+    std::vector<os::Mapping> maps;
+    for (const auto &[pid, process] : state.world.processes)
+        if (auto read = os::read_maps(Pid{pid})) maps.insert(maps.end(), read->begin(), read->end());
+    for (const PluginRequest &request : state.config.plugins) {
+        auto loaded = plugin::Plugin::load(request.path, request.parameters, maps, state.plugins->port);
+        if (!loaded) return tl::make_unexpected(loaded.error());
+        auto &plugin = *state.plugins->all.emplace_back(std::move(*loaded));
+        if (auto ready = plugin.init(traced.process, stopped); !ready) return ready;
+    }
+    return {};
+}
+
+void stop_plugins(State &state) {
+    if (!state.plugins) return;
+    target::Process nobody;
+    target::Process *process = &nobody;
+    for (auto &[pid, traced] : state.world.processes)
+        if (!traced->silent) process = &traced->process;
+    auto &all = state.plugins->all;
+    for (auto each = all.rbegin(); each != all.rend(); ++each) (*each)->exit(*process, nullptr);
+}
+
+} // namespace ktrace::session

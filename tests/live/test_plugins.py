@@ -1,0 +1,315 @@
+"""Plugins: sources in the kernel's kprobes style, built by `ktrace plugin build` and run on a live target."""
+import os
+import re
+import signal
+import unittest
+
+from live import LiveTest, Trace, adds_up, ktrace, program, state_of, until
+import workshop
+
+SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "plugins")
+HOST = "ktrace-plugin-host"
+_built = {}
+
+
+def built(name):
+    """The path of a plugin made of tests/plugins/NAME, compiled once."""
+    workshop.require("gcc")
+    if name not in _built:
+        source = next(os.path.join(SOURCES, name + e) for e in (".c", ".cc") if os.path.exists(os.path.join(SOURCES, name + e)))
+        made = os.path.join(workshop.room(), name + ".so")
+        done = ktrace("plugin", "build", source, "-o", made)
+        assert done.status == 0 and done.err == "", done
+        _built[name] = made
+    return _built[name]
+
+
+def family(pid):
+    """A process and its children: the one that traces may be a child of the one that was started."""
+    with open(f"/proc/{pid}/task/{pid}/children") as children:
+        return [pid, *map(int, children.read().split())]
+
+
+def hosts_of(tracer):
+    """The plugin hosts that this ktrace has started: they have its memory for the wire."""
+    found = []
+    ours = "".join(open(f"/proc/{pid}/maps").read() for pid in family(tracer.pid))
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.path.basename(os.readlink(f"/proc/{pid}/exe")) != HOST:
+                continue
+            with open(f"/proc/{pid}/maps") as theirs:
+                inode = re.search(r" (\d+) +/memfd:ktrace-plugin", theirs.read())
+            if inode and f" {inode[1]} " in ours:
+                found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def ranges(pid):
+    """What is mapped and accessible in a process."""
+    with open(f"/proc/{pid}/maps") as maps:
+        for line in maps:
+            span, rights = line.split()[:2]
+            start, end = (int(a, 16) for a in span.split("-"))
+            if rights[:3] != "---" and start < 1 << 63:
+                yield start, end
+
+
+class PluginTest(LiveTest):
+    def target(self, *command, **options):
+        return self.start(*command, program("plugged"), **options)
+
+    def plug(self, target, *plugins, options=()):
+        arguments = [a for p in plugins for a in ("--plugin", p)]
+        return self.attach(target, *arguments, *options)
+
+    def run_plugin(self, plugin, *commands, options=(), status=0):
+        """What a plugin printed while the target did as told; what the target said, line by line."""
+        target = self.target()
+        tracer = self.plug(target, plugin, options=options)
+        said = []
+        for command in commands:
+            target.tell(command)
+            said.append(target.lines.next())
+        trace = tracer.stop()
+        self.assertEqual(trace.status, status, trace)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+        return trace, said
+
+
+class Samples(PluginTest):
+    def test_inner_only_in_outer(self):
+        trace, said = self.run_plugin(built("nested"), "look_up 3", "handle 7", "look_up 4")
+        self.assertEqual(said, ["found 4", "handled 178", "found 5"])
+        self.assertEqual(trace.payloads, [
+            "handle is called on eth0 (index 2) with key 7",
+            "look_up: key 7",
+            "look_up: 8, type 70, by plugged, to its caller",
+            "handle gives 178"])
+
+    def test_timing(self):
+        trace, said = self.run_plugin(f"{built('timing')} func=do_work", "time 100000")
+        found = re.match(r"do_work: calls 100 total (\d+) ns missed 0", trace.payloads[-1])
+        self.assertTrue(found, trace)
+        self.assertLess(int(found[1]), int(said[0].split()[1]))
+
+    def test_maxactive(self):
+        trace, said = self.run_plugin(f"{built('timing')} func=recurse maxactive=3", "recurse 9")
+        self.assertEqual(said, ["depth 9"])
+        self.assertRegex(trace.payloads[-1], r"recurse: calls 3 total \d+ ns missed 7")
+        self.assertIn("Missed probing 7 instances of recurse", trace.err)
+
+    def test_repair(self):
+        for how, value in (("argument", 8), ("result", 55), ("skip", 77)):
+            _, said = self.run_plugin(f"{built('repair')} how={how}", "checked -4", "checked 4")
+            self.assertEqual(said, [f"checked {value}", "checked 8"])
+
+    def test_arguments(self):
+        trace, said = self.run_plugin(built("arguments"), "mixed 1", "mixed 1")
+        self.assertEqual(said, ["mixed 1.09951e+12"] * 2)
+        one = [r"a=-7 b=2.5 c=three d=4.25 e=-5 f=6 g=\S+ h=1099511627776 i=-8.5 j=-9 k=10.75",
+               "now h=2 j=3 k=4", "second: a=-7 b=2.5",
+               r"plugin arguments.so: the entry of mixed ended without jprobe_return\(\)"]
+        self.assertEqual(len(trace.payloads), 8, trace)
+        for line, wanted in zip(trace.payloads, one * 2):
+            self.assertRegex(line, f"^{wanted}$")
+
+    def test_rules(self):
+        trace, _ = self.run_plugin(built("rules"), "do_work 5")
+        self.assertEqual(trace.payloads, [
+            "both -22 neither -22 unmapped -22 inside -22", "NULL -22 none -22", "not entry -22",
+            "array -2, rolled back 1 1", "one 0, the rest 0", "again -22, opcode 1",
+            "never 0000000000000000, disable -22",
+            "hit 0", "hit 1",
+            "hit 0", "enabled: 0", "hit 1", "hit 2",
+            "hit 0", "late: 0", "hit 1", "hit 2", "hit 3",
+            "hit 0", "hit 1", "disabled: 0",
+            "hit 0",
+            "one stays at an address: 1; hits 5 4 2 1"])
+
+    def test_json(self):
+        trace, _ = self.run_plugin(built("nested"), "handle 7", options=("--format", "json"))
+        logs = trace.events("log")
+        self.assertEqual(logs[-1]["message"], "handle gives 178")
+        self.assertEqual((logs[0]["level"], logs[0]["comm"]), (6, "plugged"))
+        for summary in trace.summaries():
+            self.assertTrue(adds_up(summary), summary)
+
+    def test_formats(self):
+        trace, _ = self.run_plugin(f"{built('formats')} numbers=4,0x10 flag text=\"two words\"", "do_work 1")
+        address = r"do_work\+0x0/0x[0-9a-f]+ \[plugged\]"
+        wanted = [re.escape(line) for line in (
+            "numbers 2: 4 16 flag 1 text two words",
+            "0000000000001234|    0000000000001234|0000000000001234  |1234",
+            "   42|42   |00042|+42|ff|0xff|FF|10|c|%",
+            "44|4464|-1|-1|7|4000000000|18446744073709551615",
+            "text|     right|left      |cut|   7|(null)",
+            "192.168.1.254 192.168.001.254 c0:a8:01:fe:ab:cd c0 a8 01 c0:a8:01:fe:ab:cd",
+            "3.14 1e+10", "one line, in parts", "unfinished", "another", "and a third",
+            "list 123, first 1", "a copy 0", "-7 too, 0 -12, -22", "IS_ERR 1 -12", "min 3 max 4 align 8 of 4")]
+        wanted += [address, f"do_work {address}", r"    do_work\+0x0 \[plugged\].*"]
+        lines = trace.payloads
+        for line, pattern in zip(lines, wanted):
+            self.assertRegex(line, f"^{pattern}$")
+        self.assertRegex(lines[len(wanted)], r"^    serve")
+        self.assertTrue(any(line.startswith("    main") for line in lines), lines)
+        self.assertEqual(lines[-2:], ["1 1 plugged", "-14 101 -14"])
+
+    def test_run(self):
+        done = ktrace("run", "--plugin", f"{built('timing')} func=recurse", "--", program("plugged"))
+        self.assertEqual(done.status, 0, done)
+        self.assertRegex(done.out, "recurse: calls 0 total 0 ns missed 0")
+
+
+class Memory(PluginTest):
+    def test_deep(self):
+        trace, said = self.run_plugin(built("deep"), "list 1000")
+        self.assertEqual(trace.payloads, ["1000 packets, 1498500"])
+        self.assertEqual(said, ["sum 1498500"])
+
+    def test_writes(self):
+        trace, said = self.run_plugin(f"{built('deep')} write", "list 1000", "value 1")
+        self.assertEqual(said, ["sum 1000", "value 6"])
+        self.assertEqual(trace.payloads[1:], [
+            "shared_value is 5", "and now 6", "left 4 of 4 at 16, 4 of 4 in the code", "no name at 0"])
+
+    def test_more_pages_than_the_pool(self):
+        trace, said = self.run_plugin(f"{built('deep')} write", "list 20000")
+        self.assertEqual(trace.payloads[0], f"20000 packets, {sum(range(20000)) * 3}")
+        self.assertEqual(said, ["sum 20000"])
+
+    def test_no_address_of_both(self):
+        """Without randomization both would lie at the same addresses."""
+        workshop.require("setarch")
+        target = self.target("setarch", "-R")
+        tracer = self.plug(target, built("deep"))
+        (host,) = hosts_of(tracer)
+        theirs = list(ranges(target.pid))
+        for start, end in ranges(host):
+            for low, high in theirs:
+                self.assertTrue(end <= low or high <= start, f"{start:x} {end:x} {low:x} {high:x}")
+        target.tell("list 1000")
+        target.truth("sum 1498500")
+        self.assertEqual(tracer.stop().payloads, ["1000 packets, 1498500"])
+
+    def test_target_maps_where_the_host_is(self):
+        target = self.target()
+        tracer = self.plug(target, built("deep"))
+        (host,) = hosts_of(tracer)
+        start = min(ranges(host))[0]
+        target.tell("list 10")
+        target.truth("sum 135")
+        # The window is 16 GiB, from a multiple of 1 GiB on.
+        target.tell(f"map {start >> 30 << 14}")
+        target.truth("mapped 1")
+        target.tell("list 10")
+        target.truth("sum 135")
+        trace = tracer.stop()
+        self.assertIn("has mapped memory at the addresses that the plugin itself is at", trace.err)
+        self.assertEqual(len(trace.payloads), 1)
+        self.check_untouched(target)
+
+
+class GoneWrong(PluginTest):
+    def bad(self, how, error, ran=3):
+        trace, said = self.run_plugin(f"{built('bad')} how={how}", "do_work 3")
+        self.assertEqual(said, ["done 3"])
+        self.assertRegex(trace.err, error)
+        if ran is not None:
+            self.assertEqual(trace.payloads[-1], f"the other one ran {ran} times")
+        return trace
+
+    def test_fault(self):
+        self.bad("fault", r"plugin bad.so: its pre_handler of do_work faulted \(SIGSEGV at 0x10, in bad.so\+0x\w+\); the probe is disabled")
+        self.bad("wild", r"its pre_handler of do_work faulted \(SIGSEGV, in")
+        self.bad("jump", r"its pre_handler of do_work faulted \(SIGSEGV at 0x\w+\)")
+        self.bad("overflow", r"its pre_handler of do_work faulted \(SIGSEGV at")
+
+    def test_fault_handler(self):
+        trace = self.bad("handled", "Attached 2 probes")
+        self.assertRegex(trace.payloads[0], "trap 14 at ")
+        self.assertNotIn("disabled", trace.err)
+
+    def test_gives_up(self):
+        self.bad("bug", r"its pre_handler of do_work gave up \(BUG at \S+bad.c:\d+\); the probe is disabled")
+        self.bad("abort", r"its pre_handler of do_work gave up \(SIGABRT")
+
+    def test_exit(self):
+        self.bad("exit", r"plugin bad.so: its pre_handler of do_work ended its host.*; its probes are removed", ran=None)
+
+    def test_loop(self):
+        self.bad("loop", r"plugin bad.so: its pre_handler of do_work took longer than 2 s; the probe is disabled")
+
+    def test_throw(self):
+        trace, said = self.run_plugin(built("throws"), "do_work 3")
+        self.assertEqual(said, ["done 3"])
+        self.assertIn("its pre_handler of do_work threw an exception (no such thing); the probe is disabled", trace.err)
+        self.assertEqual(trace.payloads, ["left"])
+
+    def test_instruction_faults(self):
+        for options in ("", "post"):
+            trace, said = self.run_plugin(f"{built('fault')} {options}", "read_at 1", "read_at 0")
+            self.assertEqual(said, ["read 5", "read 5"])
+            self.assertEqual(trace.payloads, ["trap 14 at +0"])
+
+    def test_instruction_fault_unhandled(self):
+        target = self.target()
+        tracer = self.plug(target, f"{built('fault')} mend=0")
+        target.tell("read_at 0")
+        target.truth(r"signal 11 at \(nil\)")
+        self.assertEqual(target.end(), 3)
+        self.assertEqual(tracer.finish().payloads, ["trap 14 at +0"])
+
+    def test_host_killed(self):
+        target = self.target()
+        tracer = self.plug(target, built("deep"), options=("-k", "sum_list"))
+        (host,) = hosts_of(tracer)
+        os.kill(host, signal.SIGKILL)
+        until(lambda: not os.path.exists(f"/proc/{host}") or state_of(f"/proc/{host}") in "ZX", "the host is dead")
+        target.tell("list 5")
+        target.truth("sum 30")
+        trace = tracer.stop()
+        self.assertRegex(trace.err, "plugin deep.so: .* its probes are removed")
+        self.assertIn("sum_list+0x0", trace.payloads)
+
+    def test_ktrace_killed(self):
+        target = self.target()
+        tracer = self.plug(target, built("deep"))
+        (host,) = hosts_of(tracer)
+        tracer.process.kill()
+        until(lambda: not os.path.exists(f"/proc/{host}") or state_of(f"/proc/{host}") in "ZX", "the host has ended")
+
+    def test_cannot_be_loaded(self):
+        target = self.target()
+        for plugin, error in (("/nonexistent.so", "cannot be read"), (f"{built('deep')} nothing=1", "there is no parameter nothing; it has write"),
+                              (f"{built('timing')} maxactive=many", "parameter maxactive cannot be `many'"),
+                              (f"{built('timing')} func=no_such", r"no function no_such[\s\S]*module_init returned -2"),
+                              (program("plugged"), "plugin ")):
+            trace = ktrace("attach", "-p", target.pid, "--plugin", plugin)
+            self.assertEqual(trace.status, 1, trace)
+            self.assertRegex(trace.err, error)
+        self.check_untouched(target)
+
+
+class Load(PluginTest):
+    def test_array_of_thousand(self):
+        """1,000 probes as one array, taken out under the load of 16 threads, again and again."""
+        rounds = int(os.environ.get("KTRACE_PLUGIN_ROUNDS", "3"))
+        target = self.target()
+        target.tell("load 16")
+        target.truth("loaded")
+        for _ in range(rounds):
+            trace = self.plug(target, f"{built('many')}").stop()
+            self.assertEqual(trace.status, 0, trace)
+            self.assertRegex(trace.payloads[-1], r"^\d+ hits$")
+            self.check_untouched(target)
+        target.tell("enough")
+        target.truth(r"worked \d+")
+        self.assertEqual(target.end(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

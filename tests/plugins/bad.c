@@ -1,0 +1,60 @@
+/* Handlers that go wrong, each in its way. */
+#include <linux/kernel.h>
+#include <linux/kprobes.h>
+#include <linux/module.h>
+#include <linux/string.h>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static char *how = "fault";
+module_param(how, charp, 0444);
+
+static volatile int *nowhere = (int *)0x10;
+
+static int goes_wrong(struct kprobe *probe, struct pt_regs *regs) {
+    if (strcmp(how, "fault") == 0 || strcmp(how, "handled") == 0) return *nowhere;
+    if (strcmp(how, "wild") == 0) return *(volatile int *)0x1234567890abcdefUL;
+    if (strcmp(how, "jump") == 0) return ((int (*)(void))probe->addr)();
+    if (strcmp(how, "divide") == 0) return 1 / (int)(regs->ip == 0);
+    for (volatile int i = 0; strcmp(how, "loop") == 0; i++) barrier();
+    BUG_ON(strcmp(how, "bug") == 0);
+    if (strcmp(how, "abort") == 0) abort();
+    if (strcmp(how, "exit") == 0) _exit(1);
+    if (strcmp(how, "overflow") == 0) {
+        static int (*volatile again)(struct kprobe *, struct pt_regs *) = goes_wrong;
+        volatile char big[65536];
+        big[0] = 1;
+        return again(probe, regs) + big[0];
+    }
+    return 0;
+}
+
+static int fixes(struct kprobe *probe, struct pt_regs *regs, int trap) {
+    static int room;
+    if (strcmp(how, "handled") != 0) return 0;
+    printk("trap %d at %ps\n", trap, (void *)regs->ip);
+    nowhere = &room;
+    regs->ax = regs->dx = regs->cx = (unsigned long)&room;
+    return 1;
+}
+
+static int counted;
+static int other(struct kprobe *probe, struct pt_regs *regs) {
+    counted++;
+    return 0;
+}
+
+static struct kprobe bad = {.symbol_name = "do_work", .pre_handler = goes_wrong, .fault_handler = fixes};
+static struct kprobe good = {.symbol_name = "do_work", .pre_handler = other};
+
+static int __init bad_init(void) {
+    int error = register_kprobe(&bad);
+    return error ? error : register_kprobe(&good);
+}
+
+static void __exit bad_exit(void) { printk("the other one ran %d times\n", counted); }
+
+module_init(bad_init);
+module_exit(bad_exit);
+MODULE_LICENSE("GPL");
