@@ -71,7 +71,7 @@ struct X86_64 {
     static std::optional<VirtAddr> thread_pointer(const Registers &regs) { return VirtAddr{regs.fs_base}; }
     /// ELF TLS, variant II: the program's block ends where the thread pointer points.
     static std::int64_t program_tls(std::uint64_t size, std::uint64_t alignment) {
-        return -static_cast<std::int64_t>((size + alignment - 1) / alignment * alignment);
+        return static_cast<std::int64_t>(0 - (size + alignment - 1) / alignment * alignment);
     }
     static std::optional<CallBefore> call_before(std::span<const std::byte> code, VirtAddr end);
     static std::optional<VirtAddr> plt_target_slot(std::span<const std::byte> code, VirtAddr at);
