@@ -217,16 +217,17 @@ std::string_view Module::demangled(const Symbol &symbol, bool full) const {
 std::uint64_t Module::function_end(std::uint64_t vaddr) const {
     SymbolSet &symbols = impl_->symbol_set();
     const Symbol *symbol = symbols.covering(vaddr);
-    if (symbol && symbol->vaddr == vaddr && symbol->size != 0) return vaddr + symbol->size;
+    // No end lies before its start, whatever the file says.
+    if (symbol && symbol->vaddr == vaddr && symbol->size != 0) return std::max(vaddr, vaddr + symbol->size);
     auto frame = EhFrame(*impl_->elf).covering(vaddr);
-    if (frame && frame->start == vaddr) return frame->end;
+    if (frame && frame->start == vaddr) return std::max(vaddr, frame->end);
     std::uint64_t end = UINT64_MAX;
     if (const Section *section = impl_->elf->section_at(vaddr)) end = section->vaddr + section->size;
     for (const Segment &segment : segments())
         if (vaddr >= segment.vaddr && vaddr - segment.vaddr < segment.memory_size)
             end = std::min(end, segment.vaddr + segment.memory_size);
     if (const Symbol *next = symbols.function_after(vaddr)) end = std::min(end, next->vaddr);
-    return end == UINT64_MAX ? vaddr : end;
+    return end == UINT64_MAX ? vaddr : std::max(vaddr, end);
 }
 
 std::optional<Module::Extent> Module::function_at(std::uint64_t vaddr) const {

@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     for (const symbols::Symbol &symbol : module.symbols()) {
         if (++looked_at > 200) break;
         module.demangled(symbol, true);
-        fuzz::require(module.function_end(symbol.vaddr) >= symbol.vaddr || symbol.size != 0);
+        fuzz::require(module.function_end(symbol.vaddr) >= symbol.vaddr);
         module.function_at(symbol.vaddr);
         module.covering(symbol.vaddr + 1);
         module.got_slots(symbol.name, symbol.version);
