@@ -6,7 +6,7 @@
  * This code is copied into the process (lib/rescue/page.cc) behind the header of arch/rescue.h, in the same page. So
  * all of it lies in one section, refers to nothing outside of it, has no data, and needs no library. It keeps no state:
  * it may be interrupted by itself, and any number of threads may run it. CMakeLists.txt has the flags it is compiled
- * with; tests/unit/rescue runs a copy of it.
+ * with; tests/isa/x86_64/rescue_test.cc runs a copy of it.
  */
 #include <signal.h>
 #include <stddef.h>
