@@ -27,7 +27,7 @@ _ktrace() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W 'attach run list ctl plugin repair bench --help --version' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'attach run list ctl plugin repair bench doctor --help --version' -- "$cur")
         return
     fi
     if [ "$command" = run ]; then

@@ -28,6 +28,7 @@ complete -c ktrace -n __ktrace_needs_command -a attach -d 'Trace running process
 complete -c ktrace -n __ktrace_needs_command -a run -d 'Trace a program from its first instruction'
 complete -c ktrace -n __ktrace_needs_command -a list -d 'Show what can be probed'
 complete -c ktrace -n __ktrace_needs_command -a bench -d 'Measure what a hit costs on this machine'
+complete -c ktrace -n __ktrace_needs_command -a doctor -d 'Tell what may be traced here'
 complete -c ktrace -n __ktrace_needs_command -a ctl -d 'Talk to the ktrace that traces a process'
 complete -c ktrace -n __ktrace_needs_command -a repair -d 'Take out what a killed ktrace left'
 complete -c ktrace -n __ktrace_needs_command -a plugin -d 'Build a plugin'

@@ -15,6 +15,7 @@ int list(const Invocation &invocation);
 int bench(const Invocation &invocation);
 /// `arguments`: the command line without the program's name, which the other ktrace reads itself.
 int repair(const Invocation &invocation);
+int doctor();
 int ctl(const Invocation &invocation, const std::vector<std::string> &arguments);
 int plugin(const Invocation &invocation);
 

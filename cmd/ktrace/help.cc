@@ -28,6 +28,7 @@ constexpr std::string_view usage_ctl = "ktrace ctl -p PID list|stats|add PROBE..
 constexpr std::string_view usage_repair = "ktrace repair -p PID";
 
 constexpr std::string_view usage_bench = "ktrace bench";
+constexpr std::string_view usage_doctor = "ktrace doctor";
 
 constexpr std::string_view examples_attach = R"(
 Examples:
@@ -98,7 +99,7 @@ void append_section(std::string &out, const Section &section, Command command) {
 
 struct Page {
     std::string_view about;
-    std::string_view usage[7];
+    std::string_view usage[8];
     std::string_view examples[6];
 };
 
@@ -117,6 +118,8 @@ Page page(Command command) {
     case Command::bench:
         return {
             "Measure what a hit costs on this machine, beside the kernel's figures for kprobes.\n", {usage_bench}, {}};
+    case Command::doctor:
+        return {"Tell what this machine and user may trace, and how to change that.\n", {usage_doctor}, {}};
     case Command::repair: return {"Take out what a killed ktrace left in a process.\n", {usage_repair}, {}};
     case Command::plugin:
         return {"Build plugins for --plugin: handlers in C that the probes of a trace run.\n",
@@ -125,7 +128,7 @@ Page page(Command command) {
     case Command::none: break;
     }
     return {"ktrace: probes on any instruction of a running program. No root, no restart, no harm.\n",
-            {usage_attach, usage_run, usage_list, usage_ctl, usage_plugin, usage_repair, usage_bench},
+            {usage_attach, usage_run, usage_list, usage_ctl, usage_plugin, usage_repair, usage_bench, usage_doctor},
             {examples_attach, examples_run, examples_list, examples_ctl, examples_plugin}};
 }
 
@@ -143,7 +146,8 @@ std::string help(Command command) {
         lead = "       ";
     }
     for (const Section &section : sections) append_section(out, section, command);
-    bool has_specs = command != Command::list && command != Command::bench && command != Command::plugin;
+    bool has_specs = command != Command::list && command != Command::bench && command != Command::plugin &&
+                     command != Command::doctor;
     if (has_specs) out += spec_note;
     bool first = true;
     for (std::string_view each : shown.examples) {

@@ -17,7 +17,8 @@ enum class Command : unsigned {
     ctl = 8,
     bench = 16,
     repair = 32,
-    plugin = 64
+    plugin = 64,
+    doctor = 128,
 };
 
 /// `ktrace list`: what can be probed in a process or a file.

@@ -31,6 +31,7 @@ int execute(const Invocation &invocation, const std::vector<std::string> &argume
     case Command::list: return ktrace::cli::list(invocation);
     case Command::bench: return ktrace::cli::bench(invocation);
     case Command::ctl: return ktrace::cli::ctl(invocation, arguments);
+    case Command::doctor: return ktrace::cli::doctor();
     case Command::repair: return ktrace::cli::repair(invocation);
     case Command::plugin: return ktrace::cli::plugin(invocation);
     case Command::none: break;

@@ -27,7 +27,8 @@ constexpr unsigned ctl_only = bit(Command::ctl);
 constexpr unsigned repair_only = bit(Command::repair);
 constexpr unsigned plugin_only = bit(Command::plugin);
 constexpr unsigned probing = tracing | ctl_only; // ctl add
-constexpr unsigned everywhere = probing | list_only | repair_only | plugin_only | bit(Command::bench);
+constexpr unsigned everywhere =
+    probing | list_only | repair_only | plugin_only | bit(Command::bench) | bit(Command::doctor);
 
 /// What CLI11 reports for an option that was given without a value; no EXPR can be this.
 constexpr const char *no_value = "\x01none";
@@ -338,13 +339,14 @@ constexpr std::array table{
 };
 // clang-format on
 
-constexpr std::array<std::pair<std::string_view, Command>, 7> commands{{{"attach", Command::attach},
+constexpr std::array<std::pair<std::string_view, Command>, 8> commands{{{"attach", Command::attach},
                                                                         {"run", Command::run},
                                                                         {"list", Command::list},
                                                                         {"ctl", Command::ctl},
                                                                         {"bench", Command::bench},
                                                                         {"repair", Command::repair},
-                                                                        {"plugin", Command::plugin}}};
+                                                                        {"plugin", Command::plugin},
+                                                                        {"doctor", Command::doctor}}};
 
 std::string names_for_cli11(const Option &option) {
     std::string names = option.letter ? std::string("-") + option.letter + "," : std::string();
@@ -561,6 +563,9 @@ Status check(Invocation &into, bool separated) {
     case Command::list: return check_list(into);
     case Command::ctl: return check_ctl(into);
     case Command::repair: return check_repair(into);
+    case Command::doctor:
+        if (!into.operands.empty()) return usage("doctor does not take `" + text::escape(into.operands[0]) + "'");
+        return {};
     case Command::bench:
         if (!into.operands.empty()) return usage("bench does not take `" + text::escape(into.operands[0]) + "'");
         return {};
@@ -577,11 +582,12 @@ Result<Command> find_command(const std::string &name) {
         names.push_back(known);
     }
     if (name.starts_with("-"))
-        return usage("name a command before the options: attach, run, list, ctl, repair or bench",
+        return usage("name a command before the options: attach, run, list, ctl, plugin, repair, bench or doctor",
                      "for example ktrace attach -p PID --ret FUNCTION");
     auto near = text::nearest(name, names, 1);
     return usage("there is no command `" + text::escape(name) + "'",
-                 near.empty() ? "there are attach, run, list, ctl, repair and bench" : "did you mean " + near[0] + "?");
+                 near.empty() ? "there are attach, run, list, ctl, plugin, repair, bench and doctor"
+                              : "did you mean " + near[0] + "?");
 }
 
 } // namespace
@@ -595,7 +601,8 @@ bool belongs_to(const Option &option, Command command) {
 Result<Invocation> parse(const std::vector<std::string> &arguments) {
     Invocation into;
     if (arguments.empty())
-        return usage("name a command: attach, run, list, ctl, repair or bench", "ktrace --help shows how");
+        return usage("name a command: attach, run, list, ctl, plugin, repair, bench or doctor",
+                     "ktrace --help shows how");
     const std::string &first = arguments[0];
     if (first == "--help" || first == "-h" || first == "help") into.help = true;
     if (first == "--version" || first == "-V") into.version = true;

@@ -3,7 +3,7 @@
 NAME no command at all
 RUN ktrace
 STATUS 2
-EXPECT ktrace: name a command: attach, run, list, ctl, repair or bench; ktrace --help shows how
+EXPECT ktrace: name a command: attach, run, list, ctl, plugin, repair, bench or doctor; ktrace --help shows how
 
 NAME an unknown command suggests the nearest
 RUN ktrace atach
@@ -13,7 +13,7 @@ EXPECT ktrace: there is no command `atach'; did you mean attach?
 NAME options before the command
 RUN ktrace -p 1 --ret main
 STATUS 2
-EXPECT ktrace: name a command before the options: attach, run, list, ctl, repair or bench; for example ktrace attach -p PID --ret FUNCTION
+EXPECT ktrace: name a command before the options: attach, run, list, ctl, plugin, repair, bench or doctor; for example ktrace attach -p PID --ret FUNCTION
 
 NAME an unknown option suggests the nearest
 RUN ktrace attach -p 1 --rett do_work
@@ -114,7 +114,7 @@ EXPECT ktrace: --format is text or json, not `xml'
 NAME control characters of the command line do not reach the terminal
 RUN ktrace $'a\033[2Jb'
 STATUS 2
-EXPECT ktrace: there is no command `a\x1b[2Jb'; there are attach, run, list, ctl, repair and bench
+EXPECT ktrace: there is no command `a\x1b[2Jb'; there are attach, run, list, ctl, plugin, repair, bench and doctor
 
 NAME list of nothing
 RUN ktrace list

@@ -1,0 +1,38 @@
+// doctor: tells what this machine lets this user trace, and the one command that mends what it does not.
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "complain.h"
+#include "session/doctor.h"
+
+namespace ktrace::cli {
+
+namespace {
+
+const char *word(session::Finding::State state) {
+    switch (state) {
+    case session::Finding::State::good: return "ok";
+    case session::Finding::State::limited: return "limited";
+    case session::Finding::State::bad: return "no";
+    }
+    return "";
+}
+
+} // namespace
+
+int doctor() {
+    bool works = true;
+    std::string text;
+    for (const session::Finding &found : session::examine()) {
+        works = works && found.state != session::Finding::State::bad;
+        text += fmt::format("{:<8} {}: {}\n", word(found.state), found.what, found.told);
+        if (!found.fix.empty()) text += fmt::format("         to change that: {}\n", found.fix);
+    }
+    bool shown = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+    if (!shown) notify("cannot write to standard output");
+    return works && shown ? 0 : 1;
+}
+
+} // namespace ktrace::cli

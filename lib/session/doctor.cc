@@ -1,0 +1,162 @@
+#include "session/doctor.h"
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <optional>
+
+#include <linux/capability.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arch/host.h"
+#include "os/memory.h"
+#include "os/procfs.h"
+#include "os/ptrace.h"
+
+namespace ktrace::session {
+
+namespace {
+
+using State = Finding::State;
+
+/// The number in a file of one line, which the kernel may not have.
+std::optional<int> setting(const char *path) {
+    auto text = os::read_file(path);
+    int value = 0;
+    if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc()) return {};
+    return value;
+}
+
+/// CapEff in /proc/self/status (capabilities(7)).
+bool has_capability(int capability) {
+    auto text = os::read_file("/proc/self/status");
+    std::size_t at = text ? text->find("CapEff:\t") : std::string::npos;
+    if (at == std::string::npos) return false;
+    std::uint64_t set = 0;
+    std::from_chars(text->data() + at + 8, text->data() + text->size(), set, 16);
+    return (set >> capability & 1) != 0;
+}
+
+/// A child that has stopped itself, and ends with this object.
+class Patient {
+  public:
+    Patient() : pid_(::fork()) {
+        if (pid_ == 0) {
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+            while (true) ::raise(SIGSTOP);
+        }
+        int status = 0;
+        if (pid_ > 0) ::waitpid(pid_, &status, WUNTRACED);
+    }
+    ~Patient() {
+        if (pid_ <= 0) return;
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, __WALL);
+    }
+    Patient(const Patient &) = delete;
+
+    Tid tid() const { return Tid{pid_}; }
+    Pid pid() const { return Pid{pid_}; }
+
+    /// 0 or errno. It stands at a stop of ptrace's then.
+    int seize() {
+        if (pid_ <= 0) return EAGAIN;
+        if (int error = os::seize(tid())) return error;
+        os::interrupt(tid());
+        int status = 0;
+        ::waitpid(pid_, &status, __WALL);
+        return 0;
+    }
+
+  private:
+    pid_t pid_;
+};
+
+Finding system_call(int error) {
+    Finding found{State::good, "ptrace", "allowed", {}};
+    if (error == 0) return found;
+    found.state = State::bad;
+    found.told = std::string("a child of ktrace's own may not be traced: ") + std::strerror(error);
+    auto status = os::read_status(::getpid());
+    if (status && status->tracer != 0) {
+        found.told += "; ktrace itself is traced, by process " + std::to_string(status->tracer);
+        found.fix = "run ktrace outside of that tracer";
+    } else if (status && status->seccomp != 0) {
+        found.told += "; a seccomp filter is on ktrace";
+        found.fix = "start the container with --security-opt seccomp=unconfined --cap-add SYS_PTRACE";
+    } else {
+        found.fix = "start the container with --cap-add SYS_PTRACE";
+    }
+    return found;
+}
+
+Finding attaching(bool privileged) {
+    Finding found{State::good, "attaching to your processes", "allowed", {}};
+    int scope = setting("/proc/sys/kernel/yama/ptrace_scope").value_or(0);
+    std::string text = "kernel.yama.ptrace_scope is " + std::to_string(scope);
+    if (scope == 3) return {State::bad, found.what, text + ": nobody may trace until the next boot", "reboot"};
+    if (scope == 0 || privileged) return found;
+    if (scope == 1)
+        return {State::limited, found.what, text + ": only programs that ktrace has started, by ktrace run",
+                "sudo sysctl kernel.yama.ptrace_scope=0"};
+    return {State::bad, found.what, text + ": only root may trace", "sudo ktrace"};
+}
+
+Finding others(bool privileged) {
+    if (privileged) return {State::good, "processes of other users", "allowed", {}};
+    return {State::limited, "processes of other users, setuid programs", "not for you (no CAP_SYS_PTRACE)",
+            "sudo ktrace"};
+}
+
+/// Traps go into code that is mapped read-only: by /proc/PID/mem, or by POKETEXT where that is forbidden
+/// (proc_mem.force_override=).
+Finding writing(Patient &patient) {
+    VirtAddr at{reinterpret_cast<std::uint64_t>(&examine)};
+    std::byte there;
+    auto memory = os::ProcessMemory::open(patient.pid());
+    if (memory && memory->read(at, std::span(&there, 1)) == 1 && memory->write(at, std::span(&there, 1)))
+        return {State::good, "writing into code", "allowed", {}};
+    return {State::bad, "writing into code", memory ? "refused by the kernel" : memory.error().message,
+            "boot with proc_mem.force_override=ptrace"};
+}
+
+Finding watching(Patient &patient) {
+    constexpr std::size_t count = arch::HostNative::watch_registers;
+    if constexpr (count == 0) return {State::limited, "watchpoints", "not on this machine", {}};
+    static int watched;
+    const arch::WatchRegister one{VirtAddr{reinterpret_cast<std::uint64_t>(&watched)}, sizeof watched,
+                                  arch::WatchRegister::When::write};
+    if (arch::HostNative::set_watches(patient.tid(), std::span(&one, 1)))
+        return {State::good, "watchpoints", std::to_string(count) + " debug registers", {}};
+    return {State::limited, "watchpoints", "the debug registers cannot be used: the machine (virtual?) has none", {}};
+}
+
+Finding machine() {
+    utsname names{};
+    ::uname(&names);
+    std::string told = std::string(names.sysname) + " " + names.release + " on " + names.machine;
+    return {State::good, "machine", told, {}};
+}
+
+} // namespace
+
+std::vector<Finding> examine() {
+    std::vector<Finding> found{machine()};
+    bool privileged = has_capability(CAP_SYS_PTRACE);
+    Patient patient;
+    int error = patient.seize();
+    found.push_back(system_call(error));
+    found.push_back(attaching(privileged));
+    found.push_back(others(privileged));
+    if (error != 0) return found;
+    found.push_back(writing(patient));
+    found.push_back(watching(patient));
+    return found;
+}
+
+} // namespace ktrace::session

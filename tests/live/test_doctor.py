@@ -1,0 +1,41 @@
+"""What `ktrace doctor` says, against what the user who asks may really do."""
+import os
+import shutil
+import subprocess
+import unittest
+
+from live import KTRACE, LIMIT, LiveTest, ktrace, program
+
+
+def findings(out):
+    """{what: word} of its lines."""
+    lines = [line for line in out.splitlines() if not line.startswith(" ")]
+    return {line[9:].split(":", 1)[0]: line[:9].strip() for line in lines}
+
+
+class Doctor(LiveTest):
+    def test_says_what_is_so(self):
+        told = ktrace("doctor")
+        self.assertEqual(told.status, 0, told)
+        found = findings(told.out)
+        self.assertEqual(found["ptrace"], "ok", told)
+        self.assertEqual(found["writing into code"], "ok", told)
+        target = self.start(program("calls"), 1, 1)
+        tracer = self.attach(target, "-k", "do_work")
+        self.assertEqual(tracer.stop().status, 0)
+        self.assertIn(found["attaching to your processes"], ("ok", "limited"), told)
+
+    def test_without_rights(self):
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            raise unittest.SkipTest("needs root, to become nobody")
+        target = self.start(program("calls"), 1, 1)
+        become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--no-new-privs"]
+        done = subprocess.run([*become, KTRACE, "doctor"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT,
+                              text=True)
+        if "Permission denied" in done.stderr:
+            raise unittest.SkipTest("nobody may not run what was built here")
+        self.assertIn("limited  processes of other users", done.stdout, done)
+        refused = subprocess.run([*become, KTRACE, "attach", "-p", str(target.pid), "-k", "do_work"], text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
+        self.assertEqual(refused.returncode, 1, refused)
+        self.assertIn("belongs to another user", refused.stderr)
