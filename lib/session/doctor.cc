@@ -7,16 +7,15 @@
 #include <optional>
 
 #include <linux/capability.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "arch/host.h"
 #include "os/memory.h"
 #include "os/procfs.h"
 #include "os/ptrace.h"
+#include "os/wait.h"
 
 namespace ktrace::session {
 
@@ -42,21 +41,16 @@ bool has_capability(int capability) {
     return (set >> capability & 1) != 0;
 }
 
-/// A child that has stopped itself, and ends with this object.
+/// A child that sleeps, and ends with this object.
 class Patient {
   public:
     Patient() : pid_(::fork()) {
-        if (pid_ == 0) {
-            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-            while (true) ::raise(SIGSTOP);
-        }
-        int status = 0;
-        if (pid_ > 0) ::waitpid(pid_, &status, WUNTRACED);
+        if (pid_ != 0) return;
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (true) ::pause();
     }
     ~Patient() {
-        if (pid_ <= 0) return;
-        ::kill(pid_, SIGKILL);
-        ::waitpid(pid_, nullptr, __WALL);
+        if (pid_ > 0) ::kill(pid_, SIGKILL);
     }
     Patient(const Patient &) = delete;
 
@@ -67,14 +61,13 @@ class Patient {
     int seize() {
         if (pid_ <= 0) return EAGAIN;
         if (int error = os::seize(tid())) return error;
-        os::interrupt(tid());
-        int status = 0;
-        ::waitpid(pid_, &status, __WALL);
+        if (!os::interrupt(tid()) || !waiter_.next_of(tid())) return ESRCH;
         return 0;
     }
 
   private:
     pid_t pid_;
+    os::Waiter waiter_;
 };
 
 Finding system_call(int error) {
