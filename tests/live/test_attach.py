@@ -13,6 +13,7 @@ TIMED = {"nanosleep_timeout": (0, 0), "clock_nanosleep_timeout": (0, 0), "poll_t
          "futex_timeout": (-1, 110), "recv_timeout": (-1, 11), "sigtimedwait_timeout": (-1, 11),
          "semtimedop_timeout": (-1, 11), "io_getevents_timeout": (0, 0)}
 TIMEOUT_MS = 700
+ROUNDS = int(os.environ.get("KTRACE_ROUNDS", "50"))  # attach and detach, again and again
 
 
 def is_asleep(pid):
@@ -161,11 +162,11 @@ class Attach(LiveTest):
         target.truth("do_work 10")
         self.assertEqual(target.end(), 0)
 
-    def test_fifty_times_under_load(self):
+    def test_again_and_again_under_load(self):
         target = self.start(program("threads"))
         target.tell("spin 16")
         target.truth("spinning 16")
-        for i in range(50):
+        for i in range(ROUNDS):
             tracer = self.attach(target, "-r" if i % 2 else "-k", "do_work", "--count", "--format", "json")
             trace = tracer.stop()
             self.assertEqual(trace.status, 0, trace)
@@ -175,11 +176,11 @@ class Attach(LiveTest):
         target.truth("calls")
         self.assertEqual(target.end(), 0)
 
-    def test_fifty_times_single_threaded(self):
+    def test_again_and_again_single_threaded(self):
         target = self.start(program("threads"))
         target.tell("spin 1")
         target.truth("spinning 1")
-        for _ in range(50):
+        for _ in range(ROUNDS):
             trace = self.attach(target, "-r", "do_work", "--max-events", "3").finish()
             self.assertEqual((trace.status, len(trace.payloads)), (0, 3), trace)
             self.check_untouched(target)
