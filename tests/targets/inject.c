@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #if defined(__clang__)
-#define ALONE __attribute__((noinline))
+#define ALONE __attribute__((noinline, weak)) // weak: another definition may take its place, so nothing is known of it
 #else
 #define ALONE __attribute__((noipa))
 #endif
@@ -61,7 +61,7 @@ ALONE struct big large(int n) {
 }
 
 ALONE int fallible(size_t size) {
-    void *got = malloc(size);
+    void *volatile got = malloc(size); // volatile: clang leaves out what is freed unused
     snprintf(saw, sizeof saw, "%s", got ? "memory" : "nothing");
     free(got);
     return got ? 0 : -1;

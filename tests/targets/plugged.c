@@ -10,7 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#if defined(__clang__)
+#define KEEP __attribute__((noinline, weak)) // weak: another definition may take its place, so nothing is known of it
+#else
 #define KEEP __attribute__((noipa))
+#endif
 
 struct device {
     char name[16];
