@@ -16,7 +16,7 @@ __attribute__((noinline)) long do_work(long n, const char *name) {
     return n * 3 + name[0];
 }
 
-static void *worker(void *arg) {
+static __attribute__((noinline)) void *worker(void *arg) {
     long sum = 0;
 
     for (long i = 0; i < calls_each; i++) {
