@@ -61,7 +61,12 @@ void listen() {
                                      Ledger &ledger) {
     os::Interrupts::on_death_of_parent();
     if (::getppid() != guardian) ::_exit(EXIT_FAILURE);
-    if (terminal == Terminal::left) ::setsid();
+    if (terminal == Terminal::left) {
+        // A process group, no session: the scheduler shares a processor out by sessions (sched(7), autogroup), and
+        // would run the tracer at once at every stop of one thread among many, instead of when some have stopped.
+        ::setpgid(0, 0);
+        ::signal(SIGTTOU, SIG_IGN); // it may write to the terminal, as the guardian may
+    }
     std::exit(trace(ledger));
 }
 

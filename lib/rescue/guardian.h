@@ -15,8 +15,8 @@
 namespace ktrace::rescue {
 
 enum class Terminal : std::uint8_t {
-    left, // the tracing process has a session of its own: kill -9 of a job, or the end of its terminal, does not take
-          // it
+    left, // the tracing process has a process group of its own: kill -9 of a job, or the end of its terminal, does not
+          // take it
     kept, // it stays in the foreground, for the program that it starts
 };
 

@@ -41,6 +41,12 @@ class Lines:
             self.buffer += data
 
 
+def family(pid):
+    """A process and its children: ktrace traces in a child of its own."""
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [pid] + [child for each in f.read().split() for child in family(int(each))]
+
+
 def cpu_ns(pid):
     """What the process has run so far; its threads must not end in between."""
     total = 0
@@ -84,7 +90,7 @@ class Target:
 
     def go(self, calls, tracer=None, what="go"):
         """(CPU, wall) in ns per call, of the target and its tracer together."""
-        pids = [self.pid] + ([tracer.pid] if tracer else [])
+        pids = [self.pid] + (family(tracer.pid) if tracer else [])
         before = sum(map(cpu_ns, pids))
         self.tell(f"{what} {calls}")
         went = self.lines.until(r"^went calls (\d+) wall (\d+)")
