@@ -5,7 +5,9 @@
 
 #include <csignal>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "os/procfs.h"
@@ -34,6 +36,11 @@ bool is_end(const Stop &stop) { return stop.kind == Stop::Kind::exited || stop.k
 
 /// News that makes an earlier stop of that id void: it died in the stop, or another thread's exec took the id over.
 bool overtakes(const Stop &stop) { return is_end(stop) || stop.kind == Stop::Kind::exec; }
+
+/// waitid(2) as the kernel has it: libc's is a cancellation point, which costs more than all else that a hit does here.
+int kernel_waitid(int id_type, pid_t id, siginfo_t &info, int flags) {
+    return static_cast<int>(::syscall(SYS_waitid, id_type, id, &info, flags, nullptr));
+}
 
 } // namespace
 
@@ -67,7 +74,7 @@ std::optional<Stop> Waiter::poll(int id_type, pid_t id, bool block) {
     siginfo_t info;
     info.si_pid = 0;
     int flags = WEXITED | WSTOPPED | WNOWAIT | __WALL | (block ? 0 : WNOHANG);
-    if (::waitid(static_cast<idtype_t>(id_type), static_cast<id_t>(id), &info, flags) != 0) {
+    if (kernel_waitid(id_type, id, info, flags) != 0) {
         if (errno == ECHILD && id_type == P_ALL) none_left_ = true;
         return std::nullopt;
     }
@@ -76,7 +83,7 @@ std::optional<Stop> Waiter::poll(int id_type, pid_t id, bool block) {
     if (often_) stop.seen_ns = monotonic_ns();
     if (consumed_at_once(stop)) {
         siginfo_t again;
-        ::waitid(P_PID, static_cast<id_t>(info.si_pid), &again, WEXITED | WSTOPPED | __WALL | WNOHANG);
+        kernel_waitid(P_PID, info.si_pid, again, WEXITED | WSTOPPED | __WALL | WNOHANG);
     }
     return stop;
 }
@@ -93,8 +100,7 @@ Waiter::Known &Waiter::known(Tid tid) {
     return *entry;
 }
 
-void Waiter::note(const Stop &stop) {
-    Known &task = known(stop.tid);
+void Waiter::note(Known &task, const Stop &stop) {
     if (task.held) {
         if (!overtakes(stop)) return;
         std::erase_if(queue_, [&](const Stop &s) { return s.tid == stop.tid; });
@@ -112,7 +118,7 @@ void Waiter::sweep() {
         Known &task = *recent_[i];
         if (!task.held) {
             if (auto stop = poll(P_PID, task.tid.value, false)) {
-                note(*stop);
+                note(task, *stop);
             } else if (++task.quiet > quiet_limit) {
                 task.recent = false;
                 recent_[i] = recent_.back();
@@ -138,7 +144,7 @@ void Waiter::ask_one_more() {
     cursor_ = (cursor_ + 1) % order_.size();
     Known &task = *order_[cursor_];
     if (task.held) return;
-    if (auto stop = poll(P_PID, task.tid.value, false)) note(*stop);
+    if (auto stop = poll(P_PID, task.tid.value, false)) note(task, *stop);
 }
 
 /// With very many tasks of which one makes all the stops: that one.
@@ -146,7 +152,7 @@ Waiter::Known *Waiter::waited_for_alone() {
     if (in_a_row_ < alone_after || order_.size() < many_tasks || recent_.size() != 1 || recent_[0]->held)
         return nullptr;
     if (++looks_ % look_at_all_every == 0) {
-        if (auto stop = poll(P_ALL, 0, false)) note(*stop);
+        if (auto stop = poll(P_ALL, 0, false)) note(known(stop->tid), *stop);
         if (!queue_.empty()) return nullptr;
     }
     return recent_[0];
@@ -185,7 +191,7 @@ std::optional<Stop> Waiter::next(Block block) {
             if (queue_.empty()) return std::nullopt;
             break;
         }
-        note(*stop);
+        note(task, *stop);
     }
     Stop stop = queue_.front();
     queue_.pop_front();
@@ -215,7 +221,7 @@ std::optional<Stop> Waiter::next_of(Tid tid) {
 void Waiter::look_at_others(Tid but) {
     for (Known *task : order_) {
         if (task->tid == but) continue;
-        if (auto stop = poll(P_PID, task->tid.value, false)) note(*stop);
+        if (auto stop = poll(P_PID, task->tid.value, false)) note(*task, *stop);
     }
 }
 

@@ -90,7 +90,7 @@ class Waiter {
     };
     std::optional<Stop> poll(int id_type, pid_t id, bool block);
     Known &known(Tid tid);
-    void note(const Stop &stop);
+    void note(Known &task, const Stop &stop);
     void sweep();
     void sweep_early();
     void ask_one_more();
