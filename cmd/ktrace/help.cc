@@ -3,7 +3,7 @@
 #include <array>
 #include <string_view>
 
-#include "options.h"
+#include "option_table.h"
 
 namespace ktrace::cli {
 

@@ -2,342 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
 
 #include <CLI/CLI.hpp>
 
 #include "base/text.h"
-#include "probe/watch_spec.h"
-#include "program/record.h"
-#include "values.h"
+#include "check.h"
+#include "option_table.h"
+#include "usage.h"
 
 namespace ktrace::cli {
 
 namespace {
-
-using probe::Actions;
-using session::Config;
-
-constexpr unsigned bit(Command command) { return static_cast<unsigned>(command); }
-constexpr unsigned tracing = bit(Command::attach) | bit(Command::run);
-constexpr unsigned attach_only = bit(Command::attach);
-constexpr unsigned list_only = bit(Command::list);
-constexpr unsigned ctl_only = bit(Command::ctl);
-constexpr unsigned repair_only = bit(Command::repair);
-constexpr unsigned plugin_only = bit(Command::plugin);
-constexpr unsigned probing = tracing | ctl_only; // ctl add
-constexpr unsigned everywhere =
-    probing | list_only | repair_only | plugin_only | bit(Command::bench) | bit(Command::doctor);
-
-/// What CLI11 reports for an option that was given without a value; no EXPR can be this.
-constexpr const char *no_value = "\x01none";
-
-tl::unexpected<Error> usage(std::string message, std::string hint = {}) {
-    return fail(Error::Kind::usage, std::move(message), std::move(hint));
-}
-
-// How options change an Invocation.
-
-template <probe::Kind kind> Status add_probe(Invocation &into, const std::string &value) {
-    auto spec = probe::parse_spec(value);
-    if (!spec) return fail(spec.error());
-    auto number = static_cast<std::uint32_t>(into.config.probes.size() + 1);
-    into.config.probes.push_back({number, kind, std::move(*spec)});
-    return {};
-}
-
-Status add_watch(Invocation &into, const std::string &value) {
-    auto parsed = probe::parse_watch(value);
-    if (!parsed) return fail(parsed.error());
-    probe::Spec spec;
-    spec.text = value;
-    auto number = static_cast<std::uint32_t>(into.config.probes.size() + 1);
-    into.config.probes.push_back({number, probe::Kind::watch, std::move(spec)});
-    return {};
-}
-
-/// FILE.so, and behind the first space outside of quotes its parameters, which are the plugin's to read.
-Status add_plugin(Invocation &into, const std::string &value) {
-    session::PluginRequest request;
-    std::string_view rest = text::trim(value);
-    bool quoted = false;
-    for (; !rest.empty() && (quoted || (rest[0] != ' ' && rest[0] != '\t')); rest.remove_prefix(1)) {
-        if (rest[0] == '"')
-            quoted = !quoted;
-        else
-            request.path += rest[0];
-    }
-    if (request.path.empty()) return usage("--plugin needs a file: --plugin 'FILE.so name=value...'");
-    request.parameters = text::trim(rest);
-    into.config.plugins.push_back(std::move(request));
-    return {};
-}
-
-Status add_pids(Invocation &into, const std::string &value) {
-    auto pids = read_pids(value);
-    if (!pids) return fail(pids.error());
-    for (pid_t pid : *pids) {
-        auto &known = into.config.pids;
-        if (std::find(known.begin(), known.end(), pid) == known.end()) known.push_back(pid);
-    }
-    return {};
-}
-
-template <std::vector<std::string> Actions::*list> Status add_expressions(Invocation &into, const std::string &value) {
-    auto expressions = split_expressions(value);
-    if (!expressions) return fail(expressions.error());
-    auto &known = into.config.actions.*list;
-    known.insert(known.end(), expressions->begin(), expressions->end());
-    return {};
-}
-
-Status set_condition(Invocation &into, const std::string &value) {
-    std::string &condition = into.config.actions.condition;
-    if (!condition.empty()) return usage("--if is given twice", "join the two conditions with &&");
-    if (text::trim(value).empty()) return usage("--if needs an expression, not an empty text");
-    condition = value;
-    return {};
-}
-
-using Injected = Actions::Injection::Kind;
-
-/// NAME=EXPR.
-template <Injected kind> Status add_injection(Invocation &into, const std::string &value) {
-    constexpr const char *option = kind == Injected::argument ? "--set-arg" : "--set-reg";
-    std::size_t equals = value.find('=');
-    std::string name(text::trim(value.substr(0, equals)));
-    bool complete = equals != std::string::npos && !name.empty() && !text::trim(value.substr(equals + 1)).empty();
-    if (!complete)
-        return usage(std::string(option) + " needs a name and a value, not `" + text::escape(value) + "'",
-                     kind == Injected::argument ? "for example --set-arg 0=5 or --set-arg size=0"
-                                                : "for example --set-reg ax=5");
-    into.config.actions.injections.push_back({kind, name, value.substr(equals + 1)});
-    return {};
-}
-
-Status set_result(Invocation &into, const std::string &value) {
-    if (text::trim(value).empty()) return usage("--set-ret needs a value");
-    into.config.actions.injections.push_back({Injected::result, "retval", value});
-    return {};
-}
-
-Status set_skip(Invocation &into, const std::string &value) {
-    into.config.actions.injections.push_back({Injected::skip, "retval", value == no_value ? "0" : value});
-    return {};
-}
-
-Status set_inside(Invocation &into, const std::string &value) {
-    if (into.config.actions.inside) return usage("--inside is given twice", "a glob can name several functions");
-    auto spec = probe::parse_spec(value);
-    if (!spec) return fail(spec.error());
-    into.config.actions.inside = std::move(*spec);
-    return {};
-}
-
-Status set_post(Invocation &into, const std::string &value) {
-    into.config.actions.post = true;
-    return value == no_value ? Status{} : add_expressions<&Actions::post_print>(into, value);
-}
-
-Status choose_aggregate(Actions &actions, Actions::Aggregate kind) {
-    if (actions.aggregate != Actions::Aggregate::none)
-        return usage("--count, --stats and --hist exclude each other, and each is given once",
-                     "run ktrace twice to have more than one of them");
-    actions.aggregate = kind;
-    return {};
-}
-
-Status set_count(Invocation &into, const std::string &) {
-    return choose_aggregate(into.config.actions, Actions::Aggregate::count);
-}
-
-template <Actions::Aggregate kind> Status set_measure(Invocation &into, const std::string &value) {
-    if (value != no_value) into.config.actions.aggregate_of = value;
-    return choose_aggregate(into.config.actions, kind);
-}
-
-Status set_every(Invocation &into, const std::string &value) {
-    auto read = read_positive("--every", value, std::numeric_limits<std::uint64_t>::max());
-    if (!read) return fail(read.error());
-    into.config.actions.every = *read;
-    return {};
-}
-
-Status set_chance(Invocation &into, const std::string &value) {
-    auto chance = read_chance(value);
-    if (!chance) return fail(chance.error());
-    into.config.actions.chance = *chance;
-    return {};
-}
-
-Status set_seed(Invocation &into, const std::string &value) {
-    auto seed = text::parse_u64(value);
-    if (!seed) return usage("--seed needs a whole number, not `" + text::escape(value) + "'");
-    into.config.actions.seed = *seed;
-    return {};
-}
-
-Status set_first(Invocation &into, const std::string &value) {
-    auto first = read_positive("--first", value, std::numeric_limits<std::uint64_t>::max());
-    if (!first) return fail(first.error());
-    into.config.actions.first = *first;
-    return {};
-}
-
-Status set_maxactive(Invocation &into, const std::string &value) {
-    auto maxactive = read_positive("--maxactive", value, 1U << 20);
-    if (!maxactive) return fail(maxactive.error());
-    into.config.actions.maxactive = static_cast<std::uint32_t>(*maxactive);
-    return {};
-}
-
-Status set_duration(Invocation &into, const std::string &value) {
-    auto duration = read_duration(value);
-    if (!duration) return fail(duration.error());
-    into.config.duration_ns = *duration;
-    return {};
-}
-
-Status set_max_events(Invocation &into, const std::string &value) {
-    auto most = read_positive("--max-events", value, std::numeric_limits<std::uint64_t>::max());
-    if (!most) return fail(most.error());
-    into.config.max_events = *most;
-    return {};
-}
-
-Status set_output(Invocation &into, const std::string &value) {
-    if (value.empty()) return usage("-o needs the name of a file");
-    into.config.output = value;
-    return {};
-}
-
-Status set_format(Invocation &into, const std::string &value) {
-    if (value != "text" && value != "json") return usage("--format is text or json, not `" + text::escape(value) + "'");
-    into.config.format = value == "json" ? Config::Format::json : Config::Format::text;
-    return {};
-}
-
-template <bool Config::*flag> Status set_flag(Invocation &into, const std::string &) {
-    into.config.*flag = true;
-    return {};
-}
-
-template <bool ListRequest::*flag> Status set_list_flag(Invocation &into, const std::string &) {
-    into.list.*flag = true;
-    return {};
-}
-
-Status set_regs(Invocation &into, const std::string &) {
-    into.config.actions.regs = true;
-    return {};
-}
-
-Status set_stack(Invocation &into, const std::string &value) {
-    into.config.actions.stack = 0;
-    if (value == no_value) return {};
-    auto frames = read_positive("--stack", value, program::max_frames);
-    if (!frames) return fail(frames.error());
-    into.config.actions.stack = static_cast<int>(*frames);
-    return {};
-}
-
-Status more_verbose(Invocation &into, const std::string &) {
-    into.config.verbose++;
-    return {};
-}
-
-Status ask_help(Invocation &into, const std::string &) {
-    into.help = true;
-    return {};
-}
-
-Status ask_version(Invocation &into, const std::string &) {
-    into.version = true;
-    return {};
-}
-
-// clang-format off
-constexpr std::array table{
-    Option{'p', "pid", Takes::value, "PID[,PID...]", Group::target, attach_only | list_only | ctl_only | repair_only,
-           "the process to look into (attach: several can be given)", add_pids},
-    Option{'f', "follow", Takes::nothing, "", Group::target, tracing,
-           "trace the children, too: fork, vfork, clone, posix_spawn, exec", set_flag<&Config::follow>},
-    Option{0, "allow-missing", Takes::nothing, "", Group::target, probing,
-           "go on without the probes that cannot be placed", set_flag<&Config::allow_missing>},
-    Option{0, "duration", Takes::value, "TIME", Group::target, tracing,
-           "end the trace after 10s, 250ms, 0.5s, 2m", set_duration},
-    Option{0, "max-events", Takes::value, "N", Group::target, tracing,
-           "end the trace after N events", set_max_events},
-
-    Option{'k', "probe", Takes::value, "SPEC", Group::probes, probing,
-           "probe an instruction", add_probe<probe::Kind::probe>},
-    Option{'j', "entry", Takes::value, "SPEC", Group::probes, probing,
-           "probe a function's entry: its arguments", add_probe<probe::Kind::entry>},
-    Option{'r', "ret", Takes::value, "SPEC", Group::probes, probing,
-           "probe a function's return: its value and duration", add_probe<probe::Kind::ret>},
-    Option{'w', "watch", Takes::value, "WSPEC", Group::probes, tracing,
-           "watch data: NAME|ADDRESS[/LENGTH][:w|rw|x]", add_watch},
-    Option{0, "plugin", Takes::value, "'FILE.so [name=value...]'", Group::probes, tracing,
-           "run a plugin in the kprobes style", add_plugin},
-
-    Option{0, "if", Takes::value, "EXPR", Group::handlers, probing,
-           "only where EXPR holds", set_condition},
-    Option{0, "inside", Takes::value, "SPEC", Group::handlers, probing,
-           "only under calls of this function, in the same thread", set_inside},
-    Option{0, "print", Takes::value, "EXPR[,EXPR...]", Group::handlers, probing,
-           "print these values with each event", add_expressions<&Actions::print>},
-    Option{0, "post", Takes::optional_value, "EXPR,...", Group::handlers, probing,
-           "an event after the instruction, too, with values from then", set_post},
-    Option{0, "regs", Takes::nothing, "", Group::handlers, probing,
-           "print the registers", set_regs},
-    Option{0, "stack", Takes::optional_value, "N", Group::handlers, probing,
-           "print the stack: N frames, or all (127)", set_stack},
-    Option{0, "set-arg", Takes::value, "N=EXPR", Group::handlers, probing,
-           "change an argument (by its number from 0, or its name)", add_injection<Injected::argument>},
-    Option{0, "set-reg", Takes::value, "REG=EXPR", Group::handlers, probing,
-           "change a register", add_injection<Injected::reg>},
-    Option{0, "set-ret", Takes::value, "EXPR", Group::handlers, probing,
-           "return probes: change what the function returns", set_result},
-    Option{0, "skip", Takes::optional_value, "EXPR", Group::handlers, probing,
-           "return this (or 0) at once, without running the function", set_skip},
-    Option{0, "maxactive", Takes::value, "N", Group::handlers, probing,
-           "return probes: calls in flight per location (default 4096)", set_maxactive},
-
-    Option{0, "count", Takes::nothing, "", Group::aggregates, probing,
-           "count, instead of a line an event", set_count},
-    Option{0, "stats", Takes::optional_value, "EXPR", Group::aggregates, probing,
-           "count, average, minimum, maximum, percentiles", set_measure<Actions::Aggregate::stats>},
-    Option{0, "hist", Takes::optional_value, "EXPR", Group::aggregates, probing,
-           "a histogram by powers of two", set_measure<Actions::Aggregate::hist>},
-    Option{0, "by", Takes::value, "EXPR[,EXPR...]", Group::aggregates, probing,
-           "a row per value; alone it means --count", add_expressions<&Actions::by>},
-
-    Option{0, "every", Takes::value, "N", Group::selection, probing,
-           "only hits N, 2N, 3N, ...", set_every},
-    Option{0, "chance", Takes::value, "P", Group::selection, probing,
-           "then each with the probability P (0 to 1)", set_chance},
-    Option{0, "seed", Takes::value, "S", Group::selection, probing,
-           "make --chance choose the same hits again", set_seed},
-    Option{0, "first", Takes::value, "N", Group::selection, probing,
-           "then the first N of those", set_first},
-
-    Option{'o', "output", Takes::value, "FILE", Group::output, tracing | plugin_only,
-           "write what is made (events and tables, a plugin) to FILE", set_output},
-    Option{0, "format", Takes::value, "text|json", Group::output, probing,
-           "lines for people, or a JSON object a line", set_format},
-    Option{0, "lines", Takes::nothing, "", Group::output, list_only,
-           "list the source lines that can be probed, too", set_list_flag<&ListRequest::lines>},
-    Option{0, "inlines", Takes::nothing, "", Group::output, list_only,
-           "list the inlined instances, too", set_list_flag<&ListRequest::inlines>},
-    Option{'q', "quiet", Takes::nothing, "", Group::output, tracing,
-           "no notices and no summary, only errors", set_flag<&Config::quiet>},
-    Option{'v', "verbose", Takes::nothing, "", Group::output, tracing,
-           "tell more of what is done (again: still more)", more_verbose},
-    Option{'h', "help", Takes::nothing, "", Group::output, everywhere, "show this help", ask_help},
-    Option{'V', "version", Takes::nothing, "", Group::output, everywhere, "show the version", ask_version},
-};
-// clang-format on
 
 constexpr std::array<std::pair<std::string_view, Command>, 8> commands{{{"attach", Command::attach},
                                                                         {"run", Command::run},
@@ -357,13 +33,11 @@ std::string names_for_cli11(const Option &option) {
 
 std::string dashed(const Option &option) { return std::string("--") + option.name; }
 
-// Reading.
-
 using Given = std::map<const CLI::Option *, const Option *>;
 
 Given declare(CLI::App &app, Command command) {
     Given given;
-    for (const Option &option : table) {
+    for (const Option &option : options()) {
         if (!belongs_to(option, command)) continue;
         CLI::Option *declared = option.takes == Takes::value
                                     ? app.add_option(names_for_cli11(option))->expected(1)->type_name(option.value_name)
@@ -391,7 +65,7 @@ Status apply(const CLI::App &app, const Given &given, Invocation &into) {
 tl::unexpected<Error> unknown_option(const std::string &argument, Command command) {
     std::string name = argument.substr(0, argument.find('='));
     std::vector<std::string> known;
-    for (const Option &option : table)
+    for (const Option &option : options())
         if (belongs_to(option, command)) known.push_back(dashed(option));
     auto near = text::nearest(name, {known.begin(), known.end()}, 1);
     std::string hint = near.empty() ? "ktrace --help shows the options" : "did you mean " + near[0] + "?";
@@ -400,7 +74,7 @@ tl::unexpected<Error> unknown_option(const std::string &argument, Command comman
 
 tl::unexpected<Error> missing_value(const std::vector<std::string> &arguments) {
     const std::string &last = arguments.back();
-    for (const Option &option : table) {
+    for (const Option &option : options()) {
         bool is_letter = option.letter && last == std::string("-") + option.letter;
         if (option.takes == Takes::value && (is_letter || last == dashed(option)))
             return usage(last + " needs a value: " + last + " " + option.value_name);
@@ -428,153 +102,6 @@ Status read_options(const std::vector<std::string> &arguments, Invocation &into)
     return apply(app, given, into);
 }
 
-// What must hold between the options of one command line.
-
-Status check_tracing(Invocation &into) {
-    Actions &actions = into.config.actions;
-    if (into.config.probes.empty() && into.config.plugins.empty())
-        return usage("there is nothing to probe", "say what with -k, -j, -r or -w, for example --ret main");
-    if (!actions.by.empty() && actions.aggregate == Actions::Aggregate::none)
-        actions.aggregate = Actions::Aggregate::count;
-    bool measures = actions.aggregate == Actions::Aggregate::stats || actions.aggregate == Actions::Aggregate::hist;
-    bool returns = std::any_of(into.config.probes.begin(), into.config.probes.end(),
-                               [](const probe::Probe &each) { return each.kind == probe::Kind::ret; });
-    if (measures && actions.aggregate_of.empty() && !returns)
-        return usage("--stats and --hist need an expression where there is no return probe",
-                     "for example --hist=arg0; or use -r to measure the duration");
-    if (actions.seed && actions.chance >= 1.0) return usage("--seed does nothing without --chance");
-    return {};
-}
-
-Status check_attach(Invocation &into) {
-    if (!into.operands.empty())
-        return usage("attach does not take `" + text::escape(into.operands[0]) + "'",
-                     "to start a program: ktrace run PROBE... -- PROGRAM [ARG...]");
-    if (into.config.pids.empty()) return usage("attach needs a process: -p PID");
-    return check_tracing(into);
-}
-
-Status check_run(Invocation &into, bool separated) {
-    if (!into.operands.empty())
-        return usage("run does not take `" + text::escape(into.operands[0]) + "' before --",
-                     "put the program behind it: ktrace run PROBE... -- PROGRAM [ARG...]");
-    if (!separated || into.config.program.empty())
-        return usage("run needs a program: ktrace run PROBE... -- PROGRAM [ARG...]");
-    return check_tracing(into);
-}
-
-Status check_list(Invocation &into) {
-    std::size_t most = into.config.pids.empty() ? 2 : 1;
-    if (into.config.pids.size() > 1) return usage("list looks into one process at a time");
-    if (into.config.pids.empty() && into.operands.empty())
-        return usage("list needs a process or a file: ktrace list (-p PID | FILE) [PATTERN]");
-    if (into.operands.size() > most)
-        return usage("list takes one pattern, and `" + text::escape(into.operands[most]) + "' is one too many",
-                     "quote a pattern, so that the shell does not expand it");
-    if (most == 2)
-        into.list.file = into.operands[0];
-    else
-        into.list.pid = into.config.pids[0];
-    if (into.operands.size() == most) into.list.pattern = into.operands.back();
-    return {};
-}
-
-using Verb = session::Order::Verb;
-
-struct VerbName {
-    std::string_view name;
-    Verb verb;
-    bool takes_names;
-};
-constexpr std::array<VerbName, 8> verbs{{{"list", Verb::list, false},
-                                         {"stats", Verb::stats, false},
-                                         {"add", Verb::add, false},
-                                         {"remove", Verb::remove, true},
-                                         {"enable", Verb::enable, true},
-                                         {"disable", Verb::disable, true},
-                                         {"on", Verb::on, false},
-                                         {"off", Verb::off, false}}};
-
-Result<VerbName> find_verb(const std::vector<std::string> &operands) {
-    constexpr const char *all = "there are list, stats, add, remove, enable, disable, on and off";
-    if (operands.empty()) return usage("ctl needs to know what to do", all);
-    std::vector<std::string_view> names;
-    for (const VerbName &each : verbs) {
-        if (operands[0] == each.name) return each;
-        names.push_back(each.name);
-    }
-    auto near = text::nearest(operands[0], names, 1);
-    return usage("ctl cannot `" + text::escape(operands[0]) + "'",
-                 near.empty() ? all : "did you mean " + near[0] + "?");
-}
-
-/// The options that are not about the process are those of `add`; `stats` has a format.
-Status check_options_of(const VerbName &verb, const Invocation &into) {
-    for (const std::string &name : into.given) {
-        if (name == "pid") continue;
-        bool fits = name == "format" ? verb.verb == Verb::stats : verb.verb == Verb::add;
-        if (!fits) return usage("ctl " + std::string(verb.name) + " does not take --" + name);
-    }
-    return {};
-}
-
-Status check_ctl(Invocation &into) {
-    auto verb = find_verb(into.operands);
-    if (!verb) return fail(verb.error());
-    if (into.config.pids.size() != 1) return usage("ctl needs one process: -p PID");
-    if (auto options = check_options_of(*verb, into); !options) return options;
-    std::string name(verb->name);
-    session::Order &order = into.order;
-    order.names.assign(into.operands.begin() + 1, into.operands.end());
-    if (verb->takes_names && order.names.empty())
-        return usage("ctl " + name + " needs the number of a probe, or its SPEC as it was given",
-                     "ktrace ctl -p PID stats shows the numbers");
-    if (!verb->takes_names && !order.names.empty())
-        return usage("ctl " + name + " does not take `" + text::escape(order.names[0]) + "'",
-                     verb->verb == Verb::add ? "say what to probe with -k, -j or -r" : "");
-    if (verb->verb == Verb::add)
-        if (auto checked = check_tracing(into); !checked) return checked;
-    order.verb = verb->verb;
-    order.probes = into.config.probes;
-    order.actions = into.config.actions;
-    order.allow_missing = into.config.allow_missing;
-    order.format = into.config.format;
-    return {};
-}
-
-Status check_repair(const Invocation &into) {
-    if (!into.operands.empty()) return usage("repair does not take `" + text::escape(into.operands[0]) + "'");
-    if (into.config.pids.size() != 1) return usage("repair needs one process: -p PID");
-    return {};
-}
-
-Status check_plugin(const Invocation &into) {
-    if (into.operands.empty() || into.operands[0] != "build")
-        return usage("plugin needs to know what to do: ktrace plugin build FILE.c [-o FILE.so]");
-    if (into.operands.size() != 2)
-        return usage("plugin build takes one source file: ktrace plugin build FILE.c [-o FILE.so]");
-    return {};
-}
-
-Status check(Invocation &into, bool separated) {
-    switch (into.command) {
-    case Command::attach: return check_attach(into);
-    case Command::run: return check_run(into, separated);
-    case Command::list: return check_list(into);
-    case Command::ctl: return check_ctl(into);
-    case Command::repair: return check_repair(into);
-    case Command::doctor:
-        if (!into.operands.empty()) return usage("doctor does not take `" + text::escape(into.operands[0]) + "'");
-        return {};
-    case Command::bench:
-        if (!into.operands.empty()) return usage("bench does not take `" + text::escape(into.operands[0]) + "'");
-        return {};
-    case Command::plugin: return check_plugin(into);
-    case Command::none: break;
-    }
-    return {};
-}
-
 Result<Command> find_command(const std::string &name) {
     std::vector<std::string_view> names;
     for (auto [known, command] : commands) {
@@ -591,12 +118,6 @@ Result<Command> find_command(const std::string &name) {
 }
 
 } // namespace
-
-std::span<const Option> options() { return table; }
-
-bool belongs_to(const Option &option, Command command) {
-    return command == Command::none || (option.commands & bit(command)) != 0;
-}
 
 Result<Invocation> parse(const std::vector<std::string> &arguments) {
     Invocation into;

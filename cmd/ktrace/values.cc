@@ -4,14 +4,11 @@
 #include <limits>
 
 #include "base/text.h"
+#include "usage.h"
 
 namespace ktrace::cli {
 
 namespace {
-
-tl::unexpected<Error> usage(std::string message, std::string hint = {}) {
-    return fail(Error::Kind::usage, std::move(message), std::move(hint));
-}
 
 std::string quoted(std::string_view text) { return "`" + text::escape(text) + "'"; }
 

@@ -198,6 +198,13 @@ std::string process_folder(Pid pid) {
     return folder;
 }
 
+std::optional<int> read_setting(const std::string &path) {
+    auto text = read_file(path);
+    int value = 0;
+    if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc()) return {};
+    return value;
+}
+
 std::optional<std::vector<Mapping>> read_maps(Pid pid) {
     auto text = read_file(proc(pid.value, "maps"));
     if (!text || text->empty()) text = read_file(process_folder(pid) + "/maps");

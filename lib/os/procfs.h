@@ -50,6 +50,8 @@ std::optional<TaskPlace> parse_task_place(std::string_view line);
 
 /// nothing: the process or task is gone, or its file may not be read (errno).
 std::optional<std::string> read_file(const std::string &path);
+/// The number in a file of one line, a setting of the kernel's (/proc/sys); nothing: there is no such setting.
+std::optional<int> read_setting(const std::string &path);
 std::optional<std::vector<Mapping>> read_maps(Pid pid);
 std::optional<ProcessStatus> read_status(pid_t pid_or_tid);
 std::optional<TaskPlace> read_task_place(Pid pid, Tid tid);

@@ -23,14 +23,6 @@ namespace {
 
 using State = Finding::State;
 
-/// The number in a file of one line, which the kernel may not have.
-std::optional<int> setting(const char *path) {
-    auto text = os::read_file(path);
-    int value = 0;
-    if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc()) return {};
-    return value;
-}
-
 /// CapEff in /proc/self/status (capabilities(7)).
 bool has_capability(int capability) {
     auto text = os::read_file("/proc/self/status");
@@ -90,7 +82,7 @@ Finding system_call(int error) {
 
 Finding attaching(bool privileged) {
     Finding found{State::good, "attaching to your processes", "allowed", {}};
-    int scope = setting("/proc/sys/kernel/yama/ptrace_scope").value_or(0);
+    int scope = os::read_setting("/proc/sys/kernel/yama/ptrace_scope").value_or(0);
     std::string text = "kernel.yama.ptrace_scope is " + std::to_string(scope);
     if (scope == 3) return {State::bad, found.what, text + ": nobody may trace until the next boot", "reboot"};
     if (scope == 0 || privileged) return found;

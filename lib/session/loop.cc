@@ -36,13 +36,13 @@ bool all_gone(const State &state) {
 
 } // namespace
 
-// Records are shown when the tracees are quiet, or right after a stop was seen: that time is known to be no part of a
-// call's duration. Between a resume and the next stop, rendering would take the processor from the tracee, or let it
-// wait at its next stop unseen.
 void pass_on(Pid program, int signal) {
     if (signal != 0 && signal != SIGINT) ::kill(program.value, signal);
 }
 
+// Records are shown when the tracees are quiet, or right after a stop was seen: that time is known to be no part of a
+// call's duration. Between a resume and the next stop, rendering would take the processor from the tracee, or let it
+// wait at its next stop unseen.
 void trace(State &state) {
     Placement placement;
     std::uint64_t shown_ns = monotonic_ns();

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/text.h"
 #include "os/ticker.h"
 #include "session/settle.h"
 #include "trap/dispatch.h"
@@ -29,11 +28,6 @@ std::string process_name(pid_t pid) {
     return status ? status->name + " (" + std::to_string(pid) + ")" : std::to_string(pid);
 }
 
-std::string read_setting(const char *path) {
-    auto text = os::read_file(path);
-    return text ? std::string(text::trim(*text)) : std::string();
-}
-
 /// Why the kernel says EPERM, and what to do.
 Error denied(pid_t pid) {
     Error error{Error::Kind::denied, "process " + std::to_string(pid) + " may not be traced", {}, {}, -1, 1};
@@ -48,15 +42,15 @@ Error denied(pid_t pid) {
         error.hint = "run ktrace as that user or as root";
         return error;
     }
-    std::string scope = read_setting("/proc/sys/kernel/yama/ptrace_scope");
-    if (scope == "3") {
+    const int scope = os::read_setting("/proc/sys/kernel/yama/ptrace_scope").value_or(0);
+    if (scope == 3) {
         error.message += ": kernel.yama.ptrace_scope is 3, which forbids tracing until the next boot";
         return error;
     }
-    if (scope == "2" || (scope == "1" && ::geteuid() != 0)) {
-        error.message += ": kernel.yama.ptrace_scope is " + scope;
-        error.hint = scope == "1" ? "sudo sysctl kernel.yama.ptrace_scope=0, or start the program with ktrace run"
-                                  : "run ktrace as root";
+    if (scope == 2 || (scope == 1 && ::geteuid() != 0)) {
+        error.message += ": kernel.yama.ptrace_scope is " + std::to_string(scope);
+        error.hint = scope == 1 ? "sudo sysctl kernel.yama.ptrace_scope=0, or start the program with ktrace run"
+                                : "run ktrace as root";
         return error;
     }
     if (!os::read_auxv(Pid{pid}, 0) && ::geteuid() != 0) {

@@ -1,0 +1,162 @@
+#include "check.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "usage.h"
+
+namespace ktrace::cli {
+
+namespace {
+
+using probe::Actions;
+
+Status check_tracing(Invocation &into) {
+    Actions &actions = into.config.actions;
+    if (into.config.probes.empty() && into.config.plugins.empty())
+        return usage("there is nothing to probe", "say what with -k, -j, -r or -w, for example --ret main");
+    if (!actions.by.empty() && actions.aggregate == Actions::Aggregate::none)
+        actions.aggregate = Actions::Aggregate::count;
+    bool measures = actions.aggregate == Actions::Aggregate::stats || actions.aggregate == Actions::Aggregate::hist;
+    bool returns = std::any_of(into.config.probes.begin(), into.config.probes.end(),
+                               [](const probe::Probe &each) { return each.kind == probe::Kind::ret; });
+    if (measures && actions.aggregate_of.empty() && !returns)
+        return usage("--stats and --hist need an expression where there is no return probe",
+                     "for example --hist=arg0; or use -r to measure the duration");
+    if (actions.seed && actions.chance >= 1.0) return usage("--seed does nothing without --chance");
+    return {};
+}
+
+Status check_attach(Invocation &into) {
+    if (!into.operands.empty())
+        return usage("attach does not take `" + text::escape(into.operands[0]) + "'",
+                     "to start a program: ktrace run PROBE... -- PROGRAM [ARG...]");
+    if (into.config.pids.empty()) return usage("attach needs a process: -p PID");
+    return check_tracing(into);
+}
+
+Status check_run(Invocation &into, bool separated) {
+    if (!into.operands.empty())
+        return usage("run does not take `" + text::escape(into.operands[0]) + "' before --",
+                     "put the program behind it: ktrace run PROBE... -- PROGRAM [ARG...]");
+    if (!separated || into.config.program.empty())
+        return usage("run needs a program: ktrace run PROBE... -- PROGRAM [ARG...]");
+    return check_tracing(into);
+}
+
+Status check_list(Invocation &into) {
+    std::size_t most = into.config.pids.empty() ? 2 : 1;
+    if (into.config.pids.size() > 1) return usage("list looks into one process at a time");
+    if (into.config.pids.empty() && into.operands.empty())
+        return usage("list needs a process or a file: ktrace list (-p PID | FILE) [PATTERN]");
+    if (into.operands.size() > most)
+        return usage("list takes one pattern, and `" + text::escape(into.operands[most]) + "' is one too many",
+                     "quote a pattern, so that the shell does not expand it");
+    if (most == 2)
+        into.list.file = into.operands[0];
+    else
+        into.list.pid = into.config.pids[0];
+    if (into.operands.size() == most) into.list.pattern = into.operands.back();
+    return {};
+}
+
+using Verb = session::Order::Verb;
+
+struct VerbName {
+    std::string_view name;
+    Verb verb;
+    bool takes_names;
+};
+constexpr std::array<VerbName, 8> verbs{{{"list", Verb::list, false},
+                                         {"stats", Verb::stats, false},
+                                         {"add", Verb::add, false},
+                                         {"remove", Verb::remove, true},
+                                         {"enable", Verb::enable, true},
+                                         {"disable", Verb::disable, true},
+                                         {"on", Verb::on, false},
+                                         {"off", Verb::off, false}}};
+
+Result<VerbName> find_verb(const std::vector<std::string> &operands) {
+    constexpr const char *all = "there are list, stats, add, remove, enable, disable, on and off";
+    if (operands.empty()) return usage("ctl needs to know what to do", all);
+    std::vector<std::string_view> names;
+    for (const VerbName &each : verbs) {
+        if (operands[0] == each.name) return each;
+        names.push_back(each.name);
+    }
+    auto near = text::nearest(operands[0], names, 1);
+    return usage("ctl cannot `" + text::escape(operands[0]) + "'",
+                 near.empty() ? all : "did you mean " + near[0] + "?");
+}
+
+/// The options that are not about the process are those of `add`; `stats` has a format.
+Status check_options_of(const VerbName &verb, const Invocation &into) {
+    for (const std::string &name : into.given) {
+        if (name == "pid") continue;
+        bool fits = name == "format" ? verb.verb == Verb::stats : verb.verb == Verb::add;
+        if (!fits) return usage("ctl " + std::string(verb.name) + " does not take --" + name);
+    }
+    return {};
+}
+
+Status check_ctl(Invocation &into) {
+    auto verb = find_verb(into.operands);
+    if (!verb) return fail(verb.error());
+    if (into.config.pids.size() != 1) return usage("ctl needs one process: -p PID");
+    if (auto options = check_options_of(*verb, into); !options) return options;
+    std::string name(verb->name);
+    session::Order &order = into.order;
+    order.names.assign(into.operands.begin() + 1, into.operands.end());
+    if (verb->takes_names && order.names.empty())
+        return usage("ctl " + name + " needs the number of a probe, or its SPEC as it was given",
+                     "ktrace ctl -p PID stats shows the numbers");
+    if (!verb->takes_names && !order.names.empty())
+        return usage("ctl " + name + " does not take `" + text::escape(order.names[0]) + "'",
+                     verb->verb == Verb::add ? "say what to probe with -k, -j or -r" : "");
+    if (verb->verb == Verb::add)
+        if (auto checked = check_tracing(into); !checked) return checked;
+    order.verb = verb->verb;
+    order.probes = into.config.probes;
+    order.actions = into.config.actions;
+    order.allow_missing = into.config.allow_missing;
+    order.format = into.config.format;
+    return {};
+}
+
+Status check_repair(const Invocation &into) {
+    if (!into.operands.empty()) return usage("repair does not take `" + text::escape(into.operands[0]) + "'");
+    if (into.config.pids.size() != 1) return usage("repair needs one process: -p PID");
+    return {};
+}
+
+Status check_plugin(const Invocation &into) {
+    if (into.operands.empty() || into.operands[0] != "build")
+        return usage("plugin needs to know what to do: ktrace plugin build FILE.c [-o FILE.so]");
+    if (into.operands.size() != 2)
+        return usage("plugin build takes one source file: ktrace plugin build FILE.c [-o FILE.so]");
+    return {};
+}
+
+} // namespace
+
+Status check(Invocation &into, bool separated) {
+    switch (into.command) {
+    case Command::attach: return check_attach(into);
+    case Command::run: return check_run(into, separated);
+    case Command::list: return check_list(into);
+    case Command::ctl: return check_ctl(into);
+    case Command::repair: return check_repair(into);
+    case Command::doctor:
+        if (!into.operands.empty()) return usage("doctor does not take `" + text::escape(into.operands[0]) + "'");
+        return {};
+    case Command::bench:
+        if (!into.operands.empty()) return usage("bench does not take `" + text::escape(into.operands[0]) + "'");
+        return {};
+    case Command::plugin: return check_plugin(into);
+    case Command::none: break;
+    }
+    return {};
+}
+
+} // namespace ktrace::cli

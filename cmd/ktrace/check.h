@@ -1,0 +1,12 @@
+// What must hold between the options and operands of one command line, command by command.
+#pragma once
+
+#include "base/result.h"
+#include "invocation.h"
+
+namespace ktrace::cli {
+
+/// Completes what was read, or says what does not fit. `separated`: there was a `--`. Errors: usage.
+Status check(Invocation &into, bool separated);
+
+} // namespace ktrace::cli
