@@ -131,7 +131,7 @@ Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopp
     task.outside_at = world.stops;
     Event event;
     if (is_retry(task, site, stopped) || traced.silent) {
-        get_over(world, traced, task, site, std::move(stopped), 0);
+        get_over(world, traced, task, site, std::move(stopped), {});
         return event;
     }
     if (site.returns > 0) run_returns(world, traced, task, site, stopped);
@@ -148,7 +148,7 @@ Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopp
         event.stopped.emplace(std::move(stopped));
         return event;
     }
-    get_over(world, traced, task, site, std::move(stopped), follows.post);
+    get_over(world, traced, task, site, std::move(stopped), std::move(follows.post));
     return event;
 }
 
@@ -224,7 +224,7 @@ void continue_task(World &world, Task &task, Stopped stopped, int signal) {
 }
 
 void finish_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopped) {
-    get_over(world, traced, task, site, std::move(stopped), 0);
+    get_over(world, traced, task, site, std::move(stopped), {});
 }
 
 Event dispatch(World &world, const Stop &stop) {

@@ -90,7 +90,7 @@ Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stoppe
         }
         if (armed->handler) {
             Handled handled = handle_hit(world, traced, task, *armed, site, stopped);
-            if (handled.post && i < 64) follows.post |= std::uint64_t{1} << i;
+            if (handled.post) follows.post.add(i);
             follows.pc_is_set = handled.pc_is_set;
             if (follows.pc_is_set) break; // as kprobes: the others do not see this hit
             continue;
@@ -109,7 +109,7 @@ Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stoppe
             count(*armed->counters, outcome);
             // What was filtered or not selected before the instruction is so after it.
             bool wanted = outcome == Outcome::event && armed->program->needs(Moment::post).runs;
-            if (wanted && i < 64) follows.post |= std::uint64_t{1} << i;
+            if (wanted) follows.post.add(i);
             break;
         }
         case Armed::Kind::ret: {
@@ -138,18 +138,17 @@ Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stoppe
     return follows;
 }
 
-void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped, std::uint64_t wanted) {
-    std::size_t unused = 0;
-    for (std::size_t i = 0; i < site.probes.size() && wanted >> i != 0 && i < 64; i++) {
-        if (world.closing) return;
-        if ((wanted >> i & 1) == 0 || !site.probes[i]->on) continue;
-        if (site.probes[i]->handler) {
-            handle_post(traced, task, *site.probes[i], site, stopped);
-            continue;
+void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped, const Places &wanted) {
+    wanted.for_each([&](std::size_t place) {
+        Armed &armed = *site.probes[place];
+        if (world.closing || !armed.on) return;
+        if (armed.handler) {
+            handle_post(traced, task, armed, site, stopped);
+            return;
         }
-        run_program(world, traced, task, *site.probes[i], Moment::post, stopped.pc(), stopped, {}, unused, {}, 0,
-                    nullptr);
-    }
+        std::size_t unused = 0;
+        run_program(world, traced, task, armed, Moment::post, stopped.pc(), stopped, {}, unused, {}, 0, nullptr);
+    });
 }
 
 namespace {

@@ -1,25 +1,24 @@
 // hit: runs the probes of a site for one stopped task: filters and programs, records, calls that begin and that return.
 #pragma once
 
-#include <cstdint>
-
 #include "os/stopped.h"
 #include "program/program.h"
+#include "trap/places.h"
 #include "trap/world.h"
 
 namespace ktrace::trap {
 
 /// What the probes of a site want to follow.
 struct Follows {
-    std::uint64_t post = 0; // bit N: the Nth of them wants a post moment
+    Places post;            // those that want a post moment
     bool pc_is_set = false; // a handler has set the pc: the instruction is not run
 };
 
 /// The probes of the site, before its instruction runs.
 Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);
 
-/// Those of `wanted` (bits as from run_pre), after the instruction.
-void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped, std::uint64_t wanted);
+/// Those of `wanted` (as from run_pre), after the instruction.
+void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped, const Places &wanted);
 
 /// The calls that have ended with this arrival at a return address, youngest first.
 void run_returns(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);

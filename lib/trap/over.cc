@@ -42,7 +42,7 @@ void begin_step(World &world, Task &task, Site &site, os::Stopped stopped) {
 void end_step(World &world, Task &task, os::Stopped stopped) {
     task.over = Over::none;
     task.site = nullptr;
-    task.post = 0;
+    task.post = {};
     unblock_signals(task);
     int signal = 0;
     if (task.held) {
@@ -118,7 +118,7 @@ void mark_moved(Traced &traced, Task &task, os::Stopped &stopped) {
     os::set_signal_info(task.tid, *info);
 }
 
-void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, std::uint64_t post) {
+void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, Places post) {
     switch (site.method()) {
     case Method::emulate: {
         auto done = Host::emulate(site.plan, site.at, stopped.change_registers(), *traced.ground->space);
@@ -126,14 +126,14 @@ void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
             fault_at_site(world, traced, task, site, std::move(stopped), done);
             return;
         }
-        if (post) run_post(world, traced, task, site, stopped, post);
+        if (!post.empty()) run_post(world, traced, task, site, stopped, post);
         mark_moved(traced, task, stopped);
         continue_task(world, task, std::move(stopped));
         return;
     }
     case Method::boost:
-        if (post) {
-            task.post = post;
+        if (!post.empty()) {
+            task.post = std::move(post);
             begin_step(world, task, site, std::move(stopped));
         } else {
             stopped.set_pc(site.slot + site.placed.copy_at);
@@ -141,18 +141,18 @@ void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
         }
         return;
     case Method::step:
-        task.post = post;
+        task.post = std::move(post);
         begin_step(world, task, site, std::move(stopped));
         return;
     case Method::syscall:
         // A signal on that short way is told at the site, which then is no new hit; a post handler would be lost by
         // that, so with one signals wait until the call is entered. (A mask of ours would outlive us if we were
         // killed.)
-        if (post) block_signals(task);
+        if (!post.empty()) block_signals(task);
         stopped.set_pc(site.slot + site.placed.copy_at);
         task.over = Over::to_syscall;
         task.site = &site;
-        task.post = post;
+        task.post = std::move(post);
         continue_task(world, task, std::move(stopped));
         return;
     case Method::refuse: break; // never armed
@@ -169,7 +169,7 @@ void finish_step(World &world, Traced &traced, Task &task, os::Stopped stopped) 
         continue_task(world, task, std::move(stopped));
         return;
     }
-    if (task.post) run_post(world, traced, task, site, stopped, task.post);
+    if (!task.post.empty()) run_post(world, traced, task, site, stopped, task.post);
     end_step(world, task, std::move(stopped));
 }
 
@@ -183,7 +183,7 @@ void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped
     if (auto info = os::signal_info(task.tid)) signal = signal_of_fault(world, traced, task, site, stopped, *info);
     task.over = Over::none;
     task.site = nullptr;
-    task.post = 0;
+    task.post = {};
     unblock_signals(task);
     // What was held comes after the fault, as it would have: it is sent again.
     if (task.held) {
@@ -205,7 +205,7 @@ void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped) 
     Site &site = *traced.ground->site_of_pc_in_slot(stopped.pc());
     task.over = Over::stepping;
     task.site = &site;
-    task.post = 0;
+    task.post = {};
     task.old_scratch = 0;
     continue_task(world, task, std::move(stopped));
 }
@@ -220,7 +220,7 @@ void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopp
     if (task.over == Over::to_syscall) {
         task.over = Over::none;
         task.site = nullptr;
-        task.post = 0;
+        task.post = {};
     }
     unblock_signals(task);
     int signal = stopped.stop().signal;
@@ -243,8 +243,8 @@ void enter_syscall(World &world, Traced &, Task &task, os::Stopped stopped) {
     Site &site = *task.site;
     Host::leave_slot_in_syscall(site.plan, site.at, stopped.change_registers());
     unblock_signals(task);
-    task.over = task.post ? Over::in_syscall : Over::none;
-    if (!task.post) task.site = nullptr;
+    task.over = task.post.empty() ? Over::none : Over::in_syscall;
+    if (task.post.empty()) task.site = nullptr;
     continue_task(world, task, std::move(stopped));
 }
 
@@ -252,7 +252,7 @@ void leave_syscall(World &world, Traced &traced, Task &task, os::Stopped stopped
     Site &site = *task.site;
     task.over = Over::none;
     task.site = nullptr;
-    run_post(world, traced, task, site, stopped, std::exchange(task.post, 0));
+    run_post(world, traced, task, site, stopped, std::exchange(task.post, {}));
     continue_task(world, task, std::move(stopped));
 }
 

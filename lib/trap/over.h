@@ -8,7 +8,7 @@ namespace ktrace::trap {
 
 /// From the trap on: emulates, or sends the task through the slot. `post`: a post handler waits for the instruction's
 /// end. The task runs on, unless emulation faulted (then it gets its SIGSEGV). Spends the token.
-void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, std::uint64_t post);
+void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, Places post);
 
 /// The task, at a trap's stop, is about to go to an address that may be right behind another trap of ours: killed
 /// before it has gone on, we leave it where the handler in the rescue page would take it for a hit there. Marks it for

@@ -79,7 +79,7 @@ void end_calls_of_dismissed(World &world, Traced &traced) {
 std::unordered_set<const Site *> sites_in_use(const World &world) {
     std::unordered_set<const Site *> used;
     for (const auto &[tid, task] : world.tasks)
-        if (task.post != 0) used.insert(task.site);
+        if (!task.post.empty()) used.insert(task.site);
     return used;
 }
 

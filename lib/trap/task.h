@@ -9,6 +9,7 @@
 
 #include "base/addr.h"
 #include "base/ids.h"
+#include "trap/places.h"
 
 namespace ktrace::trap {
 
@@ -27,10 +28,10 @@ struct Task {
     Tid tid;
     Pid pid;
     Over over = Over::none;
-    Site *site = nullptr;          // over != none: the site; the site outlives it
-    std::uint64_t old_scratch = 0; // stepping with a scratch register
-    std::uint64_t post = 0;        // the probes of the site that wait for the end of the instruction (bit N: the Nth)
-    std::optional<siginfo_t> held; // a signal that came in the middle of a step: delivered when it is done
+    Site *site = nullptr;                    // over != none: the site; the site outlives it
+    std::uint64_t old_scratch = 0;           // stepping with a scratch register
+    Places post;                             // the probes of the site that wait for the end of the instruction
+    std::optional<siginfo_t> held;           // a signal that came in the middle of a step: delivered when it is done
     std::optional<std::uint64_t> saved_mask; // signals are blocked for the moment: the task's own mask
 
     // The site's hit has been counted, but its instruction has not run: when the task comes back to it in the same

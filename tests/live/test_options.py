@@ -304,6 +304,16 @@ class Post(OptionTest):
         self.assertEqual(trace.summary("next_step")["hits"], 20)
         self.assertEqual(trace.summary("next_step")["events"], 20)
 
+    def test_many_at_one_address(self):
+        probes = ["-k", "next_step"] * 150
+        trace = self.traced("next_step 20", *probes, "--post=arg0")
+        for kind in ("pre", "post"):
+            counts = collections.Counter(e["probe"] for e in trace.events(kind))
+            self.assertEqual(counts, {number: 20 for number in range(1, 151)}, kind)
+        order = [(e["type"], e["probe"]) for e in trace.events()]
+        one_hit = [(kind, number) for kind in ("pre", "post") for number in range(1, 151)]
+        self.assertEqual(order, one_hit * 20)
+
     def test_regs(self):
         for kind in ("-k", "-j", "-r"):
             trace = self.traced("visit", kind, "visit", "--regs")
