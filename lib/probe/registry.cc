@@ -8,31 +8,37 @@
 namespace ktrace::probe {
 
 std::vector<std::uint32_t> Registry::enter(const std::shared_ptr<ProbeSet> &set, const std::vector<Wish> &wishes) {
+    auto &entered = set->hidden ? ours_ : all_;
+    const std::uint32_t first = set->hidden ? first_of_ours : 1;
     std::vector<std::uint32_t> numbers;
     for (const Wish &wish : wishes) {
         auto made = std::make_unique<Registered>();
-        made->probe = {last() + 1, wish.kind, wish.spec};
+        made->probe = {first + static_cast<std::uint32_t>(entered.size()), wish.kind, wish.spec};
         made->set = set;
         made->state = make_probe_state(set->actions, wish.kind);
         made->handler = wish.handler;
         made->enabled = wish.enabled;
         made->maxactive = wish.maxactive;
         numbers.push_back(made->probe.number);
-        all_.push_back(std::move(made));
+        entered.push_back(std::move(made));
     }
     return numbers;
 }
 
 void Registry::take_back(const std::vector<std::uint32_t> &numbers) {
     for (std::uint32_t number : numbers) at(number).removed = true;
-    bool newest = !numbers.empty() && numbers.back() == last();
-    if (newest) all_.resize(numbers.front() - 1);
+    auto is_theirs = [&](const auto &each) {
+        return std::find(numbers.begin(), numbers.end(), each->probe.number) != numbers.end();
+    };
+    for (auto *list : {&all_, &ours_})
+        while (!list->empty() && is_theirs(list->back())) list->pop_back();
 }
 
 std::vector<std::uint32_t> Registry::present() const {
     std::vector<std::uint32_t> numbers;
-    for (const auto &each : all_)
-        if (!each->removed) numbers.push_back(each->probe.number);
+    for (const auto *list : {&all_, &ours_})
+        for (const auto &each : *list)
+            if (!each->removed) numbers.push_back(each->probe.number);
     return numbers;
 }
 
@@ -45,11 +51,9 @@ std::vector<std::uint32_t> Registry::shown() const {
 Result<std::vector<std::uint32_t>> Registry::named(std::string_view name) const {
     std::vector<std::uint32_t> numbers;
     for (const auto &each : all_)
-        if (!each->removed && !each->set->hidden && each->probe.spec.text == name)
-            numbers.push_back(each->probe.number);
+        if (!each->removed && each->probe.spec.text == name) numbers.push_back(each->probe.number);
     auto number = text::parse_u64(name);
-    if (numbers.empty() && number && *number >= 1 && *number <= last() && !all_[*number - 1]->removed &&
-        !all_[*number - 1]->set->hidden)
+    if (numbers.empty() && number && *number >= 1 && *number <= last() && !all_[*number - 1]->removed)
         numbers.push_back(static_cast<std::uint32_t>(*number));
     if (!numbers.empty()) return numbers;
     bool is_gone = number && *number >= 1 && *number <= last();

@@ -1,8 +1,9 @@
 // Registry: the probes of a trace by number: what is wanted, whether it is on, and what it shares with the others of
 // its command. Where they are armed is session's business.
 //
-// Invariants: numbers count from 1 in the order in which the SPECs were given; a number that was told to somebody is
-// never given to another probe; a removed probe stays known, since its counts are shown at the end.
+// Invariants: numbers count from 1 in the order in which the SPECs were given, without those of ours, which have a
+// range of their own; a number that was told to somebody is never given to another probe; a removed probe stays known,
+// since its counts are shown at the end.
 #pragma once
 
 #include <cstdint>
@@ -58,14 +59,14 @@ class Registry {
     /// They could not be registered. Their numbers are free again where nobody has been given later ones.
     void take_back(const std::vector<std::uint32_t> &numbers);
 
-    Registered &at(std::uint32_t number) { return *all_.at(number - 1); }
-    const Registered &at(std::uint32_t number) const { return *all_.at(number - 1); }
+    Registered &at(std::uint32_t number) { return *entry(number); }
+    const Registered &at(std::uint32_t number) const { return *entry(number); }
 
-    /// Numbers of those that are registered or about to be.
+    /// Numbers of those that are registered or about to be, ours last.
     std::vector<std::uint32_t> present() const;
     /// Of these, those that users know of.
     std::vector<std::uint32_t> shown() const;
-    /// The highest number so far.
+    /// The highest number of a user's so far.
     std::uint32_t last() const { return static_cast<std::uint32_t>(all_.size()); }
 
     /// What a user calls `name`: a number, or a SPEC as it was given (all of that text). Errors: not_found.
@@ -78,7 +79,13 @@ class Registry {
     bool all_on() const { return all_on_; }
 
   private:
-    std::vector<std::unique_ptr<Registered>> all_; // [number - 1]
+    static constexpr std::uint32_t first_of_ours = std::uint32_t{1} << 31;
+    const std::unique_ptr<Registered> &entry(std::uint32_t number) const {
+        return number >= first_of_ours ? ours_.at(number - first_of_ours) : all_.at(number - 1);
+    }
+
+    std::vector<std::unique_ptr<Registered>> all_;  // [number - 1]
+    std::vector<std::unique_ptr<Registered>> ours_; // of hidden sets, [number - first_of_ours]
     bool all_on_ = true;
 };
 

@@ -1,5 +1,6 @@
 #include "session/report.h"
 
+#include <algorithm>
 #include <cstring>
 #include <ctime>
 #include <unordered_map>
@@ -17,6 +18,17 @@ namespace {
 bool was_registered(const State &state, const CountedLocation &location) {
     const probe::Registered &registered = state.registry.at(location.probe);
     return registered.ready && !registered.set->hidden;
+}
+
+/// Indices of the locations of which there is something to tell, by the number of their probe.
+std::vector<std::size_t> locations_to_sum_up(const State &state) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < state.locations.size(); i++)
+        if (was_registered(state, *state.locations[i])) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return state.locations[a]->probe < state.locations[b]->probe;
+    });
+    return order;
 }
 
 /// The text of a log record.
@@ -83,9 +95,10 @@ void report_summary(State &state) {
     report_records(state, false);
     bool timed = false, json = state.config.format == Config::Format::json;
     Unhit unhit = find_unhit(state);
-    for (std::size_t i = 0; i < state.locations.size(); i++) {
+    std::vector<std::size_t> order = locations_to_sum_up(state);
+    for (std::size_t i : order) {
         const auto &location = state.locations[i];
-        if (!was_registered(state, *location) || (unhit.left_out[i] && !json)) continue;
+        if (unhit.left_out[i] && !json) continue;
         program::Table table = location->state->aggregation.snapshot();
         bool show = table.kind != program::Table::Kind::none;
         state.sink->summary(location->info, location->counters, show ? &table : nullptr);
@@ -95,9 +108,8 @@ void report_summary(State &state) {
     output_failed(state);
     if (state.config.quiet) return;
     std::string text;
-    for (std::size_t i = 0; i < state.locations.size(); i++)
-        if (was_registered(state, *state.locations[i]) && !unhit.left_out[i])
-            text += output::summary_text(state.locations[i]->info, state.locations[i]->counters);
+    for (std::size_t i : order)
+        if (!unhit.left_out[i]) text += output::summary_text(state.locations[i]->info, state.locations[i]->counters);
     text += unhit.text;
     timespec resolution{};
     ::clock_getres(CLOCK_MONOTONIC, &resolution);

@@ -108,6 +108,22 @@ class Inside(LiveTest):
                 return memory.read(end - start)[:len(before)] == before
         return False
 
+    def test_numbers(self):
+        """Probes count from 1 as their SPECs were given: what follows FUNC takes no number, here or in `ctl add`."""
+        target = self.start(program("stacks"))
+        tracer = self.attach(target, "--format", "json", "-j", "place", "--inside", "outer")
+        for number, function in ((2, "outer"), (3, "recurse")):
+            added = ktrace("ctl", "-p", target.pid, "add", "-j", "place", "--inside", function)
+            self.assertEqual((added.status, added.out.split()[0]), (0, str(number)), added)
+            refused = ktrace("ctl", "-p", target.pid, "add", "-j", "no_such", "--inside", function)
+            self.assertEqual(refused.status, 1, refused)
+        target.tell("once")
+        target.truth("^done$")
+        trace = tracer.stop()
+        seen = {n: [e["args"]["n"] for e in trace.events() if e["probe"] == n] for n in (1, 2, 3)}
+        self.assertEqual(seen, {1: [2, 6], 2: [2, 6], 3: [0]}, trace)
+        self.assertEqual([s["probe"] for s in trace.summaries()], [1, 2, 3])
+
     def test_unknown_function(self):
         target = self.start(program("stacks"))
         tracer = self.trace("-p", target.pid, "-j", "place", "--inside", "no_such_function", wait=False)

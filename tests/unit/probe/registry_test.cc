@@ -64,6 +64,31 @@ TEST_F(RegistryTest, WhatCouldNotBeRegisteredLeavesNoGap) {
     EXPECT_EQ(enter({wish("i")}), Numbers{2});
 }
 
+TEST_F(RegistryTest, ProbesOfOursTakeNoNumberOfTheUsers) {
+    auto ours = std::make_shared<ProbeSet>();
+    ours->hidden = true;
+    enter({wish("f")});
+    Numbers enclosing = registry.enter(ours, {wish("around")});
+    EXPECT_EQ(enter({wish("g")}), Numbers{2});
+    EXPECT_EQ(registry.at(enclosing.front()).probe.spec.text, "around");
+    EXPECT_EQ(registry.present(), (Numbers{1, 2, enclosing.front()}));
+    EXPECT_EQ(registry.shown(), (Numbers{1, 2}));
+    EXPECT_EQ(registry.last(), 2U);
+    EXPECT_FALSE(registry.named("around"));
+    EXPECT_FALSE(registry.named(std::to_string(enclosing.front())));
+}
+
+TEST_F(RegistryTest, WhatIsTakenBackWithOneOfOursLeavesNoGapEither) {
+    auto ours = std::make_shared<ProbeSet>();
+    ours->hidden = true;
+    Numbers refused = registry.enter(set, {wish("f"), wish("g")});
+    refused.push_back(registry.enter(ours, {wish("around")}).front());
+    registry.take_back(refused);
+    EXPECT_TRUE(registry.present().empty());
+    EXPECT_EQ(enter({wish("h")}), Numbers{1});
+    EXPECT_EQ(registry.enter(ours, {wish("around")}).front(), refused.back());
+}
+
 TEST_F(RegistryTest, NobodysNumberChangesWhenEarlierOnesAreTakenBack) {
     Numbers refused = registry.enter(set, {wish("g")});
     EXPECT_EQ(enter({wish("h")}), Numbers{2}); // by a handler, meanwhile
