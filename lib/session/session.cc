@@ -1,9 +1,12 @@
 // attach: traces processes that run already. run: starts one. What they share is prepare and conclude.
+#include <algorithm>
 #include <csignal>
+#include <unordered_set>
 
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "os/spawn.h"
 #include "rescue/guardian.h"
 #include "session/calibrate.h"
@@ -77,6 +80,28 @@ void conclude(State &state) {
     if (state.trouble == 0) complain_of_unplaced(state);
 }
 
+/// True where a probe that may be in any module has no place in a plan.
+bool lacks_some(const State &state, const ArmPlan &plan) {
+    std::unordered_set<std::uint32_t> found;
+    for (const auto &location : plan.locations) found.insert(state.locations[location->location]->probe);
+    for (const WaitingIfunc &ifunc : plan.ifuncs) found.insert(ifunc.probe);
+    auto numbers = state.registry.present();
+    return std::any_of(numbers.begin(), numbers.end(), [&](std::uint32_t number) {
+        return state.registry.at(number).probe.spec.module.empty() && !found.contains(number);
+    });
+}
+
+/// The plan of all probes. In a process that was started a moment ago nothing is armed before everything is found, or
+/// the loader has mapped all of the program's libraries.
+Result<ArmPlan> plan_all(State &state, Traced &traced) {
+    bool complete = modules_complete(traced);
+    auto plan = plan_arming(state, traced, state.registry.present(), complete ? Missing::refuse : Missing::wait);
+    bool waits = plan && !complete && (lacks_some(state, *plan) || !state.config.plugins.empty());
+    state.armings[traced.ground.get()].waits_for_loader = waits;
+    if (!waits) return plan;
+    return ArmPlan{};
+}
+
 /// All that is known of a process, anew: it called exec after it was looked at and before it was seized.
 Result<ArmPlan> plan_anew(State &state, Traced &traced) {
     auto looked = look_at(state, traced.process.pid.value);
@@ -84,7 +109,7 @@ Result<ArmPlan> plan_anew(State &state, Traced &traced) {
     state.armings.erase(traced.ground.get());
     traced.process = std::move((*looked)->process);
     traced.ground = std::move((*looked)->ground);
-    return plan_arming(state, traced, state.registry.present(), Missing::refuse);
+    return plan_all(state, traced);
 }
 
 Status arm_all(State &state, Traced &traced, ArmPlan plan, os::Stopped &stopped) {
@@ -99,8 +124,9 @@ Status arm_all(State &state, Traced &traced, ArmPlan plan, os::Stopped &stopped)
     std::size_t modules = traced.process.modules.size();
     auto loaded = refresh_modules(state, traced);
     if (!loaded) return fail(loaded.error());
-    if (!loaded->empty() || traced.process.modules.size() != modules) {
-        auto anew = plan_arming(state, traced, state.registry.present(), Missing::refuse);
+    bool waits = state.armings[traced.ground.get()].waits_for_loader;
+    if (!loaded->empty() || traced.process.modules.size() != modules || waits) {
+        auto anew = plan_all(state, traced);
         if (!anew) return tl::make_unexpected(anew.error());
         plan = std::move(*anew);
     }
@@ -115,6 +141,7 @@ std::size_t tasks_of(const State &state, Pid pid) {
 /// Plugins are started when all processes are there.
 Status add_plugins(State &state) {
     if (state.config.plugins.empty() || state.world.processes.empty()) return {};
+    if (anyone_waits_for_loader(state)) return {}; // they are started when it does no more
     Traced &first = *state.world.processes.begin()->second;
     if (auto started = start_plugins(state, first, nullptr); !started) return started;
     if (state.config.quiet) return {};
@@ -124,8 +151,12 @@ Status add_plugins(State &state) {
 }
 
 void announce_attached(State &state, const Traced &traced) {
-    if (state.config.quiet || !state.config.plugins.empty()) return; // told when their probes are there, too
-    state.voice.notice(attached_text(state, traced, tasks_of(state, traced.process.pid)));
+    if (state.armings[traced.ground.get()].waits_for_loader) // it is told when all is armed
+        tell_once(state, "process " + std::to_string(traced.process.pid.value) + " (" +
+                             text::escape(traced.process.comm) +
+                             ") is just being started: its probes wait until its libraries are loaded");
+    else if (!state.config.quiet && state.config.plugins.empty()) // else when the plugins' probes are there, too
+        state.voice.notice(attached_text(state, traced, tasks_of(state, traced.process.pid)));
 }
 
 /// Seizes a process and arms everything in it; on an error lets it go as it was.
@@ -147,6 +178,12 @@ Status take(State &state, Pid pid, ArmPlan plan) {
     return armed;
 }
 
+/// True where libraries have come since the process was looked at.
+bool has_loaded_more(State &state, Traced &traced) {
+    auto loaded = refresh_modules(state, traced);
+    return loaded && !loaded->empty();
+}
+
 Status attach_one(State &state, pid_t pid) {
     constexpr int attempts = 10; // for one that calls exec again and again while it is being looked at
     for (int i = 0;; i++) {
@@ -155,9 +192,10 @@ Status attach_one(State &state, pid_t pid) {
         Pid id = (*looked)->process.pid;
         if (state.world.processes.contains(id.value)) return {};
         Traced &traced = *(state.world.processes[id.value] = std::move(*looked));
-        auto plan = plan_arming(state, traced, state.registry.present(), Missing::refuse);
+        auto plan = plan_all(state, traced);
         if (plan) return take(state, id, std::move(*plan));
-        if (i == attempts || !became_another(traced)) return tl::make_unexpected(plan.error());
+        if (i == attempts || !(became_another(traced) || has_loaded_more(state, traced)))
+            return tl::make_unexpected(plan.error());
         state.armings.erase(traced.ground.get());
         state.world.processes.erase(id.value);
     }

@@ -101,7 +101,7 @@ Status complete_arming(State &state, Traced &traced, os::Stopped &stopped) {
     Status armed = arm_all(state, traced, stopped);
     if (!armed) return armed;
     arming.waits_for_loader = false;
-    armed = start_plugins(state, traced, &stopped);
+    if (!anyone_waits_for_loader(state)) armed = start_plugins(state, traced, &stopped);
     if (armed)
         announce(state, traced);
     else
@@ -109,7 +109,8 @@ Status complete_arming(State &state, Traced &traced, os::Stopped &stopped) {
     return armed;
 }
 
-/// RT_CONSISTENT in the loader's r_debug (System V ABI, <link.h>): the list of modules is complete.
+} // namespace
+
 bool modules_complete(Traced &traced) {
     auto base = os::read_auxv(traced.process.pid, AT_BASE);
     const target::LoadedModule *loader = base ? target::module_at(traced.process.modules, VirtAddr{*base}) : nullptr;
@@ -117,10 +118,14 @@ bool modules_complete(Traced &traced) {
     auto symbols = loader->module->named("_r_debug");
     if (symbols.empty()) return true;
     auto debug = traced.ground->space->read_value<r_debug>(VirtAddr{symbols.front()->vaddr + loader->bias});
-    return !debug || debug->r_state == r_debug::RT_CONSISTENT;
+    // Its place for breakpoints is filled in when it is set up.
+    return !debug || (debug->r_state == r_debug::RT_CONSISTENT && debug->r_brk != 0);
 }
 
-} // namespace
+bool anyone_waits_for_loader(const State &state) {
+    return std::any_of(state.armings.begin(), state.armings.end(),
+                       [](const auto &entry) { return entry.second.waits_for_loader; });
+}
 
 std::string attached_text(const State &state, const Traced &traced, std::size_t tasks) {
     auto arming = state.armings.find(traced.ground.get());

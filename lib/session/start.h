@@ -13,6 +13,13 @@ void on_exec(State &state, trap::Event event);
 /// The loader's list of modules has changed: libraries were loaded, or are gone.
 void on_loader(State &state, trap::Event event);
 
+/// True where the loader has mapped all that the process asks for now: RT_CONSISTENT in its r_debug (System V ABI,
+/// <link.h>), or a process without such a loader. False at a program's start, and in the middle of a dlopen.
+bool modules_complete(trap::Traced &traced);
+
+/// True where a process is still without its libraries and waits for them with all that is to be armed.
+bool anyone_waits_for_loader(const State &state);
+
 /// `Attached N probes from S specs to PID (comm), M threads`.
 std::string attached_text(const State &state, const trap::Traced &traced, std::size_t tasks);
 

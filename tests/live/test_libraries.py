@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,12 @@ def library(name="part", *flags):
     """lib<name>.so, whose functions are called <name>_work and so on."""
     return workshop.build(f"lib{name}.so", "-shared", "-fPIC", "-O2", "-g", f"-DNAME={name}", *flags,
                           sources=["libraries/mobile_part.c"])
+
+
+def drain(descriptor):
+    """Reads all that is written to a pipe, to its end."""
+    with open(descriptor, "rb") as pipe:
+        pipe.read()
 
 
 class Libraries(LiveTest):
@@ -131,27 +138,88 @@ class Starting(LiveTest):
         self.addCleanup(process.kill)
         return process, reader
 
-    def test_attached_while_the_loader_is_at_work(self):
-        """Whatever of a program's libraries is loaded when ktrace comes: what waits is armed before main runs."""
+    def moments(self):
+        """How much of what it tells the loader has told: moments of its work, from its start until main is near."""
         all_of_it = subprocess.run([program("mobile")], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, env=dict(os.environ, LD_DEBUG="files"), timeout=LIMIT,
                                    check=True).stderr
         before_main = all_of_it.index(b"transferring control")
+        return range(1, min(before_main, self.page), before_main // 12)
+
+    def attach_held(self, room, *options):
+        """Attaches while the loader is held, and lets it go: what ktrace said then, and its trace."""
+        process, reader = self.hold_loader(room)
+        until(lambda: state_of(f"/proc/{process.pid}") == "S", "the loader waits")
+        tracer = self.trace("-p", process.pid, *options, "--count", "--format", "json", wait=False)
+        told = tracer.errors.until(r"Attached \d+ probe|is just being started|did you mean")[0]
+        rest = threading.Thread(target=drain, args=[reader])
+        rest.start()
+        out = process.communicate(b"nothing 0\n" * 7, LIMIT)[0]
+        rest.join()
+        self.assertEqual((process.returncode, out.count(b"failed")), (0, 7), out)
+        return told, tracer.finish()
+
+    def test_attached_while_the_loader_is_at_work(self):
+        """Whatever of a program's libraries is loaded when ktrace comes: what waits is armed before main runs."""
         pending = 0
-        for room in range(1, min(before_main, self.page), before_main // 12):
-            process, reader = self.hold_loader(room)
-            until(lambda p=process: state_of(f"/proc/{p.pid}") == "S", "the loader waits")
-            tracer = self.trace("-p", process.pid, "-k", "libc.so.6:fgets", "--count", "--format", "json")
-            pending += "Attached 0 probes" in tracer.errors.seen[-1]
-            rest = threading.Thread(target=lambda r=reader: open(r, "rb").read())
-            rest.start()
-            out = process.communicate(b"nothing 0\n" * 7, LIMIT)[0]
-            rest.join()
-            self.assertEqual((process.returncode, out.count(b"failed")), (0, 7), out)
-            trace = tracer.finish()
+        for room in self.moments():
+            told, trace = self.attach_held(room, "-k", "libc.so.6:fgets")
+            pending += told == "Attached 0 probe"
             self.assertEqual(trace.status, 0, trace)
             self.assertEqual([s["hits"] for s in trace.summaries()], [8], trace)
         self.assertGreater(pending, 0)
+
+    def test_a_name_that_no_library_has_yet(self):
+        waited = 0
+        for room in self.moments():
+            told, trace = self.attach_held(room, "-k", "fgets", "-r", "main")
+            waited += told == "is just being started"
+            self.assertEqual(trace.status, 0, trace)
+            self.assertEqual([(s["symbol"], s["hits"]) for s in trace.summaries()], [("fgets", 8), ("main", 1)], trace)
+            self.assertEqual(trace.err.count("Attached 2 probes to"), 1, trace)
+        self.assertGreater(waited, 0)
+
+    def test_a_name_that_no_library_ever_has(self):
+        for room in list(self.moments())[::4]:
+            trace = self.attach_held(room, "-k", "main", "-k", "fgetz")[1]
+            self.assertEqual(trace.status, 1, trace)
+            self.assertRegex(trace.err, r"fgetz.*\n?.*did you mean .*fgets")
+            self.assertNotIn("Attached", trace.err)
+
+    def test_plugins_wait_for_libraries(self):
+        plugin = os.path.join(workshop.room(), "arguments.so")
+        source = os.path.join(os.path.dirname(workshop.SOURCES), "plugins", "counts.c")
+        workshop.execute(KTRACE, "plugin", "build", source, "-o", plugin)
+        for room in list(self.moments())[::4]:
+            trace = self.attach_held(room, "--plugin", f"{plugin} func=fgets")[1]
+            self.assertEqual(trace.status, 0, trace)
+            self.assertIn("fgets was called 8 times", trace.out)
+
+    def test_stopped_before_its_first_instruction(self):
+        """Nothing but the program and its loader is mapped, and the loader has not begun."""
+        target = self.start(program("atexec"), program("mobile"), ready=None)
+        pid = int(target.truth(r"^(\d+) is stopped$")[1])
+        tracer = self.trace("-p", pid, "-k", "fgets", "-w", "stdin:rw", "--count", "--format", "json", wait=False)
+        tracer.errors.until("is just being started")
+        os.kill(pid, signal.SIGCONT)
+        tracer.errors.until("Attached 2 probes")
+        target.truth("^ready")
+        for _ in range(7):
+            target.tell("nothing 0")
+        self.assertEqual(target.end(), 0)
+        trace = tracer.finish()
+        self.assertEqual(trace.status, 0, trace)
+        self.assertEqual(trace.summary("fgets")["hits"], 8)
+        self.assertGreaterEqual(trace.summary("stdin")["hits"], 8)
+
+    def test_libraries_that_audit(self):
+        """They come first, in a name space of their own, whose loading tells nothing of the program's."""
+        auditor = workshop.build("libauditor.so", "-shared", "-fPIC", sources=["libraries/auditor.c"])
+        trace = ktrace("run", "-k", "fgets", "--count", "--format", "json", "--", "env", f"LD_AUDIT={auditor}",
+                       program("mobile"))
+        self.assertEqual(trace.status, 0, trace)
+        counts = [json.loads(l) for l in trace.lines if l.startswith('{"type":"summary"')]
+        self.assertEqual([s["hits"] for s in counts], [1], trace)
 
 
 class Gone(Libraries):
