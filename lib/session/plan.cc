@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "session/go.h"
 #include "session/ifunc.h"
 #include "trap/watch.h"
 
@@ -130,7 +131,9 @@ constexpr std::array unwinding_functions = {"_Unwind_RaiseException",
                                             "__longjmp_chk",
                                             "longjmp",
                                             "_longjmp",
-                                            "siglongjmp"};
+                                            "siglongjmp",
+                                            "runtime.recovery", // Go: a panic ends at a deferred function
+                                            "runtime.Goexit"};
 
 /// After these a thread goes on with another stack.
 constexpr std::array switching_functions = {"swapcontext", "setcontext"};
@@ -237,6 +240,7 @@ Result<ArmPlan> plan_places(State &state, Traced &traced, std::vector<Found> fou
         returns = returns || plan.locations.back()->armed.kind == Armed::Kind::ret;
     }
     if (returns) plan_unwinding(state, traced, plan);
+    plan_go(traced, plan);
     // What cannot be probed is refused here, before anything is touched.
     if (auto sites = plan_sites(state, traced, plan); !sites) return tl::make_unexpected(sites.error());
     return plan;

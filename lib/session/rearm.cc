@@ -166,6 +166,15 @@ Status watch_loader(State &state, Traced &traced, os::Stopped *stopped) {
     return carry_out(state, traced, std::move(plan), stopped);
 }
 
+namespace {
+
+/// Sites that only return probes need.
+bool serves_returns(Armed::Kind kind) {
+    return kind == Armed::Kind::unwinds || kind == Armed::Kind::stack_leaves || kind == Armed::Kind::stack_arrives;
+}
+
+} // namespace
+
 void watch_returns(State &state, Traced &traced) {
     trap::Ground &ground = *traced.ground;
     bool wanted = ground.return_probes > 0;
@@ -173,7 +182,7 @@ void watch_returns(State &state, Traced &traced) {
     bool unwatched = false; // what happened in the meantime is not known
     for (const auto &internal : state.armings[traced.ground.get()].internal) {
         trap::Site *site = ground.site_at(internal->at);
-        if (internal->armed.kind != Armed::Kind::unwinds || internal->armed.on == wanted || !site) continue;
+        if (!serves_returns(internal->armed.kind) || internal->armed.on == wanted || !site) continue;
         unwatched = unwatched || wanted;
         if (!wanted || !trap::switch_on(ground, *site, internal->armed))
             trap::switch_off(ground, *site, internal->armed);

@@ -91,7 +91,7 @@ void settle_ended(State &state, Tid tid) {
     auto found = state.world.tasks.find(tid.value);
     if (found == state.world.tasks.end()) return;
     Pid pid = found->second.pid;
-    if (Traced *traced = state.world.process_of(found->second)) trap::end_calls(*traced, found->second);
+    if (Traced *traced = state.world.process_of(found->second)) trap::end_calls(state.world, *traced, found->second);
     state.world.tasks.erase(found);
     state.world.waiter.forget(tid);
     bool others = std::any_of(state.world.tasks.begin(), state.world.tasks.end(),

@@ -157,7 +157,7 @@ void on_exec(State &state, Event event) {
     for (Tid tid : {event.other, event.tid}) {
         auto task = state.world.tasks.find(tid.value);
         if (task == state.world.tasks.end()) continue;
-        trap::end_calls(traced, task->second);
+        trap::end_calls(state.world, traced, task->second);
         state.world.tasks.erase(task);
         if (tid != stopped.tid()) state.world.waiter.forget(tid);
     }

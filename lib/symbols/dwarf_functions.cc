@@ -16,7 +16,22 @@ struct ParameterDie {
     bool dropped = false;
 };
 
-bool is_parameter(Dwarf_Die die) { return tag(die) == DW_TAG_formal_parameter; }
+/// Go lists results among the parameters, marked so.
+bool is_result(Dwarf_Die die) { return tag(die) == DW_TAG_formal_parameter && flag(die, DW_AT_variable_parameter); }
+
+bool is_parameter(Dwarf_Die die) { return tag(die) == DW_TAG_formal_parameter && !is_result(die); }
+
+/// The only one of such results. Where it is no composite it is returned as the psABI has it.
+std::optional<Dwarf_Die> only_result(Dwarf_Die function) {
+    auto below = children(function);
+    auto first = std::find_if(below.begin(), below.end(), is_result);
+    if (first == below.end() || std::any_of(first + 1, below.end(), is_result)) return std::nullopt;
+    return *first;
+}
+
+bool is_composite(const value::Type *type) {
+    return !type || type->kind == value::Type::Kind::structure || type->kind == value::Type::Kind::array;
+}
 
 std::vector<ParameterDie> own_parameters(Dwarf_Die function) {
     std::vector<ParameterDie> own;
@@ -144,6 +159,10 @@ const Dwarf::Impl::Known &Dwarf::Impl::function(Dwarf_Die die) {
     function.entry = entry_address(die).value_or(0);
     function.typed = dwarf_srclang(&units.of(die).skeleton) != DW_LANG_Mips_Assembler;
     function.result = types.type_of(die);
+    if (auto result = only_result(die)) {
+        const value::Type *type = types.type_of(*result);
+        if (!is_composite(type)) function.result = type;
+    }
     function.line =
         static_cast<int>(std::min<std::uint64_t>(inherited_number(die, DW_AT_decl_line).value_or(0), 1U << 30));
     function.die = dwarf_dieoffset(&die);

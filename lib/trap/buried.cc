@@ -46,8 +46,7 @@ void bury(World &world, Traced &traced, VirtAddr start, VirtAddr end) {
     auto within = [&](VirtAddr at) { return start <= at && at < end; };
     for (Instance *call : ground.returns.all()) {
         if (!within(call->site->at) && !within(call->frame.return_address)) continue;
-        auto owner = world.tasks.find(call->owner.value);
-        end_unreturned(traced, *call, owner == world.tasks.end() ? nullptr : &owner->second);
+        end_unreturned(world, traced, *call);
     }
     std::erase_if(ground.return_address_ok, [&](const auto &entry) { return within(entry.first); });
     for (auto it = ground.sites.begin(); it != ground.sites.end();) {

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "target/modules.h"
 #include "trap/exits.h"
+#include "trap/goroutines.h"
 #include "trap/handler.h"
 #include "trap/roster.h"
 
@@ -102,6 +103,11 @@ Site *return_site(World &world, Traced &traced, VirtAddr at, os::Stopped &stoppe
     return &site;
 }
 
+/// True where the task's exceptions and longjmps since the call began, or another's, are not known to be none.
+bool may_have_unwound(const Task &task, const Instance &call) {
+    return call.owner != task.tid || call.unwinds != task.unwinds;
+}
+
 /// What becomes of older calls whose frame is where the new one's is. True: go on with the new call.
 void settle_collisions(World &world, Traced &traced, Task &task, Site &site, const arch::Frame &frame) {
     Ground &ground = *traced.ground;
@@ -111,41 +117,40 @@ void settle_collisions(World &world, Traced &traced, Task &task, Site &site, con
             bool certain = older->hit == world.stops || older->frame.return_address != frame.return_address;
             target = certain ? VirtAddr{} : direct_target(ground, frame.return_address);
         }
-        if (judge_collision(*older, site, world.stops, frame.return_address, *target, task.unwinds) !=
-            Collision::abandoned)
+        bool unwound = may_have_unwound(task, *older);
+        if (judge_collision(*older, site, world.stops, frame.return_address, *target, unwound) != Collision::abandoned)
             return;
-        Task *owner = nullptr;
-        if (auto found = world.tasks.find(older->owner.value); found != world.tasks.end()) owner = &found->second;
-        end_unreturned(traced, *older, owner);
+        end_unreturned(world, traced, *older);
     }
 }
 
 /// Calls of this task whose frames lie below the stack pointer and have been overwritten are over.
-void drop_dead_calls(Traced &traced, Task &task, VirtAddr sp) {
+void drop_dead_calls(World &world, Traced &traced, Task &task, VirtAddr sp) {
     while (task.calls && task.calls->frame.sp < sp) {
         auto now = traced.ground->space->read_value<std::uint64_t>(task.calls->frame.sp);
         if (now && *now == task.calls->frame.return_address.value) return; // a fiber that waits, perhaps
-        end_unreturned(traced, *task.calls, &task);
+        end_unreturned(world, traced, *task.calls);
     }
 }
 
 /// With no free instance: calls that an exception or a longjmp ended may still hold one.
 void reclaim(World &world, Traced &traced, const Armed &armed) {
     for (Instance *call : traced.ground->returns.all()) {
-        if (call->armed != &armed) continue;
+        if (call->armed != &armed || is_moving(*call)) continue;
         auto now = traced.ground->space->read_value<std::uint64_t>(call->frame.sp);
         if (now && *now == call->frame.return_address.value) continue;
-        auto owner = world.tasks.find(call->owner.value);
-        end_unreturned(traced, *call, owner == world.tasks.end() ? nullptr : &owner->second);
+        end_unreturned(world, traced, *call);
     }
 }
 
-void end_call(Traced &traced, Instance &call, Task *owner) {
+/// The thread that ends a call need not be the one that began it (fibers, goroutines).
+void end_call(World &world, Traced &traced, Instance &call) {
     Ground &ground = *traced.ground;
     call.armed->active--;
     if (Site *site = call.return_site; site && --site->returns == 0 && ground.return_probes == 0)
         drop_return_site(ground, *site);
-    ground.returns.end(call, owner);
+    auto owner = world.tasks.find(call.owner.value);
+    ground.returns.end(call, owner == world.tasks.end() ? nullptr : &owner->second);
 }
 
 /// There is no room for a call, or no way to see its end.
@@ -163,7 +168,7 @@ Instance *begin_call(World &world, Traced &traced, Task &task, Armed &armed, Sit
     auto return_address = Host::return_address(stopped.registers(), *ground.space);
     if (!return_address) return miss(armed);
     arch::Frame frame = Host::frame(stopped.registers(), *return_address);
-    drop_dead_calls(traced, task, frame.sp);
+    drop_dead_calls(world, traced, task, frame.sp);
     settle_collisions(world, traced, task, site, frame);
     if (armed.active >= armed.maxactive) reclaim(world, traced, armed);
     if (armed.active >= armed.maxactive) return miss(armed);
@@ -197,24 +202,23 @@ void adopt_call(World &world, Traced &traced, Task &task, Armed &armed, Site &si
     returns_to->last_return = world.stops;
 }
 
-void end_returned(Traced &traced, Instance &call, Task *owner) { end_call(traced, call, owner); }
+void end_returned(World &world, Traced &traced, Instance &call) { end_call(world, traced, call); }
 
-void end_unreturned(Traced &traced, Instance &call, Task *owner) {
+void end_unreturned(World &world, Traced &traced, Instance &call) {
     call.armed->counters->unreturned++;
     if (call.armed->handler && call.handler_call) call.armed->handler->dropped(*call.handler_call);
-    end_call(traced, call, owner);
+    end_call(world, traced, call);
 }
 
 bool vanished(Traced &traced, const Task &task, const Instance &call) {
-    if (call.owner == task.tid && call.unwinds == task.unwinds) return false;
+    if (!may_have_unwound(task, call)) return false;
     auto now = traced.ground->space->read_value<std::uint64_t>(call.frame.sp);
     return !now || *now != call.frame.return_address.value;
 }
 
 void end_all(World &world, Traced &traced) {
     for (Instance *call : traced.ground->returns.all()) {
-        auto owner = world.tasks.find(call->owner.value);
-        end_unreturned(traced, *call, owner == world.tasks.end() ? nullptr : &owner->second);
+        end_unreturned(world, traced, *call);
     }
 }
 

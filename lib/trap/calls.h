@@ -19,8 +19,8 @@ Instance *begin_call(World &world, Traced &traced, Task &task, Armed &armed, Sit
 void adopt_call(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped,
                 const arch::Frame &frame);
 
-void end_returned(Traced &traced, Instance &call, Task *owner);
-void end_unreturned(Traced &traced, Instance &call, Task *owner);
+void end_returned(World &world, Traced &traced, Instance &call);
+void end_unreturned(World &world, Traced &traced, Instance &call);
 
 /// True where an exception or longjmp has passed since the call began and its frame is no longer there.
 bool vanished(Traced &traced, const Task &task, const Instance &call);

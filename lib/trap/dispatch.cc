@@ -192,7 +192,7 @@ Event on_end(World &world, const Stop &stop) {
     auto found = world.tasks.find(stop.tid.value);
     if (found != world.tasks.end()) {
         event.pid = found->second.pid;
-        if (Traced *traced = world.process_of(found->second)) end_calls(*traced, found->second);
+        if (Traced *traced = world.process_of(found->second)) end_calls(world, *traced, found->second);
         world.tasks.erase(found);
     }
     world.waiter.forget(stop.tid);
@@ -201,8 +201,8 @@ Event on_end(World &world, const Stop &stop) {
 
 } // namespace
 
-void end_calls(Traced &traced, Task &task) {
-    while (task.calls) end_unreturned(traced, *task.calls, &task);
+void end_calls(World &world, Traced &traced, Task &task) {
+    while (task.calls) end_unreturned(world, traced, *task.calls);
 }
 
 void continue_task(World &world, Task &task, Stopped stopped, int signal) {

@@ -39,6 +39,6 @@ void continue_task(World &world, Task &task, os::Stopped stopped, int signal = 0
 void finish_hit(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped);
 
 /// A task has ended or was let go: its calls in flight are unreturned.
-void end_calls(Traced &traced, Task &task);
+void end_calls(World &world, Traced &traced, Task &task);
 
 } // namespace ktrace::trap

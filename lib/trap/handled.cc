@@ -48,7 +48,7 @@ void handle_call(World &world, Traced &traced, Task &task, Armed &armed, Site &s
         call->handler_call = name;
     } else {
         armed.counters->filtered++;
-        end_returned(traced, *call, &task);
+        end_returned(world, traced, *call);
     }
 }
 
@@ -80,14 +80,14 @@ void handle_post(Traced &traced, Task &task, Armed &armed, Site &site, os::Stopp
     armed.handler->post(hit);
 }
 
-void handle_return(Traced &traced, Task &task, Instance &call, VirtAddr returned_to, std::uint64_t duration_ns,
-                   os::Stopped &stopped) {
+void handle_return(World &world, Traced &traced, Task &task, Instance &call, VirtAddr returned_to,
+                   std::uint64_t duration_ns, os::Stopped &stopped) {
     Armed &armed = *call.armed;
     auto name = std::exchange(call.handler_call, std::nullopt);
     std::uint64_t now_ns = call.seen_ns + duration_ns;
     armed.counters->events++;
     // First, so that the handler may take out its own probe.
-    end_returned(traced, call, &task);
+    end_returned(world, traced, call);
     if (!name) return;
     ShownAt shown(stopped, returned_to);
     HandlerHit hit = view(traced, task, returned_to, stopped, now_ns);

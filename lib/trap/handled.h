@@ -20,8 +20,8 @@ Handled handle_hit(World &world, Traced &traced, Task &task, Armed &armed, Site 
 void handle_post(Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped);
 
 /// A call of the probe's has returned to `site`. Its instance is ended here.
-void handle_return(Traced &traced, Task &task, Instance &call, VirtAddr returned_to, std::uint64_t duration_ns,
-                   os::Stopped &stopped);
+void handle_return(World &world, Traced &traced, Task &task, Instance &call, VirtAddr returned_to,
+                   std::uint64_t duration_ns, os::Stopped &stopped);
 
 /// The site's instruction has raised a signal. True: a handler has dealt with it; the thread goes on without it.
 bool handle_fault(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped, const siginfo_t &info);

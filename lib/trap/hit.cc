@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "trap/calls.h"
+#include "trap/goroutines.h"
 #include "trap/handled.h"
 #include "trap/inject.h"
 #include "trap/inside.h"
@@ -97,6 +98,12 @@ Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stoppe
         }
         switch (armed->kind) {
         case Armed::Kind::unwinds: task.unwinds++; break;
+        case Armed::Kind::restarts:
+            task.retry_at = *site.plan.target;
+            task.retry_sp = stopped.sp();
+            break;
+        case Armed::Kind::stack_leaves: leave_stack(world, traced, task, stopped); break;
+        case Armed::Kind::stack_arrives: arrive_on_stack(world, traced, task); break;
         case Armed::Kind::loader:
         case Armed::Kind::watch:
         case Armed::Kind::ifunc: break;
@@ -156,32 +163,33 @@ namespace {
 /// How long the call took by itself: without the time in which ktrace had its thread stopped.
 std::uint64_t duration(const World &world, const Task &task, const Instance &call, std::uint64_t seen_ns) {
     std::uint64_t elapsed = seen_ns > call.start_ns ? seen_ns - call.start_ns : 0;
-    if (call.owner != task.tid) return elapsed;               // finished by another thread (a fiber)
-    std::uint64_t stops_inside = task.stops - call.stops - 1; // the first resume is the entry's
-    std::uint64_t apart = (task.stopped_ns - call.stopped_ns) + world.correction.per_call_ns +
-                          stops_inside * world.correction.per_stop_ns;
+    std::uint64_t apart = world.correction.per_call_ns;
+    if (call.owner == task.tid) { // else it was finished by another thread (a fiber, a goroutine)
+        std::uint64_t stops_inside = task.stops - call.stops - 1; // the first resume is the entry's
+        apart += task.stopped_ns - call.stopped_ns + stops_inside * world.correction.per_stop_ns;
+    }
     return elapsed > apart ? elapsed - apart : 0;
 }
 
 void finish_call(World &world, Traced &traced, Task &task, const Site &site, Instance &call, os::Stopped &stopped) {
     if (world.closing) {
-        end_unreturned(traced, call, &task);
+        end_unreturned(world, traced, call);
         return;
     }
     if (call.armed->encloses != 0) {
-        end_returned(traced, call, &task);
+        end_returned(world, traced, call);
         return;
     }
     std::size_t unused = 0;
     Armed &armed = *call.armed;
     std::uint64_t took = duration(world, task, call, stopped.stop().seen_ns);
     if (armed.handler) {
-        handle_return(traced, task, call, site.at, took, stopped);
+        handle_return(world, traced, task, call, site.at, took, stopped);
         return;
     }
     count(*armed.counters, run_program(world, traced, task, armed, Moment::ret, site.at, stopped, {}, unused,
                                        call.captured, took, nullptr));
-    end_returned(traced, call, &task);
+    end_returned(world, traced, call);
 }
 
 } // namespace
@@ -192,7 +200,7 @@ void run_returns(World &world, Traced &traced, Task &task, Site &site, os::Stopp
     while (Instance *call = returns.at(frame_sp)) {
         if (call->frame.return_address != site.at) break;
         if (vanished(traced, task, *call))
-            end_unreturned(traced, *call, &task);
+            end_unreturned(world, traced, *call);
         else
             finish_call(world, traced, task, site, *call, stopped);
     }

@@ -55,6 +55,26 @@ void Returns::end(Instance &instance, Task *owner) {
     free_.push_back(&instance);
 }
 
+std::vector<Instance *> Returns::within(VirtAddr low, VirtAddr high) const {
+    std::vector<Instance *> calls;
+    for (const auto &[sp, youngest] : by_frame_)
+        for (Instance *i = youngest; i && low <= sp && sp < high; i = i->older_in_chain) calls.push_back(i);
+    return calls;
+}
+
+void Returns::shift(VirtAddr low, VirtAddr high, std::int64_t by) {
+    std::vector<VirtAddr> frames;
+    for (const auto &[sp, youngest] : by_frame_)
+        if (low <= sp && sp < high) frames.push_back(sp);
+    std::vector<Instance *> chains;
+    for (VirtAddr sp : frames) chains.push_back(by_frame_.extract(sp).mapped());
+    for (Instance *youngest : chains) {
+        VirtAddr to = youngest->frame.sp + by;
+        for (Instance *i = youngest; i; i = i->older_in_chain) i->frame.sp = to;
+        KT_CHECK(by_frame_.emplace(to, youngest).second);
+    }
+}
+
 std::vector<Instance *> Returns::all() {
     std::vector<Instance *> calls;
     for (auto &[sp, youngest] : by_frame_)
@@ -63,11 +83,11 @@ std::vector<Instance *> Returns::all() {
 }
 
 Collision judge_collision(const Instance &older, const Site &site, std::uint64_t hit, VirtAddr return_address,
-                          VirtAddr direct_target, std::uint32_t unwinds_now) {
+                          VirtAddr direct_target, bool unwound) {
     if (older.hit == hit && older.site == &site) return Collision::same_call;
     if (older.frame.return_address != return_address) return Collision::abandoned;
     // Without an exception or longjmp in between, only a jump leads here from within the older call.
-    if (older.unwinds == unwinds_now) {
+    if (!unwound) {
         // A function that jumps to itself does so behind its entry; entered again by the call that leads to it, it was
         // left by some other way out (a hand-made longjmp).
         bool again = older.site == &site && direct_target == site.at;

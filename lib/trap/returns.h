@@ -60,6 +60,10 @@ class Returns {
     /// The call has ended: out of its chain, its owner's list, and recycled.
     void end(Instance &instance, Task *owner);
 
+    /// The calls whose frames are in [low, high).
+    std::vector<Instance *> within(VirtAddr low, VirtAddr high) const;
+    /// Their frames have moved by so many bytes. No other calls are where they go.
+    void shift(VirtAddr low, VirtAddr high, std::int64_t by);
     /// All calls, for the end of a process or a sweep.
     std::vector<Instance *> all();
 
@@ -78,8 +82,8 @@ enum class Collision : std::uint8_t {
 };
 
 /// Decides it, from what is known: `direct_target` is the target of the call instruction before the return address
-/// (through PLT stubs), or 0. Pure.
+/// (through PLT stubs), or 0; `unwound`: there may have been an exception or a longjmp since. Pure.
 Collision judge_collision(const Instance &older, const Site &site, std::uint64_t hit, VirtAddr return_address,
-                          VirtAddr direct_target, std::uint32_t unwinds_now);
+                          VirtAddr direct_target, bool unwound);
 
 } // namespace ktrace::trap

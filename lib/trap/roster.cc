@@ -71,8 +71,7 @@ void dismiss(Ground &ground, Site &site, Armed &armed) {
 void end_calls_of_dismissed(World &world, Traced &traced) {
     for (Instance *call : traced.ground->returns.all()) {
         if (!call->armed->dismissed) continue;
-        auto owner = world.tasks.find(call->owner.value);
-        end_unreturned(traced, *call, owner == world.tasks.end() ? nullptr : &owner->second);
+        end_unreturned(world, traced, *call);
     }
 }
 

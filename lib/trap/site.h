@@ -20,13 +20,16 @@ class Handler;
 /// (roster.h).
 struct Armed {
     enum class Kind : std::uint8_t {
-        probe,   // before the instruction, and after it where the program has a post moment
-        entry,   // a function's entry
-        ret,     // entry and return
-        unwinds, // ours: an exception or longjmp starts here: frames may vanish without returning
-        loader,  // ours: the dynamic loader has changed its list of modules
-        ifunc,   // ours: a resolver of an indirect function is called, or has returned
-        watch,   // has no site: debug registers (watch.h)
+        probe,         // before the instruction, and after it where the program has a post moment
+        entry,         // a function's entry
+        ret,           // entry and return
+        unwinds,       // ours: an exception or longjmp starts here: frames may vanish without returning
+        restarts,      // ours: a jump of a function back to its first instruction that is no new call
+        stack_leaves,  // ours: Go's runtime begins to move a goroutine's stack
+        stack_arrives, // ours: it has moved
+        loader,        // ours: the dynamic loader has changed its list of modules
+        ifunc,         // ours: a resolver of an indirect function is called, or has returned
+        watch,         // has no site: debug registers (watch.h)
     };
     Kind kind = Kind::probe;
     bool on = true;         // off: its site's traps pass it by

@@ -282,6 +282,11 @@ TYPED_TEST(Contract, ProbeableAtStartsOnly) {
     EXPECT_NE(behind.why, nullptr);
 }
 
+TYPED_TEST(Contract, GoPassesItsFirstArgumentWhereItsFirstResultIs) {
+    TypeParam::set_return_value(this->regs, 0xc000012345);
+    EXPECT_EQ(TypeParam::go_argument(this->regs), 0xc000012345u);
+}
+
 TYPED_TEST(Contract, StackedArgumentsComeFromMemoryOrNotAtAll) {
     EXPECT_TRUE(TypeParam::argument(this->regs, this->stack, 0));
     EXPECT_TRUE(TypeParam::argument(this->regs, this->stack, 9));

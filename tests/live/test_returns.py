@@ -58,3 +58,9 @@ class Returns(LiveTest):
 
     def test_fibers(self):
         self.check("fiber", "fiber_step")
+
+    def test_fibers_that_change_threads(self):
+        self.check("hand", "fiber_hand")
+
+    def test_exceptions_thrown_on(self):
+        self.check("rethrow", "catches", "throws_on", "passes_through", "throws")

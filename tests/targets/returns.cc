@@ -101,6 +101,34 @@ PROBED long passes_through(long n) {
     return result;
 }
 
+// Thrown, caught and thrown on in one function after the other.
+PROBED long throws_on(long n) {
+    truth["throws_on"].entered++;
+    long result = 0;
+    try {
+        result = passes_through(n);
+    } catch (const std::exception &) {
+        KEEP;
+        if (n % 4 == 1) throw;
+        result = throws(n - 1);
+    }
+    truth["throws_on"].returned++;
+    return result;
+}
+
+PROBED long catches(long n) {
+    truth["catches"].entered++;
+    long result = 0;
+    try {
+        result = throws_on(n);
+    } catch (const std::exception &) {
+        result = -1;
+    }
+    KEEP;
+    truth["catches"].returned++;
+    return result;
+}
+
 PROBED void ends_thread(long n) {
     truth["ends_thread"].entered++;
     KEEP;
@@ -124,7 +152,7 @@ PROBED long in_handler(long n) {
 }
 
 namespace {
-ucontext_t main_context, fibers[2];
+ucontext_t main_context, fibers[2], carrier;
 long switches;
 } // namespace
 
@@ -134,6 +162,12 @@ PROBED long fiber_step(long which, long n) {
     swapcontext(&fibers[which], which ? &fibers[0] : &fibers[1]);
     truth["fiber_step"].returned++;
     return n + which;
+}
+
+PROBED long fiber_hand(long n) {
+    swapcontext(&fibers[0], &carrier);
+    KEEP;
+    return n + 1;
 }
 
 namespace {
@@ -190,6 +224,12 @@ void case_exception() {
     if (caught != 200) std::exit(3);
 }
 
+void case_rethrow() {
+    for (long i = 0; i < 200; i++)
+        if (catches(i) != (i % 4 == 1 ? -1 : i % 4 == 3 ? i - 1 : i + static_cast<long>(std::to_string(i).size())))
+            std::exit(3);
+}
+
 void case_thread() {
     for (long i = 0; i < 50; i++) std::thread([i] { ends_thread(i % 2); }).join();
 }
@@ -230,13 +270,36 @@ void case_fiber() {
     }
 }
 
+// Each call is begun by one thread and ended by another, which then ends itself.
+void handed_over() {
+    for (long i = 0; i < 100; i++) {
+        truth["fiber_hand"].entered++;
+        fiber_hand(i);
+        truth["fiber_hand"].returned++;
+        swapcontext(&fibers[0], &carrier);
+    }
+    setcontext(&carrier);
+}
+
+void case_hand() {
+    std::vector<char> stack(65536);
+    getcontext(&fibers[0]);
+    fibers[0].uc_stack.ss_sp = stack.data();
+    fibers[0].uc_stack.ss_size = stack.size();
+    makecontext(&fibers[0], handed_over, 0);
+    for (int i = 0; i < 100; i++) {
+        swapcontext(&carrier, &fibers[0]);
+        std::thread([] { swapcontext(&carrier, &fibers[0]); }).join();
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
     const std::map<std::string, void (*)()> cases = {
         {"recursion", case_recursion}, {"tail", case_tail},     {"longjmp", case_longjmp},
         {"exception", case_exception}, {"thread", case_thread}, {"signal", case_signal},
-        {"fiber", case_fiber},
+        {"fiber", case_fiber},         {"hand", case_hand},     {"rethrow", case_rethrow},
     };
     auto found = cases.find(argc > 1 ? argv[1] : "");
     if (found == cases.end()) return 2;

@@ -1,0 +1,55 @@
+#include "trap/goroutines.h"
+
+#include <limits>
+#include <utility>
+
+#include "trap/calls.h"
+
+namespace ktrace::trap {
+
+using arch::Host;
+
+namespace {
+
+constexpr std::int64_t far_away = std::numeric_limits<std::int64_t>::min(); // sets a bit that no program's address has
+
+bool is_far_away(VirtAddr at) { return static_cast<std::int64_t>(at.value) < 0; }
+
+/// The bounds of a goroutine's stack, with which its `struct g` begins (runtime2.go); nothing: it has none.
+std::optional<StackMove> stack_of(Traced &traced, VirtAddr goroutine) {
+    target::AddressSpace &space = *traced.ground->space;
+    auto low = space.read_value<std::uint64_t>(goroutine);
+    auto high = space.read_value<std::uint64_t>(goroutine + 8);
+    if (!low || !high || *low == 0 || *low >= *high || is_far_away(VirtAddr{*high})) return std::nullopt;
+    return StackMove{goroutine, VirtAddr{*low}, VirtAddr{*high}};
+}
+
+/// What is known to be in [low, high) cannot be there any longer.
+void make_way(World &world, Traced &traced, VirtAddr low, VirtAddr high) {
+    for (Instance *stale : traced.ground->returns.within(low, high)) end_unreturned(world, traced, *stale);
+}
+
+void move_calls(World &world, Traced &traced, VirtAddr low, VirtAddr high, std::int64_t by) {
+    make_way(world, traced, low + by, high + by);
+    traced.ground->returns.shift(low, high, by);
+}
+
+} // namespace
+
+bool is_moving(const Instance &call) { return is_far_away(call.frame.sp); }
+
+void leave_stack(World &world, Traced &traced, Task &task, os::Stopped &stopped) {
+    task.stack_move = stack_of(traced, VirtAddr{Host::go_argument(stopped.registers())});
+    if (task.stack_move) move_calls(world, traced, task.stack_move->low, task.stack_move->high, far_away);
+}
+
+void arrive_on_stack(World &world, Traced &traced, Task &task) {
+    if (!task.stack_move) return;
+    StackMove from = *std::exchange(task.stack_move, std::nullopt);
+    auto to = stack_of(traced, from.goroutine);
+    if (!to) return;
+    make_way(world, traced, to->low, to->high);
+    move_calls(world, traced, from.low + far_away, from.high + far_away, to->high - (from.high + far_away));
+}
+
+} // namespace ktrace::trap

@@ -1,0 +1,23 @@
+// goroutines: calls in flight on the stacks of goroutines. Go's runtime moves a stack that has become too small (or too
+// large): runtime.copystack copies it, and what was at an address is then as far below the new top as it was below the
+// old one. The calls move along in the table.
+//
+// Invariants: from the entry of copystack to its return the calls of the stack that moves are where no frame can be:
+// the old memory may be another goroutine's before we see that return.
+#pragma once
+
+#include "os/stopped.h"
+#include "trap/world.h"
+
+namespace ktrace::trap {
+
+/// At the first instruction of runtime.copystack: the calls leave the old stack.
+void leave_stack(World &world, Traced &traced, Task &task, os::Stopped &stopped);
+
+/// At its return instruction: they arrive on the new one. Whatever else was known there is over.
+void arrive_on_stack(World &world, Traced &traced, Task &task);
+
+/// Between the two: where the call's return address is, is not known.
+bool is_moving(const Instance &call);
+
+} // namespace ktrace::trap
