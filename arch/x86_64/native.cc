@@ -1,10 +1,11 @@
 #include "x86_64/native.h"
 
-#include <cerrno>
 #include <cstddef>
 
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/user.h>
+#include <unistd.h>
 
 // rescue_handler.c; the linker makes the names of the section's ends.
 extern "C" {
@@ -26,11 +27,11 @@ static_assert(offsetof(X86_64FpRegisters, xmm) == offsetof(user_fpregs_struct, x
 
 namespace {
 
+/// The request as the kernel has it: the word goes to an address (ptrace(2), C library/kernel differences).
 std::optional<std::uint64_t> peek_user(Tid tid, std::size_t offset) {
-    errno = 0;
-    long value = ::ptrace(PTRACE_PEEKUSER, tid.value, offset, nullptr);
-    if (value == -1 && errno != 0) return std::nullopt;
-    return static_cast<std::uint64_t>(value);
+    std::uint64_t value = 0;
+    if (::syscall(SYS_ptrace, PTRACE_PEEKUSER, tid.value, offset, &value) != 0) return std::nullopt;
+    return value;
 }
 
 } // namespace

@@ -184,6 +184,7 @@ KeyPart key_part(const Node &node) {
 } // namespace
 
 Aggregation::Cell &Aggregation::cell(std::span<const std::byte> key, std::int32_t pid) {
+    if (key.empty() && whole_) return *whole_;
     std::string_view bytes(reinterpret_cast<const char *>(key.data()), key.size());
     if (auto at = cells_.find(bytes); at != cells_.end()) return *at->second;
     if (cells_.size() >= max_rows) {
@@ -194,6 +195,7 @@ Aggregation::Cell &Aggregation::cell(std::span<const std::byte> key, std::int32_
     cell->pid = pid;
     RecordReader reader(key);
     while (auto node = reader.next()) cell->key.push_back(key_part(*node));
+    if (key.empty()) whole_ = cell.get();
     return *cells_.emplace(std::string(bytes), std::move(cell)).first->second;
 }
 

@@ -110,6 +110,7 @@ class Aggregation {
     std::vector<std::string> by_;
     std::string of_;
     std::unordered_map<std::string, std::unique_ptr<Cell>, Hash, std::equal_to<>> cells_;
+    Cell *whole_ = nullptr; // of cells_: the row without a key, the only one of a table without --by
     std::unique_ptr<Cell> other_;
 };
 

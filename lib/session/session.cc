@@ -239,7 +239,7 @@ trap::Event exec_event(State &state, Pid pid) {
     event.kind = trap::Event::Kind::exec;
     event.pid = pid;
     event.tid = stop.tid;
-    event.stopped.emplace(state.world.waiter, stop);
+    event.stopped = std::make_unique<os::Stopped>(state.world.waiter, stop);
     return event;
 }
 

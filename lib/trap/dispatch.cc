@@ -145,7 +145,7 @@ Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopp
     if (event.kind != Event::Kind::none) {
         event.pid = task.pid;
         event.tid = task.tid;
-        event.stopped.emplace(std::move(stopped));
+        event.stopped = std::make_unique<Stopped>(std::move(stopped));
         return event;
     }
     get_over(world, traced, task, site, std::move(stopped), std::move(follows.post));
@@ -238,7 +238,7 @@ Event dispatch(World &world, const Stop &stop) {
         event.kind = Event::Kind::unknown;
         event.tid = stop.tid;
         event.stop = stop;
-        event.stopped.emplace(std::move(stopped));
+        event.stopped = std::make_unique<Stopped>(std::move(stopped));
         return event;
     }
     Task &task = found->second;
@@ -292,7 +292,7 @@ Event dispatch(World &world, const Stop &stop) {
         event.pid = task.pid;
         event.tid = task.tid;
         if (auto former = os::event_message(stop.tid)) event.other = Tid{static_cast<pid_t>(*former)};
-        event.stopped.emplace(std::move(stopped));
+        event.stopped = std::make_unique<Stopped>(std::move(stopped));
         return event;
     }
     case Verdict::ended: break;

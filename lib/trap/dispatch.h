@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 
 #include "os/stopped.h"
 #include "trap/world.h"
@@ -26,7 +26,9 @@ struct Event {
     Tid other;
     bool vfork = false;
     os::Stop stop;
-    std::optional<os::Stopped> stopped; // exec, loader, ifunc: the receiver resumes it (continue_task)
+    /// exec, loader, ifunc, unknown: the receiver resumes it (continue_task). Apart, since most events are none: a
+    /// token is a kilobyte.
+    std::unique_ptr<os::Stopped> stopped;
 };
 
 /// Handles one stop.

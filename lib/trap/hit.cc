@@ -30,7 +30,7 @@ Outcome run_program(World &world, Traced &traced, Task &task, const Armed &armed
                     os::Stopped &stopped, std::span<std::byte> capture, std::size_t &captured,
                     std::span<const std::byte> earlier, std::uint64_t duration_ns, Diversion *diversion) {
     program::Needs needs = armed.program->needs(moment);
-    Host::Registers registers{};
+    Host::Registers &registers = world.registers;
     if (needs.registers || needs.floating) registers = stopped.registers();
     Host::set_pc(registers, pc);
     StoppedThread thread(world, traced, stopped, registers);

@@ -55,9 +55,11 @@ struct World {
     std::unordered_map<pid_t, Task> tasks;
     RecordQueue records;
     symbols::Unwinder unwinder;
-    bool watches = false;     // somewhere there are watchpoints
-    Tid unwatched;            // a task whose debug registers could not be set
-    program::Changes changes; // of the evaluation at hand
+    bool watches = false; // somewhere there are watchpoints
+    Tid unwatched;        // a task whose debug registers could not be set
+    // Of the evaluation at hand: what it sees (all where its program needs them, else the pc), and what it changes.
+    arch::Host::Registers registers{};
+    program::Changes changes;
     Correction correction;
     std::uint64_t stops = 0;  // dispatched so far: the clock of retired slots and hits
     std::uint64_t events = 0; // records so far
