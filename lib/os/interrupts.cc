@@ -101,6 +101,8 @@ void Interrupts::stop_timer() {
 
 bool Interrupts::time_is_up() const { return deadline_ns_ != 0 && monotonic_ns() >= deadline_ns_; }
 
+bool Interrupts::are_pending() { return caught != 0; }
+
 int Interrupts::take() {
     if (caught == 0) return 0;
     // First the timer: a signal that comes in now starts it again.

@@ -40,6 +40,8 @@ class Interrupts {
 
     /// The signal that came in, once; 0: none.
     int take();
+    /// True where one has come in that nobody has taken yet.
+    static bool are_pending();
 
   private:
     static constexpr int changed[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGPIPE, SIGCHLD, abandoned};

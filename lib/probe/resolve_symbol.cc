@@ -36,8 +36,6 @@ class SymbolSearch {
     Status add_ifunc(const Loaded &loaded, const Symbol &symbol);
     Status add_at(const Loaded &loaded, const Symbol &symbol, std::uint64_t start, std::uint64_t end);
     void add_inlined(const Loaded &loaded);
-    void add_instances(const Loaded &loaded, symbols::Dwarf &dwarf, std::string_view name);
-    bool means(const symbols::InlinedInstance &instance) const;
     bool has_inlined_wanted(const Loaded &loaded) const;
 
     const Request &request_;
@@ -110,27 +108,12 @@ bool SymbolSearch::has_inlined_wanted(const Loaded &loaded) const {
     return loaded.is_program || !request_.spec.module.empty() || request_.modules.size() == 1;
 }
 
-/// Whether an instance is of a function that the pattern means, and not of another one's namespace or class.
-bool SymbolSearch::means(const symbols::InlinedInstance &instance) const {
-    if (!instance.linkage.empty()) return pattern_.matches(instance.linkage);
-    return pattern_.matches(instance.qualified.empty() ? instance.name : instance.qualified);
-}
-
 void SymbolSearch::add_inlined(const Loaded &loaded) {
     auto source = request_.spec.module.empty() ? symbols::DebugSource::local : symbols::DebugSource::remote;
     symbols::Dwarf *dwarf = loaded.module->dwarf(source);
     if (!dwarf) return;
-    if (!pattern_.is_glob()) {
-        std::string_view name = pattern_.text();
-        return add_instances(loaded, *dwarf, name.substr(0, symbols::parameter_list(name)));
-    }
-    for (const std::string &name : dwarf->function_names())
-        if (text::glob_match(pattern_.text(), name)) add_instances(loaded, *dwarf, name);
-}
-
-void SymbolSearch::add_instances(const Loaded &loaded, symbols::Dwarf &dwarf, std::string_view name) {
-    for (const symbols::InlinedInstance &instance : dwarf.inlined(name)) {
-        if (!means(instance) || !loaded.module->executable(instance.entry)) continue;
+    for (const symbols::InlinedInstance &instance : dwarf->inlined(pattern_)) {
+        if (!loaded.module->executable(instance.entry)) continue;
         if (request_.kind == Kind::ret) {
             finding_.resolved().inlined_left_out++;
             continue;

@@ -99,9 +99,11 @@ std::string hint(const Request &request) {
     Names names(spec.symbol);
     for (const Loaded *loaded : request.chosen) names.add(*loaded->module);
     if (auto near = names.nearest(3); !near.empty()) return "did you mean " + listed(near, 3) + "?";
-    bool no_symbols = std::all_of(request.chosen.begin(), request.chosen.end(),
-                                  [](const Loaded *loaded) { return loaded->module->symbols().empty(); });
-    if (no_symbols) return "it is stripped: probe an address (MODULE:0xVADDR), or install its debug symbols";
+    for (const Loaded *loaded : request.chosen)
+        if ((loaded->is_program || request.chosen.size() == 1) && loaded->module->symbols().empty()) {
+            std::string name(loaded->module->name());
+            return name + " is stripped: probe an address (" + name + ":0xVADDR), or install its debug symbols";
+        }
     return "`ktrace list` shows what can be probed";
 }
 

@@ -12,6 +12,7 @@
 #include "os/memory.h"
 #include "os/procfs.h"
 #include "probe/resolve.h"
+#include "symbols/name_pattern.h"
 #include "target/modules.h"
 
 namespace ktrace::session {
@@ -19,19 +20,20 @@ namespace ktrace::session {
 namespace {
 
 using symbols::Module;
+using symbols::NamePattern;
 using symbols::Symbol;
 
 constexpr std::size_t most_suggestions = 3;
 
-/// What a pattern asks for, apart from where.
+/// What a pattern asks for: what the same SPEC means, so far as names go.
 struct Wanted {
-    std::string module; // empty: any
-    std::string name;   // empty: all
-    bool is_glob = false;
+    std::string module;  // empty: any
+    std::string name;    // empty: all
+    std::string version; // empty: any
+    NamePattern pattern = NamePattern::glob("*");
 
-    bool fits(std::string_view candidate) const {
-        if (name.empty()) return true;
-        return is_glob ? text::glob_match(name, candidate) : candidate == name;
+    bool fits(const Symbol &symbol) const {
+        return (version.empty() || symbol.version == version) && pattern.matches(symbol.name);
     }
 };
 
@@ -42,20 +44,11 @@ Result<Wanted> read_pattern(const std::string &pattern) {
     if (spec->form != probe::Spec::Form::symbol || spec->has_offset)
         return fail(Error::Kind::usage, "list looks for names, and `" + text::escape(pattern) + "' is none",
                     "name a function, or a glob: 'do_*', 'libc:open*'");
-    return Wanted{spec->module, spec->symbol, false};
+    return Wanted{spec->module, spec->symbol, spec->version, NamePattern::exact(spec->symbol)};
 }
 
 bool is_function(const Symbol &symbol) {
     return symbol.kind == Symbol::Kind::function || symbol.kind == Symbol::Kind::ifunc;
-}
-
-/// The part of a function that was moved out of the way: no function of its own, unless it is asked for by name.
-bool is_cold_part(std::string_view name) { return name.ends_with(".cold"); }
-
-bool fits(const Wanted &wanted, const Module &module, const Symbol &symbol) {
-    if (is_cold_part(symbol.name) && (wanted.is_glob || wanted.name.empty())) return false;
-    return wanted.fits(symbol.name) || wanted.fits(module.demangled(symbol, false)) ||
-           wanted.fits(module.demangled(symbol, true));
 }
 
 std::string versioned(std::string_view name, const Symbol &symbol) {
@@ -80,7 +73,7 @@ class Listing {
         std::size_t shown = 0;
         std::set<std::pair<std::uint64_t, std::string>> seen;
         for (const Symbol &symbol : module_.symbols()) {
-            if (!is_function(symbol) || !fits(wanted_, module_, symbol)) continue;
+            if (!is_function(symbol) || !wanted_.fits(symbol)) continue;
             if (!seen.emplace(symbol.vaddr, versioned(symbol.name, symbol)).second) continue;
             function(symbol);
             if (with_lines) lines(symbol);
@@ -92,16 +85,11 @@ class Listing {
     std::size_t inlines() {
         symbols::Dwarf *dwarf = module_.dwarf();
         if (!dwarf) return 0;
-        std::size_t shown = 0;
-        std::set<std::string> names;
-        for (std::string &name : dwarf->function_names())
-            if (wanted_.fits(name)) names.insert(std::move(name));
-        for (const std::string &name : names)
-            for (const symbols::InlinedInstance &each : dwarf->inlined(name)) {
-                emit(CatalogEntry::Kind::inlined, each.entry, name + " inlined into " + each.into, {});
-                shown++;
-            }
-        return shown;
+        std::vector<symbols::InlinedInstance> found = dwarf->inlined(wanted_.pattern);
+        for (const symbols::InlinedInstance &each : found)
+            emit(CatalogEntry::Kind::inlined, each.entry,
+                 (each.qualified.empty() ? each.name : each.qualified) + " inlined into " + each.into, {});
+        return found.size();
     }
 
   private:
@@ -234,8 +222,8 @@ Status list_catalog(const std::vector<CatalogModule> &modules, const CatalogQuer
     if (query.lines || query.inlines)
         if (auto known = require_debug_information(chosen); !known) return known;
     if (list_modules(chosen, *wanted, query, show) > 0) return {};
-    wanted->is_glob = text::is_glob(wanted->name);
-    if (wanted->is_glob && list_modules(chosen, *wanted, query, show) > 0) return {};
+    wanted->pattern = NamePattern::glob(wanted->name);
+    if (text::is_glob(wanted->name) && list_modules(chosen, *wanted, query, show) > 0) return {};
     return nothing_fits(chosen, *wanted);
 }
 

@@ -11,6 +11,7 @@
 #include "rescue/guardian.h"
 #include "session/calibrate.h"
 #include "session/detach.h"
+#include "session/downloads.h"
 #include "session/loop.h"
 #include "session/names.h"
 #include "session/plugins.h"
@@ -163,6 +164,7 @@ void announce_attached(State &state, const Traced &traced) {
 Status take(State &state, Pid pid, ArmPlan plan) {
     Traced &traced = *state.world.processes.at(pid.value);
     auto ground = traced.ground;
+    forbid_downloads();
     if (auto seized = seize_all(state, traced); !seized) return seized;
     auto stopped = stop_one(state, traced);
     if (!stopped) return tl::make_unexpected(stopped.error());
@@ -207,6 +209,7 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
     State state(config, voice);
     state.ledger = &ledger;
     state.interrupts = &interrupts;
+    permit_downloads();
     Status ready = prepare(state);
     for (std::size_t i = 0; ready && i < config.pids.size(); i++) ready = attach_one(state, config.pids[i]);
     if (ready) ready = add_plugins(state);
@@ -247,6 +250,7 @@ Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &inter
     State state(config, voice);
     state.ledger = &ledger;
     state.interrupts = &interrupts;
+    permit_downloads();
     if (auto ready = prepare(state); !ready) {
         voice.complain(ready.error());
         return {ready.error().kind == Error::Kind::usage ? 2 : tracing_failed, {}};

@@ -7,6 +7,7 @@
 #include <link.h>
 
 #include "base/text.h"
+#include "session/downloads.h"
 #include "session/follow.h"
 #include "session/names.h"
 #include "session/plugins.h"
@@ -101,6 +102,7 @@ Status complete_arming(State &state, Traced &traced, os::Stopped &stopped) {
     Status armed = arm_all(state, traced, stopped);
     if (!armed) return armed;
     arming.waits_for_loader = false;
+    forbid_downloads();
     if (!anyone_waits_for_loader(state)) armed = start_plugins(state, traced, &stopped);
     if (armed)
         announce(state, traced);

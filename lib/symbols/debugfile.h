@@ -1,6 +1,5 @@
 // Separate debug files: where distributions put the symbols and the DWARF of stripped files, by build-id and by
-// .gnu_debuglink (GDB manual, "Debugging Information in Separate Files"), and debuginfod for those that are not
-// installed.
+// .gnu_debuglink (GDB manual, "Debugging Information in Separate Files").
 #pragma once
 
 #include <cstddef>
@@ -23,12 +22,9 @@ struct DebugFile {
 /// is also looked up in ours. A file whose build-id or CRC is not the wanted one is passed over.
 DebugFile find_debug_file(const ElfFile &file, const std::string &shown_path, const std::string &root);
 
-/// True where DEBUGINFOD_URLS names servers.
-bool debuginfod_configured();
-
-/// Asks the debuginfod servers, which may take seconds: at most debuginfod_patience without progress. libdebuginfod is
-/// loaded only here.
-DebugFile fetch_debug_file(std::span<const std::byte> build_id, std::string &why_not);
+/// What a file holds that may have debug information or symbols; nullptr where it is none. `path` is its name in
+/// errors.
+std::unique_ptr<ElfFile> parse_debug_file(Fd fd, const std::string &path);
 
 /// A build-id in hex.
 std::string hex(std::span<const std::byte> bytes);

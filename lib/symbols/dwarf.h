@@ -38,7 +38,7 @@ struct Function {
     bool variadic = false;
     // Callers do not keep the calling convention: only what entry_places tells is known of its parameters.
     bool own_convention = false;
-    bool typed = true; // false: written in assembly, of which only names and lines are told
+    bool typed = true; // false: only names and lines are told (assembly, -g1)
     std::string file;
     int line = 0;
     std::uint64_t die = 0; // offset of its DIE
@@ -71,6 +71,8 @@ struct SourceFrame {
     bool inlined = false;
 };
 
+class NamePattern;
+
 class Dwarf {
   public:
     /// Opens the debug information in the ELF file `path` (or that `fd` refers to, when it is >= 0; it is duplicated).
@@ -100,6 +102,8 @@ class Dwarf {
     std::vector<const Function *> functions_named(std::string_view name);
     /// All inlined instances of functions with this name, by address.
     std::vector<InlinedInstance> inlined(std::string_view name);
+    /// All inlined instances of the functions that a pattern means, by function.
+    std::vector<InlinedInstance> inlined(const NamePattern &pattern);
     /// Names (qualified) of functions that have inlined instances or code: for globs and suggestions.
     std::vector<std::string> function_names();
 

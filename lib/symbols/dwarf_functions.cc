@@ -157,7 +157,7 @@ const Dwarf::Impl::Known &Dwarf::Impl::function(Dwarf_Die die) {
     function.qualified = units.qualified_name(die);
     function.ranges = address_ranges(die);
     function.entry = entry_address(die).value_or(0);
-    function.typed = dwarf_srclang(&units.of(die).skeleton) != DW_LANG_Mips_Assembler;
+    function.typed = units.tells_types(units.of(die)) || inherited_flag(die, DW_AT_prototyped);
     function.result = types.type_of(die);
     if (auto result = only_result(die)) {
         const value::Type *type = types.type_of(*result);

@@ -2,7 +2,11 @@
 #include "symbols/dwarf_internal.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
+
+#include "base/text.h"
+#include "symbols/name_pattern.h"
 
 namespace ktrace::symbols {
 
@@ -71,6 +75,28 @@ std::vector<InlinedInstance> Dwarf::inlined(std::string_view name) {
     found.erase(std::unique(found.begin(), found.end(),
                             [&](const InlinedInstance &a, const InlinedInstance &b) { return key(a) == key(b); }),
                 found.end());
+    return found;
+}
+
+std::vector<InlinedInstance> Dwarf::inlined(const NamePattern &pattern) {
+    std::set<std::string> names;
+    std::string_view text = pattern.text();
+    if (!pattern.is_glob()) {
+        names.emplace(text.substr(0, parameter_list(text)));
+    } else {
+        for (std::string &name : function_names())
+            if (text::glob_match(text, name)) names.insert(std::move(name));
+    }
+    // Not those of another namespace or class.
+    auto means = [&](const InlinedInstance &instance) {
+        return pattern.matches(!instance.linkage.empty()    ? instance.linkage
+                               : instance.qualified.empty() ? instance.name
+                                                            : instance.qualified);
+    };
+    std::vector<InlinedInstance> found;
+    for (const std::string &name : names)
+        for (InlinedInstance &instance : inlined(name))
+            if (means(instance)) found.push_back(std::move(instance));
     return found;
 }
 

@@ -35,6 +35,33 @@ bool is_definable(unsigned tag) {
     }
 }
 
+/// Types may also lie elsewhere: in a type unit, in what dwz has shared.
+bool is_sign_of_types(unsigned tag) {
+    switch (tag) {
+    case DW_TAG_base_type:
+    case DW_TAG_formal_parameter:
+    case DW_TAG_imported_unit:
+    case DW_TAG_pointer_type:
+    case DW_TAG_type_unit:
+    case DW_TAG_typedef: return true;
+    default: return is_definable(tag);
+    }
+}
+
+/// True where a DIE of this unit may have such a tag. The table of abbreviations is short, the unit need not be read.
+bool has_abbreviation(Dwarf_Die root, bool (*wanted)(unsigned tag)) {
+    constexpr int most = 1 << 16;
+    Dwarf_Off offset = 0;
+    for (int i = 0; i < most; i++) {
+        std::size_t length = 0;
+        Dwarf_Abbrev *abbreviation = dwarf_getabbrev(&root, offset, &length);
+        if (abbreviation == nullptr || abbreviation == DWARF_END_ABBREV) return false;
+        if (wanted(dwarf_getabbrevtag(abbreviation))) return true;
+        offset += length;
+    }
+    return false;
+}
+
 /// True where an expression begins with an address: a static.
 bool has_address(Dwarf_Die die) {
     auto attr = attribute(die, DW_AT_location);
@@ -357,6 +384,14 @@ const std::vector<LineRow> &Units::line_rows(Unit &unit) {
 }
 
 std::string Units::file_of(Dwarf_Die die, std::uint64_t index) { return line_header(of(die)).file(index); }
+
+bool Units::tells_types(Unit &unit) {
+    if (unit.tells_types) return *unit.tells_types;
+    Dwarf_Die root = top(unit);
+    bool assembly = dwarf_srclang(&unit.skeleton) == DW_LANG_Mips_Assembler;
+    unit.tells_types = !assembly && has_abbreviation(root, is_sign_of_types);
+    return *unit.tells_types;
+}
 
 bool Units::is_c(Dwarf_Die die) {
     auto language = number(of(die).skeleton, DW_AT_language);

@@ -51,6 +51,7 @@ struct Unit {
     Dwarf_Die skeleton{}; // has the ranges and the line table
     Dwarf_Die top{};      // the root of the tree: the skeleton's split unit, or itself
     bool top_ready = false;
+    std::optional<bool> tells_types;
     std::unique_ptr<Outline> outline;
     std::unique_ptr<LineHeader> lines;
     std::unique_ptr<std::vector<LineRow>> rows;
@@ -95,6 +96,8 @@ class Units {
     /// True where a DIE is C's, which writes `struct`, `union` and `enum` in front of names. Partial units (dwz) do not
     /// say their language; they count as the file's first unit that does.
     bool is_c(Dwarf_Die die);
+    /// False where functions are told of without their types: in assembly, and where only lines were asked for (-g1).
+    bool tells_types(Unit &unit);
 
     /// True where code can be: outside the linker's marks for what it left out.
     bool executable(std::uint64_t vaddr) const;

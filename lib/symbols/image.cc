@@ -21,19 +21,33 @@ tl::unexpected<Error> open_failed(const std::string &shown, int error) {
     return fail(kind, "cannot open " + shown + ": " + std::strerror(error));
 }
 
+Status check_regular(const Fd &fd, const std::string &shown, struct stat &status) {
+    if (::fstat(fd.get(), &status) != 0) return open_failed(shown, errno);
+    if (!S_ISREG(status.st_mode)) return fail(Error::Kind::refused, shown + " is not a regular file");
+    return {};
+}
+
 } // namespace
 
+Result<Fd> open_regular(Fd found, const std::string &shown) {
+    struct stat status = {};
+    if (auto regular = check_regular(found, shown, status); !regular) return tl::unexpected(regular.error());
+    Fd fd(::open(("/proc/self/fd/" + std::to_string(found.get())).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) return open_failed(shown, errno);
+    return fd;
+}
+
 Result<Image> Image::open(const std::string &path) {
-    // O_NONBLOCK: a FIFO in the place of a file must not make us wait.
-    Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!fd) return open_failed(path, errno);
-    return map(std::move(fd), path);
+    Fd found(::open(path.c_str(), O_PATH | O_CLOEXEC));
+    if (!found) return open_failed(path, errno);
+    auto fd = open_regular(std::move(found), path);
+    if (!fd) return tl::unexpected(fd.error());
+    return map(std::move(*fd), path);
 }
 
 Result<Image> Image::map(Fd fd, const std::string &shown) {
     struct stat status = {};
-    if (::fstat(fd.get(), &status) != 0) return open_failed(shown, errno);
-    if (!S_ISREG(status.st_mode)) return fail(Error::Kind::refused, shown + " is not a regular file");
+    if (auto regular = check_regular(fd, shown, status); !regular) return tl::unexpected(regular.error());
     if (status.st_size <= 0) return fail(Error::Kind::refused, shown + " is empty");
     auto size = static_cast<std::size_t>(status.st_size);
     void *at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);

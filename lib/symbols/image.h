@@ -15,6 +15,10 @@
 
 namespace ktrace::symbols {
 
+/// What was opened with O_PATH, opened for reading: only a regular file, since opening a device may set it going, and
+/// opening a FIFO may wait. `shown` is what errors call it. Errors: refused (something else), denied, system.
+Result<Fd> open_regular(Fd found, const std::string &shown);
+
 class Image {
   public:
     /// Opens and maps a regular file. Errors: not_found, denied, refused (not a regular file, empty), system.

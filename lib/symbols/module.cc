@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "symbols/debugfile.h"
+#include "symbols/debuginfod.h"
 #include "symbols/demangle.h"
 #include "symbols/dwarf.h"
 #include "symbols/eh_frame.h"

@@ -61,6 +61,14 @@ RUN printf 'int main(void) { return 0; }\n' >a.c && cc -o a a.c && ktrace list .
 STATUS 1
 EXPECT_SOME ^ktrace: lines and inlined functions are not known: a: .*; compile it with -g, or install its debug symbols$
 
+NAME a name means what it means in a SPEC
+RUN printf 'namespace shop { struct Till { int add(int); int add(const char *); }; int Till::add(int n) { return n; } int Till::add(const char *) { return 1; } }\nint main() { return 0; }\n' >t.cc && c++ -o t t.cc && ktrace list ./t 'shop::Till::add(char const *)'
+EXPECT_SOME shop::Till::add\(char const\*\) \[t\]$
+
+NAME a version chooses among the functions of one name
+RUN ktrace list /lib/x86_64-linux-gnu/libc.so.6 memcpy@GLIBC_2.2.5 | cut -d ' ' -f 2-
+EXPECT memcpy@GLIBC_2.2.5 [libc.so.6]
+
 NAME a reader that goes away early is no error
 RUN ktrace list /lib/x86_64-linux-gnu/libc.so.6 2>&1 | head -n 1 | wc -l; echo "${PIPESTATUS[0]}"
 EXPECT 1

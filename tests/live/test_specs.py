@@ -4,6 +4,7 @@ import http.server
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
@@ -455,6 +456,26 @@ class Files(SpecTest):
         with unittest.mock.patch.dict(os.environ, where):
             self.check(path)
         self.assertIn(f"/buildid/{build_id}/debuginfo", asked)
+
+    def test_debuginfod_that_does_not_answer(self):
+        """Ctrl-C ends the wait for it."""
+        path = copy_of(names("-Wl,--build-id"), "silent")
+        execute("strip", path)
+        target, _ = self.started(path)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            where = {"DEBUGINFOD_URLS": f"http://127.0.0.1:{server.getsockname()[1]}",
+                     "DEBUGINFOD_CACHE_PATH": tempfile.mkdtemp(dir=room())}
+            tracer = self.attach(target, "-k", "plain_one", wait=False, env=os.environ | where)
+            asking, _ = server.accept()
+            with asking:
+                self.assertIn(b"/buildid/", asking.recv(4096))
+                trace = tracer.stop()
+        self.assertEqual(trace.status, 1, trace)
+        self.assertIn("no function plain_one", trace.err)
+        self.check_untouched(target)
+        target.tell()
+        target.truth("^done")
+        self.assertEqual(target.end(), 0)
 
 
 class Refusals(SpecTest):
