@@ -61,7 +61,7 @@ _ktrace() {
     local tracing='-f --follow --allow-missing --duration --max-events -k --probe -j --entry -r --ret -w --watch --plugin --if --inside --print
         --post --regs --stack --set-arg --set-reg --set-ret --skip --maxactive --count --stats --hist --by --every --chance --seed --first -o --output --format
         -q --quiet -v --verbose -h --help -V --version'
-    local probing='-k --probe -j --entry -r --ret --if --inside --print --post --regs --stack --maxactive --count --stats --hist --by
+    local probing='-k --probe -j --entry -r --ret -w --watch --if --inside --print --post --regs --stack --maxactive --count --stats --hist --by
         --every --chance --seed --first --allow-missing --format'
     case $command in
     attach) mapfile -t COMPREPLY < <(compgen -W "-p --pid $tracing" -- "$cur") ;;

@@ -43,7 +43,7 @@ complete -c ktrace -n '__ktrace_in attach run' -l max-events -x -d 'End the trac
 complete -c ktrace -n '__ktrace_in attach run ctl' -s k -l probe -x -a '(__ktrace_functions)' -d 'Probe an instruction'
 complete -c ktrace -n '__ktrace_in attach run ctl' -s j -l entry -x -a '(__ktrace_functions)' -d 'Probe a function\'s entry'
 complete -c ktrace -n '__ktrace_in attach run ctl' -s r -l ret -x -a '(__ktrace_functions)' -d 'Probe a function\'s return'
-complete -c ktrace -n '__ktrace_in attach run' -s w -l watch -x -d 'Watch data: NAME|ADDRESS[/LENGTH][:w|rw|x]'
+complete -c ktrace -n '__ktrace_in attach run ctl' -s w -l watch -x -d 'Watch data: NAME|ADDRESS[/LENGTH][:w|rw|x]'
 complete -c ktrace -n '__ktrace_in attach run' -l plugin -r -F -d 'Run a plugin in the kprobes style'
 complete -c ktrace -n '__ktrace_in attach run ctl' -l if -x -d 'Only where EXPR holds'
 complete -c ktrace -n '__ktrace_in attach run ctl' -l inside -x -a '(__ktrace_functions)' -d 'Only under calls of this function'

@@ -113,7 +113,7 @@ Status check_ctl(Invocation &into) {
                      "ktrace ctl -p PID stats shows the numbers");
     if (!verb->takes_names && !order.names.empty())
         return usage("ctl " + name + " does not take `" + text::escape(order.names[0]) + "'",
-                     verb->verb == Verb::add ? "say what to probe with -k, -j or -r" : "");
+                     verb->verb == Verb::add ? "say what to probe with -k, -j, -r or -w" : "");
     if (verb->verb == Verb::add)
         if (auto checked = check_tracing(into); !checked) return checked;
     order.verb = verb->verb;

@@ -267,7 +267,7 @@ constexpr std::array table{
            "probe a function's entry: its arguments", add_probe<probe::Kind::entry>},
     Option{'r', "ret", Takes::value, "SPEC", Group::probes, probing,
            "probe a function's return: its value and duration", add_probe<probe::Kind::ret>},
-    Option{'w', "watch", Takes::value, "WSPEC", Group::probes, tracing,
+    Option{'w', "watch", Takes::value, "WSPEC", Group::probes, probing,
            "watch data: NAME|ADDRESS[/LENGTH][:w|rw|x]", add_watch},
     Option{0, "plugin", Takes::value, "'FILE.so [name=value...]'", Group::probes, tracing,
            "run a plugin in the kprobes style", add_plugin},

@@ -100,7 +100,7 @@ bool copies_memory(const os::TaskPlace &place) {
 /// the end of the tracing thread, undisturbed.
 bool sleeps_outside(const Ground &ground, const Task &task) {
     if (os::has_ended(task.tid)) return true;
-    if (task.over == Over::stepping || task.over == Over::to_syscall || task.watched_as != 0) return false;
+    if (task.over == Over::stepping || task.over == Over::to_syscall || !task.watching.empty()) return false;
     auto place = os::read_task_place(task.pid, task.tid);
     return place && !place->running && place->syscall >= 0 && !ground.slots.contains(place->pc) &&
            !ground.rescue.contains(place->pc) && !copies_memory(*place);

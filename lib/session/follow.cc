@@ -48,6 +48,8 @@ Status unmap_rescue(const Ground &parent, Ground &child, const target::Process &
 
 /// A fork's copy of our traps comes out again, and our pages go.
 void clean(State &state, Traced &parent, Pid child, os::Stopped &stopped) {
+    // The kernel gives it none of the breakpoints, but a copy of the register that says which are on.
+    if (parent.ground->watch_generation != 0) arch::HostNative::set_watches(stopped.tid(), {});
     auto copy = parent.ground->space->copy_for(child);
     if (!copy) return;
     for (VirtAddr at : (*copy)->plants()) (*copy)->unplant(at);
@@ -108,7 +110,7 @@ std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_pt
         ground->sites.emplace(at, std::move(twin));
     }
     for (const trap::Watchpoint &watch : from.watches)
-        trap::add_watch(state.world, *ground, {twins.at(watch.armed), watch.at, watch.in_thread, watch.parts, {}});
+        trap::add_watch(state.world, *ground, {0, twins.at(watch.armed), watch.at, watch.in_thread, watch.parts, {}});
     ground->return_address_ok = from.return_address_ok;
     ground->return_probes = from.return_probes;
     ground->timed_probes = from.timed_probes;

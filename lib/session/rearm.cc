@@ -133,9 +133,11 @@ Status carry_out(State &state, Traced &traced, ArmPlan plan, os::Stopped *stoppe
     state.last_names[traced.process.pid.value] = traced.process.comm;
     Arming &arming = state.armings[traced.ground.get()];
     for (auto &location : plan.locations) {
-        if (const auto &watch = location->watch)
-            trap::add_watch(state.world, ground, {&location->armed, watch->at, watch->in_thread, watch->parts, {}});
         CountedLocation &counted = *state.locations[location->location];
+        if (const auto &watch = location->watch) {
+            location->armed.on = state.registry.is_on(counted.probe); // false where it waits for the rest of its set
+            trap::add_watch(state.world, ground, {0, &location->armed, watch->at, watch->in_thread, watch->parts, {}});
+        }
         counted.last_at = location->at;
         state.registry.at(counted.probe).placed = true;
         arming.locations.push_back(std::move(location));

@@ -95,7 +95,8 @@ Status check_found(State &state, const std::vector<Pid> &pids, const Numbers &nu
     return {};
 }
 
-/// Calls visit(Traced &, ArmedLocation &, Site &) for what is armed of these probes, wherever that is.
+/// Calls visit(Traced &, ArmedLocation &, Site *) for what is armed of these probes, wherever that is; a watchpoint has
+/// no site.
 template <class F> void for_armed(State &state, std::span<const std::uint32_t> numbers, F &&visit) {
     std::unordered_set<std::uint32_t> wanted(numbers.begin(), numbers.end());
     std::unordered_set<const Ground *> seen;
@@ -106,7 +107,9 @@ template <class F> void for_armed(State &state, std::span<const std::uint32_t> n
         std::uint32_t returns = ground.return_probes;
         for (auto &location : arming->second.locations)
             if (wanted.contains(state.locations[location->location]->probe))
-                if (trap::Site *site = ground.site_at(location->at)) visit(*traced, *location, *site);
+                if (trap::Site *site = location->watch ? nullptr : ground.site_at(location->at);
+                    site || location->watch)
+                    visit(*traced, *location, site);
         watch_returns(state, *traced);
         if (ground.return_probes < returns) trap::drop_idle_return_sites(ground);
     }
@@ -119,18 +122,40 @@ void look_for_enclosing_calls(State &state) {
 /// Brings what is armed in line with what is on. Errors: the first; the rest is done nevertheless.
 Status apply_switches(State &state, std::span<const std::uint32_t> numbers) {
     Status status;
-    for_armed(state, numbers, [&](Traced &traced, ArmedLocation &location, trap::Site &site) {
+    for_armed(state, numbers, [&](Traced &traced, ArmedLocation &location, trap::Site *site) {
         const CountedLocation &counted = *state.locations[location.location];
-        if (!state.registry.is_on(counted.probe)) {
-            trap::switch_off(*traced.ground, site, location.armed);
+        bool on = state.registry.is_on(counted.probe);
+        if (!site) {
+            trap::switch_watch(*traced.ground, location.armed, on);
+            return;
+        }
+        if (!on) {
+            trap::switch_off(*traced.ground, *site, location.armed);
             return;
         }
         // Calls may have begun meanwhile: they are looked for once more.
         if (location.armed.encloses != 0 && !location.armed.on) look_for_enclosing_calls(state);
-        auto done = trap::switch_on(*traced.ground, site, location.armed);
+        auto done = trap::switch_on(*traced.ground, *site, location.armed);
         if (is_failure(done) && status) status = fail(std::move(done.error()).with(counted.info.symbol));
     });
     return status;
+}
+
+bool has_watchpoint(const State &state, std::span<const std::uint32_t> numbers) {
+    return std::any_of(numbers.begin(), numbers.end(), [&](std::uint32_t number) {
+        return state.registry.at(number).probe.kind == probe::Kind::watch;
+    });
+}
+
+/// Where watchpoints among these were switched on: every task gets its debug registers. Errors: refused.
+Status set_watches_of(State &state, std::span<const std::uint32_t> numbers) {
+    if (!has_watchpoint(state, numbers)) return {};
+    std::vector<Pid> pids;
+    for (const auto &[pid, traced] : state.world.processes) pids.push_back(Pid{pid});
+    for (Pid pid : pids)
+        if (Traced *traced = process(state, pid))
+            if (auto set = set_all_watches(state, *traced); !set) return set;
+    return {};
 }
 
 /// No location of these probes has been seen by anybody: they are as if they had never been. False: others are behind
@@ -200,6 +225,7 @@ Result<Numbers> register_probes(State &state, const std::shared_ptr<probe::Probe
         for (std::uint32_t number : numbers) state.registry.at(number).ready = true;
         armed = apply_switches(state, numbers);
     }
+    if (armed) armed = set_watches_of(state, numbers);
     if (armed) {
         if (set->inside != 0) numbers.pop_back();
         return numbers;
@@ -211,18 +237,17 @@ Result<Numbers> register_probes(State &state, const std::shared_ptr<probe::Probe
 
 void unregister_probes(State &state, std::span<const std::uint32_t> given) {
     for (std::uint32_t number : given) state.registry.at(number).removed = true;
-    for (auto &[ground, arming] : state.armings)
-        for (const auto &location : arming.locations)
-            if (location->watch && state.registry.at(state.locations[location->location]->probe).removed)
-                trap::remove_watch(*ground, location->armed);
     Numbers numbers(given.begin(), given.end());
     for (std::uint32_t number : unneeded_enclosing(state, numbers)) {
         state.registry.at(number).removed = true;
         numbers.push_back(number);
     }
     forget_waiting_ifuncs(state, numbers);
-    for_armed(state, numbers, [&](Traced &traced, ArmedLocation &location, trap::Site &site) {
-        trap::dismiss(*traced.ground, site, location.armed);
+    for_armed(state, numbers, [&](Traced &traced, ArmedLocation &location, trap::Site *site) {
+        if (site)
+            trap::dismiss(*traced.ground, *site, location.armed);
+        else
+            trap::remove_watch(*traced.ground, location.armed);
     });
     for (auto &[pid, traced] : state.world.processes) {
         auto found = state.armings.find(traced->ground.get());
@@ -244,6 +269,7 @@ Status enable_probes(State &state, std::span<const std::uint32_t> numbers) {
         if (!std::exchange(registered.enabled, true)) changed.push_back(number);
     }
     auto done = apply_switches(state, changed);
+    if (done) done = set_watches_of(state, changed);
     if (!done) disable_probes(state, changed);
     return done;
 }
@@ -255,7 +281,9 @@ void disable_probes(State &state, std::span<const std::uint32_t> numbers) {
 
 Status switch_all(State &state, bool on) {
     state.registry.switch_all(on);
-    return apply_switches(state, state.registry.present());
+    auto numbers = state.registry.present();
+    auto done = apply_switches(state, numbers);
+    return done && on ? set_watches_of(state, numbers) : done;
 }
 
 void clear_away(State &state) {

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <unordered_set>
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -267,11 +268,47 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
 
 namespace {
 
-/// A task whose debug registers are not what they should be; nothing: there is none left.
-std::optional<Tid> next_unwatched(const State &state, const trap::Ground &ground, Pid pid) {
+/// The tasks of the process whose debug registers are not what they should be.
+std::vector<Tid> unwatched_tasks(const State &state, const trap::Ground &ground, Pid pid) {
+    std::vector<Tid> tids;
     for (const auto &[id, task] : state.world.tasks)
-        if (task.pid == pid && task.watched_as != ground.watch_generation && !os::has_ended(task.tid)) return Tid{id};
-    return std::nullopt;
+        if (task.pid == pid && task.watched_as != ground.watch_generation && !os::has_ended(task.tid))
+            tids.push_back(task.tid);
+    return tids;
+}
+
+/// Asleep where no signal wakes it (a parent in vfork): its interrupt is seen when that has ended, before it runs on.
+bool sleeps_deeply(Tid tid) {
+    auto status = os::read_status(tid.value);
+    return status && status->state == 'D';
+}
+
+/// An interrupt's stop and others' are served alike: one task may wait for another.
+void serve(State &state, const os::Stop &stop, const std::unordered_set<pid_t> &interrupted) {
+    auto task = state.world.tasks.find(stop.tid.value);
+    if (stop.kind != os::Stop::Kind::started || !interrupted.contains(stop.tid.value) ||
+        task == state.world.tasks.end()) {
+        settle(state, trap::dispatch(state.world, stop));
+        return;
+    }
+    os::Stopped stopped(state.world.waiter, stop);
+    trap::undo_interruption(stopped);
+    trap::continue_task(state.world, task->second, std::move(stopped));
+}
+
+/// Serves stops until the task has its debug registers, or will have them before it runs on.
+void wait_until_watched(State &state, const trap::Ground &ground, Tid tid,
+                        const std::unordered_set<pid_t> &interrupted) {
+    constexpr unsigned look_every = 64; // stops of others
+    for (unsigned served = 0;; served++) {
+        auto task = state.world.tasks.find(tid.value);
+        if (task == state.world.tasks.end() || task->second.watched_as == ground.watch_generation) return;
+        const Traced *traced = state.world.process_of(task->second);
+        if (!traced || traced->ground.get() != &ground) return; // an exec sees to everything
+        auto stop = state.world.waiter.next(os::Waiter::Block::briefly);
+        if (stop) serve(state, *stop, interrupted);
+        if ((!stop || served % look_every == 0) && (sleeps_deeply(tid) || os::has_ended(tid))) return;
+    }
 }
 
 } // namespace
@@ -279,22 +316,16 @@ std::optional<Tid> next_unwatched(const State &state, const trap::Ground &ground
 Status set_all_watches(State &state, Traced &traced) {
     Pid pid = traced.process.pid;
     auto ground = traced.ground;
-    if (ground->watch_generation == 0) return {};
-    os::Ticker ticker; // no wait for one task is for ever
-    ticker.start();
-    while (auto tid = next_unwatched(state, *ground, pid)) {
-        auto stop = os::interrupt(*tid) ? state.world.waiter.next_of(*tid) : std::nullopt;
-        if (!stop) {
-            settle_ended(state, *tid);
-            continue;
+    if (ground->watch_generation == 0 || traced.silent) return {};
+    state.world.unwatched = {};
+    std::unordered_set<pid_t> interrupted;
+    for (bool found_new = true; found_new;) {
+        found_new = false;
+        for (Tid tid : unwatched_tasks(state, *ground, pid)) {
+            if (!interrupted.insert(tid.value).second || !os::interrupt(tid)) continue;
+            found_new = true;
+            wait_until_watched(state, *ground, tid, interrupted);
         }
-        if (stop->kind != os::Stop::Kind::started) {
-            settle(state, trap::dispatch(state.world, *stop));
-            continue;
-        }
-        os::Stopped stopped(state.world.waiter, *stop);
-        trap::undo_interruption(stopped);
-        trap::continue_task(state.world, state.world.tasks.at(tid->value), std::move(stopped));
     }
     if (state.world.unwatched.value == 0) return {};
     return fail(Error::Kind::refused,

@@ -66,7 +66,7 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
     if (stop.kind != Stop::Kind::signal) return seen;
     Ground &ground = *traced.ground;
     if (stop.signal == SIGTRAP) {
-        if (task.watched_as != 0) seen.fired = arch::HostNative::take_watch_hits(stop.tid);
+        if (!task.watching.empty()) seen.fired = arch::HostNative::take_watch_hits(stop.tid);
         f.watched = seen.fired != 0;
         if (task.wants_registers) stopped.registers();
         seen.trap_at = Host::trap_address(stopped.pc());
@@ -192,7 +192,10 @@ Event on_end(World &world, const Stop &stop) {
     auto found = world.tasks.find(stop.tid.value);
     if (found != world.tasks.end()) {
         event.pid = found->second.pid;
-        if (Traced *traced = world.process_of(found->second)) end_calls(world, *traced, found->second);
+        if (Traced *traced = world.process_of(found->second)) {
+            end_calls(world, *traced, found->second);
+            if (world.watches) forget_values(*traced->ground, found->second);
+        }
         world.tasks.erase(found);
     }
     world.waiter.forget(stop.tid);

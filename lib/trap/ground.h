@@ -29,6 +29,7 @@ struct Buried {
 
 /// Data that is watched in this address space.
 struct Watchpoint {
+    std::uint32_t id = 0; // of this address space; never used again
     Armed *armed = nullptr;
     VirtAddr at; // in_thread: an offset from each thread's thread pointer
     bool in_thread = false;
@@ -47,6 +48,7 @@ struct Ground {
     Returns returns;
     std::vector<Watchpoint> watches;                      // for watch.cc
     std::uint32_t watch_generation = 0;                   // counts their changes
+    std::uint32_t last_watch = 0;                         // id
     std::unordered_map<VirtAddr, bool> return_address_ok; // decided once an address: may a return trap be put there
     std::uint32_t return_sites = 0;                       // kept for returns
     std::uint32_t return_probes = 0;                      // that are on: calls are looked at

@@ -1,80 +1,17 @@
 #include "trap/hit.h"
 
-#include <cstring>
-
-#include "base/clock.h"
 #include "trap/calls.h"
+#include "trap/evaluation.h"
 #include "trap/goroutines.h"
 #include "trap/handled.h"
 #include "trap/inject.h"
 #include "trap/inside.h"
-#include "trap/stopped_thread.h"
 
 namespace ktrace::trap {
 
 using arch::Host;
-using program::HitView;
 using program::Moment;
 using program::Outcome;
-
-namespace {
-
-/// What injections make of the way that the thread goes.
-struct Diversion {
-    bool moved = false; // the pc was set
-    bool skips = false; // the function is left at once
-};
-
-/// One evaluation: the view of the hit, and the record where there is one.
-Outcome run_program(World &world, Traced &traced, Task &task, const Armed &armed, Moment moment, VirtAddr pc,
-                    os::Stopped &stopped, std::span<std::byte> capture, std::size_t &captured,
-                    std::span<const std::byte> earlier, std::uint64_t duration_ns, Diversion *diversion) {
-    program::Needs needs = armed.program->needs(moment);
-    Host::Registers &registers = world.registers;
-    if (needs.registers || needs.floating) registers = stopped.registers();
-    Host::set_pc(registers, pc);
-    StoppedThread thread(world, traced, stopped, registers);
-    HitView view{registers, *traced.ground->space, thread, traced.process.pid, task.tid, 0, 0, duration_ns, earlier,
-                 nullptr};
-    program::Changes &changes = world.changes;
-    changes.count = 0;
-    changes.skips = false;
-    view.changes = &changes;
-    if (needs.time) {
-        view.monotonic_ns = monotonic_ns();
-        view.time_ns = realtime_ns();
-    }
-    auto record = world.records.reserve();
-    Outcome outcome = program::eval(*armed.program, moment, view, *armed.state, capture, captured, record);
-    if (outcome == Outcome::event) {
-        program::RecordHeader header;
-        std::memcpy(&header, record.data(), sizeof header);
-        header.location = armed.location;
-        header.sequence = ++task.sequence;
-        std::memcpy(record.data(), &header, sizeof header);
-        world.records.commit(header.size);
-        if (++world.events >= world.max_events) world.closing = true;
-    }
-    if (changes.any()) {
-        armed.counters->injected++;
-        bool moved = make_changes(traced, changes, stopped);
-        if (diversion) diversion->moved = diversion->moved || moved;
-        if (diversion) diversion->skips = diversion->skips || changes.skips;
-    }
-    return outcome;
-}
-
-void count(program::Counters &counters, Outcome outcome) {
-    switch (outcome) {
-    case Outcome::event:
-    case Outcome::aggregated: counters.events++; break;
-    case Outcome::filtered: counters.filtered++; break;
-    case Outcome::unselected: counters.unselected++; break;
-    case Outcome::accepted: break;
-    }
-}
-
-} // namespace
 
 Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped) {
     Follows follows;
@@ -213,39 +150,6 @@ void run_exits(World &world, Traced &traced, Task &task, Site &site, os::Stopped
         if (call->return_site) break;
         finish_call(world, traced, task, site, *call, stopped);
     }
-}
-
-namespace {
-
-std::vector<std::byte> value_of(World &world, Traced &traced, Task &task, const Watchpoint &watch,
-                                os::Stopped &stopped) {
-    std::vector<std::byte> value(watch.armed->program->capture_size());
-    std::size_t size = 0;
-    run_program(world, traced, task, *watch.armed, Moment::call, stopped.pc(), stopped, value, size, {}, 0, nullptr);
-    value.resize(size);
-    return value;
-}
-
-} // namespace
-
-void run_watch(World &world, Traced &traced, Task &task, Watchpoint &watch, VirtAddr pc, os::Stopped &stopped) {
-    const Armed &armed = *watch.armed;
-    armed.counters->hits++;
-    if (armed.inside != 0 && !is_inside(world, traced, task, armed.inside, pc, stopped)) {
-        armed.counters->filtered++;
-        return;
-    }
-    std::size_t unused = 0;
-    std::vector<std::byte> &value = watch.values[watch.in_thread ? task.tid.value : 0];
-    Diversion diversion; // a register may be set, and the pc among them
-    count(*armed.counters,
-          run_program(world, traced, task, armed, Moment::watch, pc, stopped, {}, unused, value, 0, &diversion));
-    value = value_of(world, traced, task, watch, stopped);
-}
-
-void remember_value(World &world, Traced &traced, Task &task, Watchpoint &watch, os::Stopped &stopped) {
-    auto [known, is_new] = watch.values.try_emplace(watch.in_thread ? task.tid.value : 0);
-    if (is_new) known->second = value_of(world, traced, task, watch, stopped);
 }
 
 void start_clocks(World &world, Task &task, std::uint64_t now_ns) {

@@ -26,11 +26,6 @@ void run_returns(World &world, Traced &traced, Task &task, Site &site, os::Stopp
 /// The calls that end with the return instruction at this site, youngest first.
 void run_exits(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);
 
-/// A watchpoint has fired; `pc`: behind the instruction, at the program's own address.
-void run_watch(World &world, Traced &traced, Task &task, Watchpoint &watch, VirtAddr pc, os::Stopped &stopped);
-/// Keeps the watched value as it is, if none is known yet.
-void remember_value(World &world, Traced &traced, Task &task, Watchpoint &watch, os::Stopped &stopped);
-
 /// The task goes on now: the clocks of calls that began in this stop start.
 void start_clocks(World &world, Task &task, std::uint64_t now_ns);
 

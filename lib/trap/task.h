@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <csignal>
 
@@ -43,17 +44,18 @@ struct Task {
     // frame, it is the same hit (a signal handler or a fixed fault was in between).
     VirtAddr retry_at, retry_sp;
 
-    bool wants_registers = false;        // its last hit has read them all: the next one's pc is read with them
-    std::uint8_t hits_until_mask = 0;    // until its signal mask is looked at again
-    std::uint64_t sequence = 0;          // records
-    std::uint64_t stops = 0;             // so far
-    std::uint64_t stopped_ns = 0;        // spent stopped so far, while calls are in flight
-    std::uint64_t last_stop = 0;         // by the world's count of stops
-    std::uint64_t outside_at = 0;        // when (by that count) it was last seen outside of all slots
-    std::uint32_t unwinds = 0;           // exceptions and longjmps so far
-    Instance *calls = nullptr;           // in flight, youngest first
-    std::uint32_t watched_as = 0;        // its debug registers are of this generation of watchpoints; 0: not set
+    bool wants_registers = false;     // its last hit has read them all: the next one's pc is read with them
+    std::uint8_t hits_until_mask = 0; // until its signal mask is looked at again
+    std::uint64_t sequence = 0;       // records
+    std::uint64_t stops = 0;          // so far
+    std::uint64_t stopped_ns = 0;     // spent stopped so far, while calls are in flight
+    std::uint64_t last_stop = 0;      // by the world's count of stops
+    std::uint64_t outside_at = 0;     // when (by that count) it was last seen outside of all slots
+    std::uint32_t unwinds = 0;        // exceptions and longjmps so far
+    Instance *calls = nullptr;        // in flight, youngest first
+    std::uint32_t watched_as = 0;     // its debug registers are of this generation of watchpoints; 0: not looked at yet
     std::optional<StackMove> stack_move; // of a goroutine, which the task is in the middle of
+    std::vector<std::uint32_t> watching; // what its debug registers watch (Watchpoint::id), by register; empty: nothing
     bool enclosures_known = false;       // calls that enclose it and began before ktrace came are among them
     bool stopped_by_group = false;       // in a group stop (PTRACE_LISTEN)
     bool announced = false;              // its first stop was seen

@@ -2,18 +2,25 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 
-#include "trap/hit.h"
+#include "trap/evaluation.h"
+#include "trap/inside.h"
 
 namespace ktrace::trap {
 
 using arch::Host;
 using arch::HostNative;
 using arch::WatchRegister;
+using program::Moment;
 
 namespace {
 
-using Registers = std::array<WatchRegister, HostNative::watch_registers + 1>;
+/// What a task's debug registers are to be.
+struct Wanted {
+    std::array<WatchRegister, HostNative::watch_registers> registers;
+    std::vector<std::uint32_t> watching; // by register
+};
 
 VirtAddr base_of(const Watchpoint &watch, os::Stopped &stopped) {
     if (!watch.in_thread) return watch.at;
@@ -30,6 +37,61 @@ VirtAddr own_pc(Ground &ground, os::Stopped &stopped) {
     return done ? site->at + site->plan.length : site->at;
 }
 
+/// Whose value it is: a thread's or, as 0, everybody's.
+pid_t owner_of(const Watchpoint &watch, const Task &task) { return watch.in_thread ? task.tid.value : 0; }
+
+std::vector<std::byte> value_of(World &world, Traced &traced, Task &task, const Watchpoint &watch,
+                                os::Stopped &stopped) {
+    std::vector<std::byte> value(watch.armed->program->capture_size());
+    std::size_t size = 0;
+    run_program(world, traced, task, *watch.armed, Moment::call, stopped.pc(), stopped, value, size, {}, 0, nullptr);
+    value.resize(size);
+    return value;
+}
+
+/// Keeps the watched value as it is, if none is known yet.
+void remember_value(World &world, Traced &traced, Task &task, Watchpoint &watch, os::Stopped &stopped) {
+    auto [known, is_new] = watch.values.try_emplace(owner_of(watch, task));
+    if (is_new) known->second = value_of(world, traced, task, watch, stopped);
+}
+
+/// It has fired; `pc`: behind the instruction, at the program's own address.
+void run_watch(World &world, Traced &traced, Task &task, Watchpoint &watch, VirtAddr pc, os::Stopped &stopped) {
+    const Armed &armed = *watch.armed;
+    armed.counters->hits++;
+    std::vector<std::byte> &value = watch.values[owner_of(watch, task)];
+    if (armed.inside != 0 && !is_inside(world, traced, task, armed.inside, pc, stopped)) {
+        armed.counters->filtered++;
+    } else {
+        std::size_t unused = 0;
+        Diversion diversion; // a register may be set, and the pc among them
+        count(*armed.counters,
+              run_program(world, traced, task, armed, Moment::watch, pc, stopped, {}, unused, value, 0, &diversion));
+    }
+    value = value_of(world, traced, task, watch, stopped);
+}
+
+Watchpoint *watch_of(Ground &ground, const Armed &armed) {
+    for (Watchpoint &watch : ground.watches)
+        if (watch.armed == &armed) return &watch;
+    return nullptr;
+}
+
+Wanted wanted_by(Ground &ground, os::Stopped &stopped) {
+    Wanted wanted;
+    for (const Watchpoint &watch : ground.watches) {
+        if (!watch.armed->on) continue;
+        VirtAddr base = base_of(watch, stopped);
+        for (const WatchRegister &part : watch.parts) {
+            if (wanted.watching.size() == wanted.registers.size()) break;
+            wanted.registers[wanted.watching.size()] = {base + static_cast<std::int64_t>(part.at.value), part.length,
+                                                        part.when};
+            wanted.watching.push_back(watch.id);
+        }
+    }
+    return wanted;
+}
+
 } // namespace
 
 std::size_t watch_registers_used(const Ground &ground) {
@@ -41,45 +103,59 @@ std::size_t watch_registers_used(const Ground &ground) {
 void add_watch(World &world, Ground &ground, Watchpoint watch) {
     world.watches = true;
     ground.watch_generation++;
+    watch.id = ++ground.last_watch;
     ground.watches.push_back(std::move(watch));
 }
 
-void remove_watch(Ground &ground, const Armed &armed) {
+void remove_watch(Ground &ground, Armed &armed) {
+    armed.on = false;
+    armed.dismissed = true;
     auto removed = std::erase_if(ground.watches, [&](const Watchpoint &watch) { return watch.armed == &armed; });
     if (removed != 0) ground.watch_generation++;
+}
+
+void switch_watch(Ground &ground, Armed &armed, bool on) {
+    if (armed.on == on) return;
+    armed.on = on;
+    ground.watch_generation++;
+    if (Watchpoint *watch = watch_of(ground, armed); watch && on) watch->values.clear(); // others may have written
 }
 
 void set_watches(World &world, Task &task, os::Stopped &stopped) {
     Traced *traced = world.process_of(task);
     if (!traced || traced->silent || world.closing || task.watched_as == traced->ground->watch_generation) return;
-    Registers registers;
-    std::size_t count = 0;
-    for (Watchpoint &watch : traced->ground->watches) {
-        VirtAddr base = base_of(watch, stopped);
-        for (const WatchRegister &part : watch.parts)
-            if (count < HostNative::watch_registers)
-                registers[count++] = {base + static_cast<std::int64_t>(part.at.value), part.length, part.when};
-        remember_value(world, *traced, task, watch, stopped);
-    }
-    task.watched_as = traced->ground->watch_generation;
-    if (!HostNative::set_watches(task.tid, std::span(registers).first(count)) && !stopped.gone())
+    Ground &ground = *traced->ground;
+    // What has fired is told by registers that are still as they were then.
+    if (!task.watching.empty() && os::has_fault_pending(task.tid, SIGTRAP)) return;
+    for (Watchpoint &watch : ground.watches)
+        if (watch.armed->on) remember_value(world, *traced, task, watch, stopped);
+    Wanted wanted = wanted_by(ground, stopped);
+    task.watched_as = ground.watch_generation;
+    if (wanted.watching.empty() && task.watching.empty()) return;
+    task.watching = std::move(wanted.watching);
+    if (!HostNative::set_watches(task.tid, std::span(wanted.registers).first(task.watching.size())) && !stopped.gone())
         world.unwatched = task.tid;
 }
 
 void clear_watches(Task &task) {
-    if (task.watched_as == 0) return;
+    if (task.watching.empty()) return;
     HostNative::set_watches(task.tid, {});
+    task.watching.clear();
     task.watched_as = 0;
 }
 
+void forget_values(Ground &ground, const Task &task) {
+    for (Watchpoint &watch : ground.watches)
+        if (watch.in_thread) watch.values.erase(task.tid.value);
+}
+
 void run_watches(World &world, Traced &traced, Task &task, unsigned fired, os::Stopped &stopped) {
-    unsigned first = 0;
     VirtAddr pc = own_pc(*traced.ground, stopped);
     for (Watchpoint &watch : traced.ground->watches) {
-        unsigned mask = ((1U << watch.parts.size()) - 1) << first;
-        first += static_cast<unsigned>(watch.parts.size());
-        if ((fired & mask) != 0 && watch.armed->on && !world.closing)
-            run_watch(world, traced, task, watch, pc, stopped);
+        bool has_fired = false;
+        for (std::size_t i = 0; i < task.watching.size(); i++)
+            has_fired = has_fired || ((fired >> i & 1) != 0 && task.watching[i] == watch.id);
+        if (has_fired && watch.armed->on && !world.closing) run_watch(world, traced, task, watch, pc, stopped);
     }
 }
 

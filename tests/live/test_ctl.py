@@ -1,5 +1,6 @@
 """ktrace ctl: the probes of a trace that runs come and go, and every hit is counted by who was on when it happened."""
 import os
+import platform
 import random
 import re
 import shutil
@@ -8,9 +9,14 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 from live import KTRACE, LIMIT, LiveTest, adds_up, ktrace, program, until
+from test_attach import wait_until_asleep
+
+
+WATCHES = platform.machine() == "x86_64"  # debug registers
 
 
 def ctl(target, *arguments, **options):
@@ -225,6 +231,148 @@ class Orders(Ctl):
         self.assertEqual((summary["hits"], summary["events"], summary["unreturned"]), (1, 0, 1))
 
 
+@unittest.skipUnless(WATCHES, "debug registers of x86-64")
+class Watchpoints(Ctl):
+    """Threads write as fast as they can while watchpoints come and go."""
+
+    def begin(self, *options):
+        self.target = self.start(program("watch"))
+        self.tracer = self.attach(self.target, *options)
+
+    def rest(self):
+        """The threads come to rest: how much each has written, by id."""
+        self.target.tell("rest")
+        own = {}
+        while True:
+            line = self.target.truth(r"^(own|wrote) (\d+) ?(\d+)?")
+            if line[1] == "wrote":
+                return own
+            own[int(line[2])] = int(line[3])
+
+    def writes(self, threads=3, count=40):
+        self.target.tell(f"threads {threads} {count}")
+        self.target.truth("^done$")
+        return threads * count
+
+    def test_added_under_load(self):
+        """From the answer on every write of every thread is seen; new threads have it, too."""
+        self.begin("-k", "look", "--format", "json")
+        self.target.tell("busy 4")
+        self.assertEqual(self.ask("add", "-w", "own"), "2 w own: 1 location\n")
+        written = self.rest()
+        self.target.truth("^done$")
+        self.assertEqual(self.ask("add", "-w", "counter", "--count"), "3 w counter: 1 location\n")
+        before = self.hits()
+        self.assertEqual(before[3], 0)
+        count = self.writes()
+        after = self.hits()
+        self.assertEqual((after[2] - before[2], after[3]), (count, count))
+        trace = self.finish()
+        chains = {}
+        for event in trace.events("watch"):
+            chains.setdefault(event["tid"], []).append((event["old"], event["new"]))
+        self.assertEqual(len(chains), len(written) + 3)
+        for tid, chain in chains.items():
+            first = chain[0][0]
+            self.assertEqual(chain, [(n, n + 1) for n in range(first, first + len(chain))])
+            self.assertEqual(chain[-1][1], written.get(tid, 40))
+
+    def test_list_and_switches(self):
+        self.begin("-w", "counter", "--count")
+        self.assertRegex(self.ask("list"), r"^[0-9a-f]{16} w counter\+0x0 \[watch\]\n$")
+        self.ask("disable", "1")
+        self.assertRegex(self.ask("list"), r" w counter\+0x0 \[watch\] \[DISABLED\]\n$")
+        self.writes()
+        self.assertEqual(self.hits(), {1: 0})
+        self.ask("enable", "counter")
+        first = self.writes()
+        self.ask("off")
+        self.writes()
+        self.assertEqual(self.hits(), {1: first})
+        self.ask("on")
+        second = self.writes()
+        self.assertEqual(self.hits(), {1: first + second})
+        self.ask("remove", "1")
+        self.assertEqual(self.ask("list"), "")
+        self.writes()
+        self.assertEqual(self.finish().err.count(f" {first + second} hits = "), 1)
+
+    def test_switched_under_load(self):
+        """The threads that write are told in the middle of it; one that is off and another one do not mix."""
+        self.begin("-w", "counter", "-w", "own", "-w", "ratio", "--count")
+        self.target.tell("busy 4")
+        for _ in range(10):
+            self.ask("disable", "1")
+            self.ask("off")
+            self.ask("on")
+            self.ask("enable", "1")
+            self.ask("remove", "own" if _ % 2 == 0 else "counter")
+            added = self.ask("add", "-w", "own" if _ % 2 == 0 else "counter", "--count")
+            if _ % 2 != 0:
+                self.ask("disable", added.split()[0])
+                self.ask("enable", added.split()[0])
+            numbers = {"counter": None, "own": None}
+            for number, spec in re.findall(r"(?m)^(\d+) (\w+)\+0x0", self.ask("stats")):
+                numbers[spec] = int(number)
+            if numbers["counter"] != 1:
+                self.ask("remove", "counter")
+                self.assertIn(" w counter: 1 location", self.ask("add", "-w", "counter", "--count"))
+                break
+        self.rest()
+        self.target.truth("^done$")
+        before = self.hits()
+        count = self.writes()
+        after = self.hits()
+        self.assertEqual(sorted(after[n] - before[n] for n in after), [0, count, count])
+        self.finish()
+
+    def test_refused_whole(self):
+        self.begin("-w", "counter", "-w", "own", "--count")
+        self.target.tell("busy 2")
+        error = self.refused("add", "-k", "look", "-w", "cfg")
+        self.assertIn("need 5 debug registers, and a processor has 4", error)
+        self.assertIn("not a multiple", self.refused("add", "-w", "0x1001/4"))
+        self.assertIn("no global, static or thread-local variable", self.refused("add", "-w", "ratio", "-w", "no_such"))
+        self.refused("add", "-w", "counter:q", status=2)
+        self.rest()
+        self.target.truth("^done$")
+        self.assertEqual(self.ask("list").count("\n"), 2)
+        self.ask("remove", "own")
+        self.assertEqual(self.ask("add", "-w", "cfg"), "3 w cfg: 1 location\n")
+        self.target.tell("touch")
+        self.target.truth("^done$")
+        self.assertEqual(self.hits()[3], 3)
+        self.finish()
+
+    def test_a_sleeper_gets_it_undisturbed(self):
+        for call in ("epoll_wait", "semop", "read", "futex"):
+            with self.subTest(call=call):
+                self.target = self.start(program("sleeper"), call)
+                wait_until_asleep(self.target.pid)
+                self.tracer = self.attach(self.target, "-k", "do_work", "--count")
+                wait_until_asleep(self.target.pid)
+                self.ask("add", "-w", "listener")
+                wait_until_asleep(self.target.pid)
+                self.ask("remove", "listener")
+                self.target.tell("wake")
+                self.assertEqual(self.target.truth(r"woke (-?\d+) (\d+) ").groups(), ("1", "0"), call)
+                self.target.truth("done")
+                self.finish()
+
+    def test_a_parent_that_waits_for_its_vfork_child(self):
+        """It cannot be interrupted; its child goes on meanwhile."""
+        self.begin("-f", "-k", "bump", "--count")
+        self.target.tell("child vfork 20000")
+        until(lambda: self.hits()[1] > 0, "the child writes")
+        self.ask("add", "-w", "counter", "--count")
+        self.assertEqual(self.target.truth(r"^child \d+ (-?\d+)$")[1], "0")
+        self.target.truth("^done$")
+        before = self.hits()
+        self.assertGreater(before[2], 0)
+        self.assertEqual(self.writes(), self.hits()[2] - before[2])
+        self.finish()
+
+
 class Processes(Ctl):
     def test_two_processes_are_one_trace(self):
         self.target = self.start(program("calls"), 2, 100)
@@ -270,72 +418,85 @@ class Processes(Ctl):
 class UnderLoad(Ctl):
     """Orders in a random order, while several threads run through the probes as fast as they can."""
 
-    orders = int(os.environ.get("KTRACE_CTL_ORDERS", "120"))
+    rounds, orders = 4, 30  # of orders, between two looks at rest
+    seconds = float(os.environ.get("KTRACE_CTL_SECONDS", "0"))  # that it takes at least
+    places = {"-k": ["do_work", "do_work+4", "worker"], "-j": ["do_work", "worker"], "-r": ["do_work", "worker"],
+              "-w": ["do_work:x"]}
+    most, most_watched = 12, 4  # probes; a processor's debug registers
 
     def order_at_random(self, chance, known):
-        """One order; `known`: the numbers of probes that are there. Answers what it was."""
+        """One order; `known`: by number, what is probed and whether it is on."""
         what = chance.choice(["add", "add", "remove", "enable", "disable", "disable", "off", "on", "stats", "list"])
-        if what == "add" and len(known) < 12:
-            kind = chance.choice(["-k", "-j", "-r"])
-            out = self.ask("add", kind, chance.choice(["do_work", "worker"]) if kind != "-k" else
-                           chance.choice(["do_work", "do_work+4", "worker"]), "--count")
-            known[int(out.split()[0])] = True
+        if what == "add" and len(known) < self.most:
+            watched = sum(place == "do_work:x" for place, _ in known.values())
+            kinds = [kind for kind in self.places if kind != "-w" or (WATCHES and watched < self.most_watched)]
+            kind = chance.choice(kinds)
+            place = chance.choice(self.places[kind])
+            known[int(self.ask("add", kind, place, "--count").split()[0])] = (place, True)
         elif what in ("remove", "enable", "disable") and known:
             number = chance.choice(sorted(known))
             self.ask(what, number)
-            if what == "remove":
-                del known[number]
-            else:
-                known[number] = what == "enable"
+            place, _ = known.pop(number)
+            if what != "remove":
+                known[number] = (place, what == "enable")
         elif what in ("off", "on", "stats", "list"):
             self.ask(what)
             if what in ("off", "on"):
                 self.on = what == "on"
 
+    def orders_under_load(self, chance, known):
+        """Some orders, while the target works; answers how often it called do_work meanwhile."""
+        stop, done = threading.Event(), [0]
+
+        def keep_busy():
+            while not stop.is_set():
+                done[0] += self.work()
+
+        busy = threading.Thread(target=keep_busy)
+        busy.start()
+        try:
+            for _ in range(self.orders):
+                self.order_at_random(chance, known)
+        finally:
+            stop.set()
+            busy.join()
+        return done[0]
+
+    def check_at_rest(self, known, seed):
+        """Who is on now counts exactly what is called now, the others nothing; answers all hits, and the calls."""
+        before = self.hits()
+        calls = self.work()
+        after = self.hits()
+        for number, (place, is_on) in known.items():
+            each = self.threads if place == "worker" else calls
+            self.assertEqual(after[number] - before[number], each if is_on and self.on else 0, (seed, number, place))
+        return after, calls
+
     def test_random_orders(self):
-        seed = random.randrange(1 << 32)
+        seed = int(os.environ.get("KTRACE_CTL_SEED", random.randrange(1 << 32)))
         chance = random.Random(seed)
+        self.threads = 4
         with self.subTest(seed=seed):
-            self.begin("-k", "do_work", "--count", "--format", "json", threads=4, calls=2000)
-            self.on, known, expected, at_rest = True, {1: True}, {}, 0
-            stop = threading.Event()
-            done = [0]
-
-            def keep_busy():
-                while not stop.is_set():
-                    done[0] += self.work()
-
-            for _ in range(4):
-                busy = threading.Thread(target=keep_busy)
-                stop.clear()
-                busy.start()
-                try:
-                    for _ in range(self.orders // 4):
-                        self.order_at_random(chance, known)
-                finally:
-                    stop.set()
-                    busy.join()
-                # At rest: who is on now counts exactly what is called now, the others nothing.
-                before = self.hits()
-                calls = self.work()
-                at_rest += calls
-                after = self.hits()
-                kinds = {int(s["probe"]): s["symbol"] for s in
-                         ctl(self.target, "stats", "--format", "json").summaries()}
-                for number in known:
-                    each = calls if kinds[number] == "do_work" else 4
-                    wanted = each if known[number] and self.on else 0
-                    self.assertEqual(after[number] - before[number], wanted, (seed, number, kinds[number]))
-                expected.update(after)
+            self.begin("-k", "do_work", "--count", "--format", "json", threads=self.threads, calls=2000)
+            self.on, known, calls, rounds = True, {1: ("do_work", True)}, 0, 0
+            end = time.monotonic() + self.seconds
+            while rounds < self.rounds or time.monotonic() < end:
+                calls += self.orders_under_load(chance, known)
+                hits, at_rest = self.check_at_rest(known, seed)
+                calls += at_rest
+                rounds += 1
             trace = self.tracer.stop()
             self.assertEqual(trace.status, 0, trace)
             for summary in trace.summaries():
                 self.assertTrue(adds_up(summary), summary)
-                self.assertLessEqual(summary["hits"], done[0] + at_rest)
+                self.assertLessEqual(summary["hits"], calls)
                 if summary["probe"] in known:
-                    self.assertEqual(summary["hits"], expected[summary["probe"]])
+                    self.assertEqual(summary["hits"], hits[summary["probe"]])
             self.check_untouched(self.target)
             self.assertEqual(self.target.end(), 0)
+            if self.seconds:
+                print(f"seed {seed}: {rounds * self.orders} orders, {len(trace.summaries())} locations, {calls} calls, "
+                      f"{sum(s['hits'] for s in trace.summaries())} hits, exact at {rounds} rests")
 
     def test_many_clients_at_once(self):
         self.begin("-k", "do_work", "--count")

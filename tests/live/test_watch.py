@@ -1,11 +1,33 @@
 """Watchpoints: every write is seen, in every thread, with what was there and what is."""
+import ctypes
+import os
 import platform
 import re
+import signal
 import unittest
+from collections import Counter
 
 from live import LiveTest, adds_up, ktrace, program
 from test_attach import WOKEN, wait_until_asleep
 from workshop import address_in_file, build, offset_of
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+SEIZE, INTERRUPT, DETACH, PEEKUSER = 0x4206, 0x4207, 17, 3
+U_DEBUGREG, WALL = 848, 0x40000000  # offsetof(struct user, u_debugreg); __WALL
+
+
+def debug_registers(pid):
+    """DR0 to DR3 and DR7 of a thread that nobody traces."""
+
+    def request(what, at=0, data=0):
+        return LIBC.ptrace(ctypes.c_long(what), ctypes.c_long(pid), ctypes.c_long(at), ctypes.c_long(data))
+
+    assert request(SEIZE) == 0 and request(INTERRUPT) == 0
+    os.waitpid(pid, WALL)
+    LIBC.ptrace.restype = ctypes.c_long
+    values = [request(PEEKUSER, U_DEBUGREG + 8 * n) for n in (0, 1, 2, 3, 7)]
+    request(DETACH)
+    return values
 
 
 @unittest.skipUnless(platform.machine() == "x86_64", "debug registers of x86-64")
@@ -110,11 +132,49 @@ class Watch(LiveTest):
 
     def test_child_is_clean(self):
         target = self.start(program("watch"))
-        tracer = self.attach(target, "-w", "counter", "--format", "json")
-        target.tell("fork")
-        self.assertEqual(target.truth(r"^child (\d+)$")[1], "0")
+        tracer = self.attach(target, "-w", "counter", "-w", "flag", "--format", "json")
+        for way in ("fork", "vfork", "clone", "spawn", "exec"):
+            target.tell(f"child {way} 10")
+            self.assertEqual(target.truth(r"^child \d+ (-?\d+)$")[1], "0", way)
+        target.tell("sleeper")
+        child = int(target.truth(r"^child (\d+)$")[1])
+        self.addCleanup(os.kill, child, signal.SIGKILL)
+        self.assertEqual(debug_registers(child), [0] * 4 + [0])
         trace = tracer.stop()
         self.assertEqual(trace.summary("counter")["hits"], 0)
+
+    def test_children_that_are_followed(self):
+        """Their writes are seen, each under its own pid; a program that they become has the variable, too."""
+        target = self.start(program("watch"))
+        tracer = self.attach(target, "-f", "-w", "counter", "--format", "json")
+        children = []
+        for way in ("fork", "vfork", "clone", "spawn", "exec", "fork"):
+            target.tell(f"child {way} 10")
+            child = target.truth(r"^child (\d+) (-?\d+)$")
+            self.assertEqual(child[2], "0", way)
+            children.append(int(child[1]))
+        target.tell("write 10")
+        target.truth("^done$")
+        target.truth("^done$")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.assertEqual(Counter(e["pid"] for e in trace.events("watch")), dict.fromkeys([*children, target.pid], 10))
+        new = {pid: [e["new"] for e in trace.events("watch") if e["pid"] == pid] for pid in [*children, target.pid]}
+        shared = [n for pid in children[1:3] for n in new[pid]]  # vfork's and clone's child, in the parent's memory
+        self.assertEqual([*shared, *new[target.pid]], list(range(6, 36)))
+        for pid, first in zip((children[0], *children[3:]), (6, 6, 6, 26)):
+            self.assertEqual(new[pid], list(range(first, first + 10)))
+        self.assertEqual(trace.summary("counter")["hits"], 70)
+        self.check_untouched(target)
+
+    def test_followed_into_a_program_without_the_variable(self):
+        trace = ktrace("run", "-f", "-w", "counter", "--count", "--format", "json", "--", "sh", "-c",
+                       f"{program('watch')} 7; /bin/true; {program('watch')} 5")
+        self.assertEqual(trace.status, 125, trace)  # the shell has none
+        trace = ktrace("run", "-f", "--allow-missing", "-w", "counter", "--count", "--format", "json", "--", "sh", "-c",
+                       f"{program('watch')} 7; /bin/true; {program('watch')} 5")
+        self.assertEqual(trace.status, 0, trace)
+        self.assertEqual(trace.summary("counter")["hits"], 12)
 
     def test_run(self):
         trace = ktrace("run", "-w", "counter", "--count", "--", program("watch"))

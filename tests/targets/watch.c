@@ -1,11 +1,19 @@
 // Variables that are written and read a known number of times, by the main thread and others.
 //
 // watch       Prints "ready PID"; for each line of its input: `write N`, `threads T N` (each writes the counter N times
-//             and its own variable N times), `touch` (one write or read of each kind), then "done".
+//             and its own variable N times), `touch` (one write or read of each kind), `busy T` (T threads write until
+//             the next line: "wrote N", and "own TID N" of each thread), `child WAY N` (a child by fork, vfork, clone
+//             in the same memory, posix_spawn or exec, which writes the counter N times: "child PID STATUS"), `sleeper`
+//             (a child that does nothing: "child PID"); then "done".
+// watch N     Writes N times and leaves.
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +47,64 @@ static void *worker(void *argument) {
     return NULL;
 }
 
+static volatile int resting;
+
+static void *busy_worker(void *unused) {
+    long before = own;
+    (void)unused;
+    while (!resting) {
+        bump();
+        own = own + 1;
+    }
+    printf("own %ld %ld\n", (long)syscall(SYS_gettid), own);
+    return (void *)(own - before);
+}
+
+/* Until the next line. */
+static void be_busy(long threads) {
+    pthread_t ids[64];
+    char line[64];
+    long total = 0;
+    resting = 0;
+    for (long i = 0; i < threads; i++) pthread_create(&ids[i], NULL, busy_worker, NULL);
+    if (!fgets(line, sizeof line, stdin)) exit(5);
+    resting = 1;
+    for (long i = 0; i < threads; i++) {
+        void *wrote;
+        pthread_join(ids[i], &wrote);
+        total += (long)wrote;
+    }
+    printf("wrote %ld\n", total);
+}
+
+extern char **environ;
+static char self[4096];
+
+static int child_main(void *count) {
+    worker(count);
+    return 0;
+}
+
+static pid_t start_child(const char *way, long count) {
+    char number[32];
+    char *arguments[] = {self, number, NULL};
+    pid_t child = -1;
+    snprintf(number, sizeof number, "%ld", count);
+    if (strcmp(way, "clone") == 0) {
+        static char stack[1 << 16] __attribute__((aligned(16)));
+        return clone(child_main, stack + sizeof stack, CLONE_VM | SIGCHLD, (void *)count);
+    }
+    if (strcmp(way, "spawn") == 0) return posix_spawn(&child, self, NULL, NULL, arguments, environ) ? -1 : child;
+    child = strcmp(way, "vfork") == 0 ? vfork() : fork();
+    if (child != 0) return child;
+    if (strcmp(way, "exec") == 0) {
+        execve(self, arguments, environ);
+        _exit(8);
+    }
+    worker((void *)count);
+    _exit(0);
+}
+
 static void touch(void) {
     flag = 7;
     cfg.first = 1;
@@ -52,9 +118,15 @@ static void touch(void) {
     same();
 }
 
-int main(void) {
-    char line[64];
+int main(int argc, char **argv) {
+    char line[64], way[16];
     long threads, count;
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = 0;
+    if (argc > 1) {
+        worker((void *)atol(argv[1]));
+        return 0;
+    }
     printf("ready %d\n", getpid());
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
@@ -64,15 +136,20 @@ int main(void) {
             for (long i = 0; i < threads; i++) pthread_join(ids[i], NULL);
         } else if (sscanf(line, "write %ld", &count) == 1) {
             worker((void *)count);
-        } else if (strcmp(line, "fork\n") == 0) {
+        } else if (sscanf(line, "busy %ld", &threads) == 1) {
+            be_busy(threads);
+        } else if (sscanf(line, "child %15s %ld", way, &count) == 2) {
+            int status = -1;
+            pid_t child = start_child(way, count);
+            waitpid(child, &status, 0);
+            printf("child %d %d\n", child, status);
+        } else if (strcmp(line, "sleeper\n") == 0) {
             pid_t child = fork();
             if (child == 0) {
-                bump();
+                pause();
                 _exit(0);
             }
-            int status = -1;
-            waitpid(child, &status, 0);
-            printf("child %d\n", status);
+            printf("child %d\n", child);
         } else {
             touch();
         }

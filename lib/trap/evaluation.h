@@ -1,0 +1,30 @@
+// evaluation: one run of a probe's program at a stop: the view of the hit, the record that comes of it, the changes
+// that it makes in the task.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "os/stopped.h"
+#include "program/program.h"
+#include "trap/world.h"
+
+namespace ktrace::trap {
+
+/// What injections make of the way that the thread goes.
+struct Diversion {
+    bool moved = false; // the pc was set
+    bool skips = false; // the function is left at once
+};
+
+/// Runs the program of `armed` for a moment of a hit at `pc` (the program's own address). A record goes into the queue.
+/// `capture`: room for what the moment keeps for a later one, `captured` bytes of it are used; `earlier`: what an
+/// earlier moment kept; `diversion`: told what injections did to the thread's way, nullptr: nobody asks.
+program::Outcome run_program(World &world, Traced &traced, Task &task, const Armed &armed, program::Moment moment,
+                             VirtAddr pc, os::Stopped &stopped, std::span<std::byte> capture, std::size_t &captured,
+                             std::span<const std::byte> earlier, std::uint64_t duration_ns, Diversion *diversion);
+
+/// Counts a hit by what became of it.
+void count(program::Counters &counters, program::Outcome outcome);
+
+} // namespace ktrace::trap
