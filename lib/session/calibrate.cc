@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <vector>
 
 #include <fcntl.h>
@@ -86,7 +87,7 @@ class Rehearsal {
     trap::Correction result() {
         if (!done()) return {};
         std::uint64_t of_call = typical(durations_[0]), of_both = typical(durations_[1]);
-        return {of_call, of_both > of_call ? of_both - of_call : 0};
+        return {of_call, of_both > of_call ? of_both - of_call : 0, spread(durations_[0])};
     }
 
   private:
@@ -153,6 +154,17 @@ class Rehearsal {
             least = std::min(least, *middle);
         }
         return least;
+    }
+
+    /// The middle half of the calls of one function lies within so much, or the clock knows no less.
+    static std::uint64_t spread(std::vector<std::uint64_t> &samples) {
+        auto first = samples.begin() + warm_up, last = samples.end();
+        auto quarter = first + (last - first) / 4, three = first + (last - first) / 4 * 3;
+        std::nth_element(first, three, last);
+        std::nth_element(first, quarter, three);
+        timespec clock{};
+        ::clock_getres(CLOCK_MONOTONIC, &clock);
+        return std::max(static_cast<std::uint64_t>(clock.tv_nsec), *three - *quarter);
     }
 
     trap::Traced &traced() { return *world_.processes.at(child_.value); }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <unordered_map>
 
 #include <unistd.h>
@@ -111,11 +110,8 @@ void report_summary(State &state) {
     for (std::size_t i : order)
         if (!unhit.left_out[i]) text += output::summary_text(state.locations[i]->info, state.locations[i]->counters);
     text += unhit.text;
-    timespec resolution{};
-    ::clock_getres(CLOCK_MONOTONIC, &resolution);
-    if (timed)
-        text += output::timing_text(state.world.correction.per_call_ns, state.world.correction.per_stop_ns,
-                                    static_cast<std::uint64_t>(resolution.tv_nsec));
+    const trap::Correction &correction = state.world.correction;
+    if (timed) text += output::timing_text(correction.per_call_ns, correction.per_stop_ns, correction.resolution_ns);
     output::Writer errors(STDERR_FILENO, "standard error"); // signals may come in: nothing of it is lost
     errors.write(text);
     errors.flush();
