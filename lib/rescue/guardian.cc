@@ -106,7 +106,7 @@ int guarded(Terminal terminal, const std::function<int(Ledger &)> &trace,
     tracing_process = 0;
     if (WIFEXITED(status)) return WEXITSTATUS(status);
     const int signal = WTERMSIG(status);
-    return ledger.covered().empty() && ledger.program().value == 0 ? end_by(signal) : mend(ledger, signal);
+    return ledger.empty() && ledger.program().value == 0 ? end_by(signal) : mend(ledger, signal);
 }
 
 } // namespace ktrace::rescue

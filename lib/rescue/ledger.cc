@@ -38,10 +38,37 @@ void Ledger::drop(Pid pid) {
     if (!shared_) return;
     for (std::size_t i = 0; i < shared_->used; i++)
         if (shared_->entries[i].pid == pid.value) shared_->entries[i].pid = 0;
+    forget_untold(pid);
 }
 
 void Ledger::clear() {
-    if (shared_) shared_->used = 0;
+    if (shared_) shared_->used = shared_->traps_used = 0;
+}
+
+void Ledger::tell(const Untold &trap) {
+    if (!shared_ || shared_->traps_used == most_traps) return;
+    TrapEntry &entry = shared_->traps[shared_->traps_used];
+    entry.trap = trap;
+    entry.pid = trap.pid.value;
+    shared_->traps_used++;
+}
+
+void Ledger::forget_untold(Pid pid) {
+    if (!shared_) return;
+    std::size_t left = 0; // entries from the front that somebody needs
+    for (std::size_t i = 0; i < shared_->traps_used; i++) {
+        if (shared_->traps[i].pid == pid.value) shared_->traps[i].pid = 0;
+        if (shared_->traps[i].pid != 0) left = i + 1;
+    }
+    shared_->traps_used = left;
+}
+
+std::vector<Untold> Ledger::untold() const {
+    std::vector<Untold> all;
+    if (!shared_) return all;
+    for (std::size_t i = 0; i < shared_->traps_used && i < most_traps; i++)
+        if (shared_->traps[i].pid != 0) all.push_back(shared_->traps[i].trap);
+    return all;
 }
 
 std::vector<Covered> Ledger::covered() const {

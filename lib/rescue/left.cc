@@ -69,21 +69,33 @@ std::optional<Left> read_left(Pid pid, VirtAddr page) {
     return read_page(*memory, page);
 }
 
+namespace {
+
+bool put_back_at(const os::ProcessMemory &memory, VirtAddr at, std::span<const std::byte> original) {
+    const auto trap = Host::trap_bytes();
+    std::array<std::byte, sizeof ktrace_rescue_entry{}.original> now{};
+    if (original.size() != trap.size() || memory.read(at, std::span(now).first(trap.size())) != trap.size())
+        return false;
+    return std::equal(trap.begin(), trap.end(), now.begin()) && memory.write(at, original);
+}
+
+} // namespace
+
 std::size_t put_back(Pid pid, const Left &left) {
     auto memory = os::ProcessMemory::open(pid);
     if (!memory) return 0;
-    const auto trap = Host::trap_bytes();
     std::size_t count = 0;
     for (const ktrace_rescue_entry &entry : left.entries) {
-        std::byte now[sizeof entry.original];
-        if (entry.trap_size != trap.size() ||
-            memory->read(VirtAddr{entry.site}, std::span(now).first(trap.size())) != trap.size())
-            continue;
-        if (!std::equal(trap.begin(), trap.end(), now)) continue;
-        auto original = std::as_bytes(std::span(entry.original)).first(trap.size());
-        if (memory->write(VirtAddr{entry.site}, original)) count++;
+        auto original = std::as_bytes(std::span(entry.original));
+        std::size_t size = std::min<std::size_t>(entry.trap_size, original.size());
+        if (put_back_at(*memory, VirtAddr{entry.site}, original.first(size))) count++;
     }
     return count;
+}
+
+bool put_back(const Untold &trap) {
+    auto memory = os::ProcessMemory::open(trap.pid);
+    return memory && put_back_at(*memory, trap.at, std::span(trap.original).first(trap.size));
 }
 
 } // namespace ktrace::rescue

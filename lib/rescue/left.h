@@ -11,6 +11,7 @@
 #include "base/addr.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "rescue/ledger.h"
 
 namespace ktrace::rescue {
 
@@ -29,5 +30,8 @@ std::optional<Left> read_left(Pid pid, VirtAddr page);
 /// Puts the program's own bytes back over every trap that is still there; how many there were. The process need not be
 /// traced.
 std::size_t put_back(Pid pid, const Left &left);
+
+/// Puts back what a trap has replaced, where it is still there. False: it is not.
+bool put_back(const Untold &trap);
 
 } // namespace ktrace::rescue

@@ -3,7 +3,8 @@
 // 1. All traps come out. What was hit before is understood still (the sites stay known).
 // 2. Every task that runs is stopped outside of the slots, and stays stopped: one that was let go could fork, and its
 //    child would have our pages. Who sleeps in the kernel is not disturbed: woken by something else, it finds nothing
-//    of ours in its way.
+//    of ours in its way. Where one of them is needed nevertheless (debug registers, or all sleep), and an interrupt
+//    would make its time-out begin anew, it may wake up by itself first, for a moment.
 // 3. Our pages are unmapped by one of the stopped tasks.
 // 4. Children that a fork under way has given a copy of anything of ours have stopped at their birth: they are cleaned.
 // 5. All go. The sleepers are let go by the end of the tracing thread, without a stop.
@@ -16,9 +17,12 @@
 
 #include <sys/syscall.h>
 
+#include "base/clock.h"
+#include "os/asleep.h"
 #include "os/ticker.h"
 #include "session/seize.h"
 #include "session/settle.h"
+#include "session/waking.h"
 #include "trap/calls.h"
 #include "trap/dispatch.h"
 #include "trap/interruption.h"
@@ -38,6 +42,8 @@ namespace {
 
 using GroundPointer = std::shared_ptr<Ground>;
 using HeldTasks = std::map<pid_t, os::Stopped>;
+
+constexpr std::uint64_t patience_ns = 1'000'000'000; // for those who sleep in calls that should not be interrupted
 
 /// Takes all traps out and looks whether anything of ours is left. Memory that is not mapped any more needs nothing.
 void restore_text(State &state, Ground &ground, Pid pid) {
@@ -156,9 +162,17 @@ std::vector<Tid> tasks_in(const State &state, const GroundPointer &ground) {
     return tids;
 }
 
+/// Sleeps in a call that is not to be interrupted, though it has to be stopped once: its debug registers are armed.
+bool is_spared(const Task &task) {
+    return task.watched_as != 0 && task.over == Over::none && !os::has_ended(task.tid) &&
+           os::interrupted(task.pid, task.tid) == os::Interrupted::begins_anew;
+}
+
+/// Those who sleep in calls with a time-out that would begin anew.
+enum class Spare : std::uint8_t { yes, no };
+
 /// Stops all that run, until nobody new comes.
-HeldTasks hold_tasks(State &state, const GroundPointer &ground) {
-    HeldTasks held;
+void hold_tasks(State &state, const GroundPointer &ground, Spare spare, HeldTasks &held) {
     std::set<pid_t> asleep;
     for (bool changed = true; changed;) {
         changed = false;
@@ -168,7 +182,7 @@ HeldTasks hold_tasks(State &state, const GroundPointer &ground) {
             if (found == state.world.tasks.end() || held.contains(tid.value) || asleep.contains(tid.value)) continue;
             Traced *traced = state.world.process_of(found->second);
             if (!traced) continue;
-            if (sleeps_outside(*ground, found->second)) {
+            if (sleeps_outside(*ground, found->second) || (spare == Spare::yes && is_spared(found->second))) {
                 asleep.insert(tid.value);
                 continue;
             }
@@ -176,7 +190,41 @@ HeldTasks hold_tasks(State &state, const GroundPointer &ground) {
             if (auto stopped = bring_out(state, *traced, tid)) held.emplace(tid.value, std::move(*stopped));
         }
     }
-    return held;
+}
+
+/// Is somebody needed who sleeps in such a call? Debug registers are cleared, and our pages unmapped, in a stopped
+/// task.
+bool needs_sleepers(State &state, const GroundPointer &ground, const HeldTasks &held) {
+    std::set<pid_t> pids, served; // processes; those in which a task is held
+    for (Tid tid : tasks_in(state, ground)) {
+        const Task &task = state.world.tasks.at(tid.value);
+        bool is_held = held.contains(tid.value);
+        if (!is_held && is_spared(task)) return true;
+        pids.insert(task.pid.value);
+        if (is_held) served.insert(task.pid.value);
+    }
+    if (ground->slots.arenas().empty() && !ground->rescue.mapped()) return false;
+    return std::any_of(pids.begin(), pids.end(),
+                       [&](pid_t pid) { return !served.contains(pid) && !may_stop_one(state, Pid{pid}); });
+}
+
+/// Waits for a moment until those wake up by themselves who should not be interrupted: a trap behind their calls stops
+/// them.
+void await_sleepers(State &state, const GroundPointer &ground, Pid pid, HeldTasks &held) {
+    if (!needs_sleepers(state, ground, held)) return;
+    trap_sleepers(state, ground);
+    const std::uint64_t until_ns = monotonic_ns() + patience_ns;
+    while (needs_sleepers(state, ground, held) && monotonic_ns() < until_ns) {
+        auto stop = state.world.waiter.next(os::Waiter::Block::briefly);
+        if (!stop) continue;
+        auto task = state.world.tasks.find(stop->tid.value);
+        Traced *traced = task == state.world.tasks.end() ? nullptr : state.world.process_of(task->second);
+        bool stays = traced && traced->ground == ground && os::interrupt(stop->tid); // it stops before it runs on
+        settle(state, trap::dispatch(state.world, *stop));
+        if (!stays || !state.world.tasks.contains(stop->tid.value)) continue;
+        if (auto stopped = bring_out(state, *traced, stop->tid)) held.emplace(stop->tid.value, std::move(*stopped));
+    }
+    restore_text(state, *ground, pid);
 }
 
 /// One of the process that is held or, where all sleep, one that is woken for it; nothing: they are gone.
@@ -251,8 +299,11 @@ void release(State &state, os::Stopped stopped) {
     state.world.tasks.erase(tid.value);
 }
 
-void detach(State &state, const GroundPointer &ground) {
-    HeldTasks held = hold_tasks(state, ground);
+void detach(State &state, const GroundPointer &ground, Pid pid) {
+    HeldTasks held;
+    hold_tasks(state, ground, Spare::yes, held);
+    await_sleepers(state, ground, pid, held);
+    hold_tasks(state, ground, Spare::no, held);
     clear_memory(state, ground, held);
     drain(state);
     for (auto &[tid, stopped] : held) release(state, std::move(stopped));
@@ -264,13 +315,10 @@ void detach_all(State &state) {
     os::Ticker ticker; // no wait for one task is for ever
     ticker.start();
     state.world.closing = true;
-    std::vector<GroundPointer> grounds;
-    for (auto &[pid, traced] : state.world.processes) {
-        if (std::find(grounds.begin(), grounds.end(), traced->ground) != grounds.end()) continue;
-        grounds.push_back(traced->ground);
-        restore_text(state, *traced->ground, Pid{pid});
-    }
-    for (const GroundPointer &ground : grounds) detach(state, ground);
+    std::map<GroundPointer, Pid> grounds; // each with one of its processes
+    for (auto &[pid, traced] : state.world.processes)
+        if (grounds.try_emplace(traced->ground, Pid{pid}).second) restore_text(state, *traced->ground, Pid{pid});
+    for (const auto &[ground, pid] : grounds) detach(state, ground, pid);
     for (auto &[pid, traced] : state.world.processes) trap::end_all(state.world, *traced);
     if (state.ledger) state.ledger->clear();
 }

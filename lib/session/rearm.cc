@@ -59,16 +59,21 @@ std::size_t rescue_demand(const std::vector<PlannedSite> &planned) {
     return planned.size() + (returns ? return_slots : 0);
 }
 
+Status owe(trap::Ground &ground) {
+    ground.owes_room = true;
+    return {};
+}
+
 /// Maps arenas so that every site can have its slot, and makes room in the rescue page.
 Status make_room(State &state, Traced &traced, const std::vector<PlannedSite> &planned, os::Stopped *stopped) {
     const std::size_t told = rescue_demand(planned);
     if (!trap::rescue_has_room(*traced.ground, told)) {
-        if (!stopped) return fail(Error::Kind::refused, "no task is stopped that could map memory");
+        if (!stopped) return owe(*traced.ground);
         auto made = trap::prepare_rescue(*traced.ground, traced.process, state.world.waiter, *stopped, told);
         if (!made) return made;
     }
     for (const Demand &demand : unmet_demands(state, traced, planned)) {
-        if (!stopped) return fail(Error::Kind::refused, "no task is stopped that could map memory");
+        if (!stopped) return owe(*traced.ground);
         auto mapped = trap::map_arena(*traced.ground, traced.process, state.world.waiter, *stopped, demand.low,
                                       demand.high, demand.slots);
         if (!mapped) return mapped;
@@ -77,14 +82,36 @@ Status make_room(State &state, Traced &traced, const std::vector<PlannedSite> &p
 }
 
 Status plant(trap::Ground &ground, const PlannedSite &planned) {
-    Status armed;
-    if (!trap::give_slot(ground, *planned.site))
-        armed = fail(Error::Kind::refused, "there is no place for its instruction within reach");
-    else
-        armed = trap::arm(ground, *planned.site);
+    Status armed = trap::arm(ground, *planned.site);
     if (!armed) return fail(armed.error().kind, planned.name + ": " + armed.error().message);
     trap::enlist(*planned.site, *planned.armed);
     return {};
+}
+
+/// The guardian is told of every trap that no page tells of.
+void tell_guardian(State &state, const Traced &traced, const std::vector<PlannedSite> &planned) {
+    if (!state.ledger) return;
+    const trap::Ground &ground = *traced.ground;
+    if (ground.rescue.mapped()) state.ledger->cover(traced.process.pid, ground.rescue.address());
+    if (!ground.owes_room) return;
+    for (const PlannedSite &p : planned) {
+        rescue::Untold trap{traced.process.pid, p.site->at, {}, 0};
+        trap.size = ground.space->read(p.site->at, std::span(trap.original).first(arch::Host::trap_bytes().size()));
+        state.ledger->tell(trap);
+    }
+}
+
+/// All that is planted by the session in one address space.
+std::vector<PlannedSite> planted_sites(State &state, Traced &traced) {
+    std::vector<PlannedSite> planted;
+    const Arming &arming = state.armings[traced.ground.get()];
+    auto add = [&](VirtAddr at, trap::Armed &armed) {
+        trap::Site *site = traced.ground->site_at(at);
+        if (site && site->armed) planted.push_back({site, &armed, {}});
+    };
+    for (const auto &location : arming.locations) add(location->at, location->armed);
+    for (const auto &internal : arming.internal) add(internal->at, internal->armed);
+    return planted;
 }
 
 void roll_back(trap::Ground &ground, const std::vector<PlannedSite> &planted) {
@@ -120,7 +147,7 @@ Status carry_out(State &state, Traced &traced, ArmPlan plan, os::Stopped *stoppe
     auto planned = plan_sites(state, traced, plan);
     if (!planned) return tl::make_unexpected(planned.error());
     if (auto room = make_room(state, traced, *planned, stopped); !room) return room;
-    if (state.ledger && ground.rescue.mapped()) state.ledger->cover(traced.process.pid, ground.rescue.address());
+    tell_guardian(state, traced, *planned);
     std::vector<PlannedSite> planted;
     for (const PlannedSite &p : *planned) {
         if (auto done = plant(ground, p); !done) {
@@ -149,6 +176,21 @@ Status carry_out(State &state, Traced &traced, ArmPlan plan, os::Stopped *stoppe
         arming.ifuncs.push_back(std::move(ifunc));
     }
     watch_returns(state, traced);
+    return {};
+}
+
+Status make_owed_room(State &state, Traced &traced, os::Stopped &stopped) {
+    trap::Ground &ground = *traced.ground;
+    const std::vector<PlannedSite> planted = planted_sites(state, traced);
+    if (auto room = make_room(state, traced, planted, &stopped); !room) return room;
+    ground.owes_room = false;
+    Status furnished;
+    for (const PlannedSite &p : planted)
+        if (auto one = trap::furnish(ground, *p.site); !one && furnished) furnished = one;
+    ground.owes_room = !furnished;
+    if (!furnished) return furnished;
+    tell_guardian(state, traced, {});
+    if (state.ledger) state.ledger->forget_untold(traced.process.pid);
     return {};
 }
 

@@ -8,13 +8,17 @@
 
 namespace ktrace::session {
 
-/// True where carry_out needs no stopped task: there are slots for all of it.
+/// True where carry_out needs nobody to make room: there are slots for all of it.
 bool has_room(State &state, trap::Traced &traced, const ArmPlan &plan);
 
 /// Plants a plan. Its probes are switched on, those that are ready and on. `stopped`: a task of the process, for
-/// mapping room for slots; nullptr: none is at hand. Errors: refused (no room, no slot within reach), gone; nothing of
-/// the plan is left then.
+/// mapping room for slots; nullptr: none may be stopped, and room that is lacking is owed (Ground::owes_room). Errors:
+/// refused (no room, no slot within reach), gone; nothing of the plan is left then.
 Status carry_out(State &state, trap::Traced &traced, ArmPlan plan, os::Stopped *stopped);
+
+/// Makes the room that the ground owes, with a task that has stopped meanwhile. Errors: refused, gone; it is owed
+/// still.
+Status make_owed_room(State &state, trap::Traced &traced, os::Stopped &stopped);
 
 /// Puts the trap at the dynamic loader's breakpoint, so that new modules are seen. No loader, or it is there already:
 /// does nothing.

@@ -57,7 +57,8 @@ Status arm_in(State &state, Pid pid, const Numbers &numbers, os::Stopped *stoppe
     auto plan = plan_arming(state, *traced, numbers, Missing::wait);
     if (!plan) return tl::make_unexpected(plan.error());
     if (plan->empty()) return {};
-    if (stopped || has_room(state, *traced, *plan)) return carry_out(state, *traced, std::move(*plan), stopped);
+    if (stopped || has_room(state, *traced, *plan) || !may_stop_one(state, pid))
+        return carry_out(state, *traced, std::move(*plan), stopped);
     // While one is stopped for it the others go on, and anything may happen to the process: it is planned again.
     auto one = stop_one(state, *traced);
     if (!one) return tl::make_unexpected(one.error());

@@ -3,6 +3,7 @@
 #include "session/repair.h"
 
 #include <cstring>
+#include <map>
 
 #include "base/text.h"
 #include "rescue/left.h"
@@ -112,6 +113,8 @@ void take_out_what_is_left(Pid pid, const Voice &voice) {
 }
 
 void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice) {
+    std::map<pid_t, std::size_t> untold; // traps, by process
+    for (const rescue::Untold &trap : ledger.untold()) untold[trap.pid.value] += rescue::put_back(trap) ? 1 : 0;
     const std::vector<rescue::Covered> covered = ledger.covered();
     std::vector<std::size_t> traps;
     for (const rescue::Covered &each : covered) {
@@ -125,6 +128,8 @@ void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice) {
                     {},
                     -1,
                     1});
+    for (const auto &[pid, count] : untold)
+        if (count != 0) voice.notice(what_was_taken_out(Pid{pid}, {count, 0}));
     for (std::size_t i = 0; i < covered.size(); i++) {
         auto repaired = take_out(covered[i].pid, voice);
         if (!repaired && repaired.error().kind != Error::Kind::gone &&

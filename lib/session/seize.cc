@@ -8,12 +8,13 @@
 #include <unordered_set>
 
 #include <fcntl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "os/asleep.h"
 #include "os/ticker.h"
 #include "session/settle.h"
+#include "session/waking.h"
 #include "trap/dispatch.h"
 #include "trap/interruption.h"
 
@@ -177,50 +178,16 @@ Status seize_all(State &state, Traced &traced) {
 
 namespace {
 
-/// How little an interrupt disturbs a task, 0 being best.
-int disturbance(Pid pid, Tid tid) {
-    auto place = os::read_task_place(pid, tid);
-    if (!place) return 9;
-    if (place->running) return 0;
-    switch (place->syscall) {
-    // These go on by themselves with the time that is left.
-    case SYS_nanosleep:
-    case SYS_clock_nanosleep:
-    case SYS_futex:
-    case SYS_ppoll:
-    case SYS_pselect6:
-    case SYS_wait4:
-    case SYS_waitid:
-    case SYS_restart_syscall:
-#ifdef SYS_poll
-    case SYS_poll:
-    case SYS_select:
-    case SYS_pause:
-#endif
-    case SYS_rt_sigsuspend: return 1;
-    case SYS_read:
-    case SYS_accept:
-    case SYS_accept4:
-    case SYS_recvfrom:
-    case SYS_write: return 2;
-    default: return 3;
-    }
-}
-
 /// The task of the process that an interrupt disturbs least; nothing: none is left.
 std::optional<Tid> least_disturbed(const State &state, Pid pid) {
-    std::optional<std::pair<int, Tid>> best;
+    std::optional<std::pair<os::Interrupted, Tid>> best;
     for (const auto &[id, task] : state.world.tasks) {
         if (task.pid != pid || os::has_ended(task.tid)) continue;
-        std::pair candidate(disturbance(pid, task.tid), task.tid);
+        std::pair candidate(os::interrupted(pid, task.tid), task.tid);
         if (!best || candidate.first < best->first) best = candidate;
     }
     return best ? std::optional(best->second) : std::nullopt;
 }
-
-} // namespace
-
-namespace {
 
 /// In the middle of a probed instruction, or with a trap that it has hit and that is still to be told: a system call
 /// made now would take that for its own end.
@@ -241,6 +208,11 @@ void go_on(State &state, os::Stopped stopped) {
 }
 
 } // namespace
+
+bool may_stop_one(const State &state, Pid pid) {
+    auto tid = least_disturbed(state, pid);
+    return !tid || os::interrupted(pid, *tid) != os::Interrupted::begins_anew;
+}
 
 Result<os::Stopped> stop_one(State &state, Traced &traced) {
     os::Ticker ticker; // no wait for one task is for ever
@@ -318,10 +290,15 @@ Status set_all_watches(State &state, Traced &traced) {
     auto ground = traced.ground;
     if (ground->watch_generation == 0 || traced.silent) return {};
     state.world.unwatched = {};
-    std::unordered_set<pid_t> interrupted;
+    std::unordered_set<pid_t> interrupted, asleep; // those asleep get them when they wake up
     for (bool found_new = true; found_new;) {
         found_new = false;
         for (Tid tid : unwatched_tasks(state, *ground, pid)) {
+            if (asleep.contains(tid.value)) continue;
+            if (!interrupted.contains(tid.value) && watch_waking(state, traced, tid)) {
+                asleep.insert(tid.value);
+                continue;
+            }
             if (!interrupted.insert(tid.value).second || !os::interrupt(tid)) continue;
             found_new = true;
             wait_until_watched(state, *ground, tid, interrupted);

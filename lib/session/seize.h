@@ -24,12 +24,17 @@ bool became_another(const trap::Traced &traced);
 /// another user, not dumpable).
 Status seize_all(State &state, trap::Traced &traced);
 
+/// False where every task of the process sleeps in a system call whose time-out would begin anew if it were
+/// interrupted.
+bool may_stop_one(const State &state, Pid pid);
+
 /// Stops one task of the process where ktrace may use it: one that runs, else one whose sleep is restarted by the
 /// kernel as if nothing had been. The caller resumes it. Errors: gone.
 Result<os::Stopped> stop_one(State &state, trap::Traced &traced);
 
 /// Lets every task of the process that has not the debug registers it should have stop and go on once: those that run,
-/// and those that sleep, whose system calls go on. Errors: refused (they cannot be set).
+/// and those that sleep, whose system calls go on. Where a call's time-out would begin anew, that is done when the call
+/// ends (waking.h). Errors: refused (they cannot be set).
 Status set_all_watches(State &state, trap::Traced &traced);
 
 /// Lets the task of stop_one go on as it was.

@@ -113,7 +113,8 @@ Result<ArmPlan> plan_anew(State &state, Traced &traced) {
     return plan_all(state, traced);
 }
 
-Status arm_all(State &state, Traced &traced, ArmPlan plan, os::Stopped &stopped) {
+/// `stopped`: a task of the process; nullptr: none may be stopped.
+Status arm_all(State &state, Traced &traced, ArmPlan plan, os::Stopped *stopped) {
     if (became_another(traced)) {
         auto anew = plan_anew(state, traced);
         if (!anew) return tl::make_unexpected(anew.error());
@@ -121,7 +122,7 @@ Status arm_all(State &state, Traced &traced, ArmPlan plan, os::Stopped &stopped)
     }
     // From here on no library comes or goes unseen. Where one has since the process was looked at, that is another
     // plan.
-    if (auto watched = watch_loader(state, traced, &stopped); !watched) return watched;
+    if (auto watched = watch_loader(state, traced, stopped); !watched) return watched;
     std::size_t modules = traced.process.modules.size();
     auto loaded = refresh_modules(state, traced);
     if (!loaded) return fail(loaded.error());
@@ -131,7 +132,7 @@ Status arm_all(State &state, Traced &traced, ArmPlan plan, os::Stopped &stopped)
         if (!anew) return tl::make_unexpected(anew.error());
         plan = std::move(*anew);
     }
-    return carry_out(state, traced, std::move(plan), &stopped);
+    return carry_out(state, traced, std::move(plan), stopped);
 }
 
 std::size_t tasks_of(const State &state, Pid pid) {
@@ -166,12 +167,16 @@ Status take(State &state, Pid pid, ArmPlan plan) {
     auto ground = traced.ground;
     forbid_downloads();
     if (auto seized = seize_all(state, traced); !seized) return seized;
-    auto stopped = stop_one(state, traced);
-    if (!stopped) return tl::make_unexpected(stopped.error());
+    std::optional<os::Stopped> stopped;
+    if (may_stop_one(state, pid)) {
+        auto one = stop_one(state, traced);
+        if (!one) return tl::make_unexpected(one.error());
+        stopped.emplace(std::move(*one));
+    }
     // An exec that was seen has seen to everything; it tells when all is armed.
     bool seen_exec = traced.ground != ground;
-    Status armed = seen_exec ? Status() : arm_all(state, traced, std::move(plan), *stopped);
-    release_one(state, std::move(*stopped));
+    Status armed = seen_exec ? Status() : arm_all(state, traced, std::move(plan), stopped ? &*stopped : nullptr);
+    if (stopped) release_one(state, std::move(*stopped));
     if (armed) armed = set_all_watches(state, traced);
     // An exec has come in between: its event is there, and sees to everything.
     bool overtaken = !armed && armed.error().kind == Error::Kind::gone && !os::has_ended(Tid{pid.value});

@@ -6,7 +6,9 @@
 #include "session/follow.h"
 #include "session/ifunc.h"
 #include "session/names.h"
+#include "session/rearm.h"
 #include "session/start.h"
+#include "session/waking.h"
 #include "trap/calls.h"
 
 namespace ktrace::session {
@@ -61,6 +63,25 @@ void on_unknown(State &state, Event event) {
                 std::move(*event.stopped));
 }
 
+/// The room that was owed is made before the task goes on. Where it cannot be had, tracing ends here.
+void on_owed_room(State &state, Event event) {
+    os::Stopped stopped = std::move(*event.stopped);
+    trap::Task &task = state.world.tasks.at(event.tid.value);
+    Traced &traced = *state.world.process_of(task);
+    const VirtAddr at = arch::Host::trap_address(stopped.pc());
+    trap::Site *hit = event.stop.kind == os::Stop::Kind::signal ? traced.ground->site_at(at) : nullptr;
+    if (hit) stopped.rest_at(at);
+    if (auto made = make_owed_room(state, traced, stopped); !made && made.error().kind != Error::Kind::gone) {
+        state.voice.complain(made.error());
+        state.trouble = 1;
+        state.world.closing = true;
+    }
+    if (hit)
+        settle(state, trap::serve_hit(state.world, traced, task, *hit, std::move(stopped)));
+    else
+        trap::continue_task(state.world, task, std::move(stopped));
+}
+
 } // namespace
 
 void settle(State &state, Event event) {
@@ -71,6 +92,8 @@ void settle(State &state, Event event) {
     case Event::Kind::exec: on_exec(state, std::move(event)); return;
     case Event::Kind::loader: on_loader(state, std::move(event)); return;
     case Event::Kind::ifunc: on_ifunc(state, std::move(event)); return;
+    case Event::Kind::woken: on_woken(state, std::move(event)); return;
+    case Event::Kind::owed_room: on_owed_room(state, std::move(event)); return;
     case Event::Kind::new_process: {
         if (!event.other.value || state.world.tasks.contains(event.other.value)) return;
         auto parent = state.world.processes.find(event.pid.value);

@@ -107,6 +107,7 @@ Event::Kind reported_by(const Site &site) {
         if (!armed->on) continue;
         if (armed->kind == Armed::Kind::loader) return Event::Kind::loader;
         if (armed->kind == Armed::Kind::ifunc) return Event::Kind::ifunc;
+        if (armed->kind == Armed::Kind::waking) return Event::Kind::woken;
     }
     return Event::Kind::none;
 }
@@ -149,6 +150,28 @@ Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopp
         return event;
     }
     get_over(world, traced, task, site, std::move(stopped), std::move(follows.post));
+    return event;
+}
+
+/// True at a stop from which a task of a ground that owes room would run on: the room is to be made first. At other
+/// stops it is seen to that the task stops once more before it does so.
+bool waits_for_room(const Ground &ground, Verdict verdict, Stopped &stopped) {
+    if (!ground.owes_room) return false;
+    if (verdict == Verdict::hit) return true;
+    if (verdict == Verdict::go_on) return !os::has_fault_pending(stopped.tid(), SIGTRAP); // that comes first
+    if (verdict != Verdict::group_stop) os::interrupt(stopped.tid());
+    return false;
+}
+
+Event ask_for_room(Task &task, const Stop &stop, Stopped stopped) {
+    task.stopped_by_group = false;
+    task.announced = true;
+    Event event;
+    event.kind = Event::Kind::owed_room;
+    event.pid = task.pid;
+    event.tid = task.tid;
+    event.stop = stop;
+    event.stopped = std::make_unique<Stopped>(std::move(stopped));
     return event;
 }
 
@@ -204,6 +227,10 @@ Event on_end(World &world, const Stop &stop) {
 
 } // namespace
 
+Event serve_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopped) {
+    return on_hit(world, traced, task, site, std::move(stopped));
+}
+
 void end_calls(World &world, Traced &traced, Task &task) {
     while (task.calls) end_unreturned(world, traced, *task.calls);
 }
@@ -248,7 +275,10 @@ Event dispatch(World &world, const Stop &stop) {
     task.last_stop = world.stops;
     Seen seen = gather(world, *traced, task, stop, stopped);
     if (seen.fired != 0) run_watches(world, *traced, task, seen.fired, stopped);
-    switch (classify(seen.facts)) {
+    const Verdict verdict = classify(seen.facts);
+    if (!world.closing && waits_for_room(*traced->ground, verdict, stopped))
+        return ask_for_room(task, stop, std::move(stopped));
+    switch (verdict) {
     case Verdict::watched: continue_task(world, task, std::move(stopped)); break;
     case Verdict::hit: return on_hit(world, *traced, task, *seen.site, std::move(stopped));
     case Verdict::late_trap:

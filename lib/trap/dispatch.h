@@ -17,7 +17,9 @@ struct Event {
         exec,        // `stopped` is the new leader, at its first instruction; `other` its former tid
         loader,      // the list of modules has changed; `stopped` is at the loader's breakpoint
         ifunc,       // a resolver is called or has returned; `stopped` is there
+        woken,       // a task has come out of a system call in which it could not be stopped; `stopped` is behind it
         ended,       // a task has ended; `status`, `signal` of it
+        owed_room,   // the process runs on, and Ground::owes_room: `stopped` is at a trap, or may run on
         unknown,     // a stop of a task that is not known yet: a child that was faster than its parent's event
     };
     Kind kind = Kind::none;
@@ -26,13 +28,16 @@ struct Event {
     Tid other;
     bool vfork = false;
     os::Stop stop;
-    /// exec, loader, ifunc, unknown: the receiver resumes it (continue_task). Apart, since most events are none: a
-    /// token is a kilobyte.
+    /// exec, loader, ifunc, woken, owed_room, unknown: the receiver resumes it (continue_task). Apart, since most
+    /// events are none: a token is a kilobyte.
     std::unique_ptr<os::Stopped> stopped;
 };
 
 /// Handles one stop.
 Event dispatch(World &world, const os::Stop &stop);
+
+/// What dispatch does with a stop at a site's trap; for a task that stands at one once the room is there that was owed.
+Event serve_hit(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped);
 
 /// Lets a task go on in whatever it was doing, with the books on its stopped time kept.
 void continue_task(World &world, Task &task, os::Stopped stopped, int signal = 0);

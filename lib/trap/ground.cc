@@ -47,16 +47,26 @@ bool give_slot(Ground &ground, Site &site) {
     return true;
 }
 
-Status arm(Ground &ground, Site &site) {
-    if (site.armed) return {};
+Status furnish(Ground &ground, Site &site) {
+    if (!give_slot(ground, site)) {
+        if (ground.owes_room) return {};
+        return fail(Error::Kind::refused, "there is no place for its instruction within reach");
+    }
     if (site.slot) {
         if (site.placed.method == Method::refuse) return fail(Error::Kind::refused, site.placed.why);
         if (!ground.space->write_own(site.slot, std::span(site.placed.bytes, site.placed.size)))
             return fail(Error::Kind::refused, "its slot cannot be written");
     }
     if (ground.rescue.mapped() &&
-        !ground.rescue.add(*ground.space, Host::rescue_entry(site.plan, site.placed, site.at, site.slot)))
+        !ground.rescue.add(*ground.space, Host::rescue_entry(site.plan, site.placed, site.at, site.slot)) &&
+        !ground.owes_room)
         return fail(Error::Kind::refused, "what rescues the process when ktrace is killed cannot be written");
+    return {};
+}
+
+Status arm(Ground &ground, Site &site) {
+    if (site.armed) return {};
+    if (auto ready = furnish(ground, site); !ready) return ready;
     auto planted = ground.space->plant(site.at, Host::trap_bytes());
     if (!planted) return planted;
     site.armed = true;

@@ -42,6 +42,9 @@ struct Ground {
     Slots slots;
     rescue::Page rescue; // what is left of us when we are killed
     bool rescue_tried = false;
+    // Sites are armed without slots, and not told in the rescue page: no task could be stopped for that. The room is
+    // made with the first task that stops, before it goes on.
+    bool owes_room = false;
     std::unordered_map<VirtAddr, std::unique_ptr<Site>> sites;
     std::unordered_map<VirtAddr, Site *> by_slot; // start of the slot → its site
     std::vector<Buried> buried;                   // for buried.cc
@@ -67,6 +70,9 @@ Result<Site *> make_site(Ground &ground, VirtAddr at);
 /// Gives the site its slot, where it needs one. False: no slot within reach is free; map an arena first.
 bool give_slot(Ground &ground, Site &site);
 
+/// Writes what gets a task over the site's trap: the copy in its slot, the entry in the rescue page. Errors: refused.
+Status furnish(Ground &ground, Site &site);
+
 /// Makes sure that `sites` more can be armed: each is told in the rescue page before its trap is planted. A process
 /// that may not map memory is traced without that page. Errors: gone, refused (there are too many).
 Status prepare_rescue(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped,
@@ -75,7 +81,8 @@ Status prepare_rescue(Ground &ground, target::Process &process, os::Waiter &wait
 /// True where that needs no stopped task.
 bool rescue_has_room(const Ground &ground, std::size_t sites);
 
-/// Plants the trap. The site has its slot, and the rescue page room for it.
+/// Plants the trap. There is a slot for the site, and the rescue page has room for it, or the ground owes that. Errors:
+/// refused.
 Status arm(Ground &ground, Site &site);
 /// Takes the trap out. The site stays known: tasks that are at it or in its slot are still understood.
 void disarm(Ground &ground, Site &site);

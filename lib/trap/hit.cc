@@ -43,6 +43,7 @@ Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stoppe
         case Armed::Kind::stack_arrives: arrive_on_stack(world, traced, task); break;
         case Armed::Kind::loader:
         case Armed::Kind::watch:
+        case Armed::Kind::waking:
         case Armed::Kind::ifunc: break;
         case Armed::Kind::probe:
         case Armed::Kind::entry: {

@@ -119,6 +119,11 @@ void mark_moved(Traced &traced, Task &task, os::Stopped &stopped) {
 }
 
 void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, Places post) {
+    if (!site.slot && site.plan.method != Method::emulate) { // the ground owes it still: the trap is about to come out
+        stopped.set_pc(site.at);
+        continue_task(world, task, std::move(stopped));
+        return;
+    }
     switch (site.method()) {
     case Method::emulate: {
         auto done = Host::emulate(site.plan, site.at, stopped.change_registers(), *traced.ground->space);

@@ -82,6 +82,21 @@ class Kills(LiveTest):
         self.assertEqual(ktrace("repair", "-p", self.target.pid).status, 0)
         self.check_end()
 
+    def test_asleep(self):
+        """All threads sleep in a call that may not be interrupted, so there is no page yet: the guardian has the bytes."""
+        for several in (False, True):
+            with self.subTest(several=several):
+                target = self.start(program("sleeper"), "epoll_wait_timeout", 2)
+                target.truth("moment 1")
+                tracer = self.attach(target, *(("-r", "do_work", "-k", "milliseconds") if several else ("-k", "do_work")))
+                os.kill(tracer.tracing, signal.SIGKILL)
+                trace = tracer.finish()
+                self.assertRegex(trace.err, rf"took out of process {target.pid} .* [1-9]\d* traps?, 0 pages")
+                self.check_untouched(target)
+                target.truth("woke 0 0 9")
+                target.truth("done")
+                self.assertEqual(target.end(), 0)
+
     def test_repair_of_a_process_that_is_traced(self):
         self.begin("2")
         tracer = self.attach(self.target, *PROBES)

@@ -1,20 +1,22 @@
 /*
- * sleeper CALL: sleeps in the system call CALL, with one thread.
+ * sleeper CALL [THREADS]: sleeps in the system call CALL, with all of its threads (default 1).
  *
  * Prints "ready PID" and sleeps. A helper process, which is nobody's business, reads lines: `wake` ends the sleep in
  * the way that the call waits for. Calls with a timeout (their names end with _timeout) end by themselves after
- * TIMEOUT_MS. Then prints
+ * TIMEOUT_MS; the helper prints "moment 1" and "moment 2" when one and two thirds of that are over. Then each thread
+ * prints
  *
  *     woke RESULT ERRNO MILLISECONDS
  *
- * where RESULT is the call's own (for calls that are woken 1 where all is as it should be), calls do_work once, and
- * leaves with status 0 when its input has ended.
+ * where RESULT is the call's own (for calls that are woken 1 where all is as it should be), writes the variable
+ * `awake`, calls do_work once, and leaves with status 0 when its input has ended.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/aio_abi.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TIMEOUT_MS 700
+#define TIMEOUT_MS 900
 
 static int pipe_fds[2], listener, pair[2], messages, semaphores, epoll, epoll_idle;
 static struct sockaddr_un address;
@@ -40,6 +42,9 @@ static int *word;
 static pid_t helper, child;
 static sigset_t usr1;
 static volatile sig_atomic_t handled;
+static long (*sleep_in)(void);
+static volatile long *started; /* when, in milliseconds; shared with the helper */
+volatile long awake;
 static const struct timespec duration = {TIMEOUT_MS / 1000, TIMEOUT_MS % 1000 * 1000000L};
 
 __attribute__((noinline)) long do_work(long n) {
@@ -84,6 +89,11 @@ static long sleep_select(void) {
     FD_SET(pipe_fds[0], &set);
     return select(pipe_fds[0] + 1, &set, NULL, NULL, NULL);
 }
+static long sleep_ppoll_timeout(void) {
+    struct pollfd wanted = {pair[0], POLLIN, 0};
+
+    return ppoll(&wanted, 1, &duration, &usr1);
+}
 static long sleep_select_timeout(void) {
     struct timeval timeout = {TIMEOUT_MS / 1000, TIMEOUT_MS % 1000 * 1000L};
     fd_set set;
@@ -121,6 +131,12 @@ static long sleep_recv_timeout(void) {
 
     setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
     return recv(pair[0], &byte, 1, 0);
+}
+static long sleep_accept_timeout(void) {
+    struct timeval timeout = {TIMEOUT_MS / 1000, TIMEOUT_MS % 1000 * 1000L};
+
+    setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+    return accept(listener, NULL, NULL);
 }
 static long sleep_accept(void) { return accept(listener, NULL, NULL) >= 0; }
 static long sleep_sigwait(void) {
@@ -165,7 +181,7 @@ static long sleep_semtimedop_timeout(void) {
     return semtimedop(semaphores, &take, 1, &duration);
 }
 static long sleep_io_getevents_timeout(void) {
-    aio_context_t context = 0;
+    static __thread aio_context_t context;
     struct io_event event;
 
     if (syscall(SYS_io_setup, 4, &context) != 0) return -2;
@@ -180,6 +196,8 @@ static const struct {
     {"clock_nanosleep_timeout", sleep_clock_nanosleep},
     {"poll", sleep_poll},
     {"poll_timeout", sleep_poll_timeout},
+    {"ppoll_timeout", sleep_ppoll_timeout},
+    {"accept_timeout", sleep_accept_timeout},
     {"select", sleep_select},
     {"select_timeout", sleep_select_timeout},
     {"epoll_wait", sleep_epoll_wait},
@@ -239,6 +257,7 @@ static void make_ready(void) {
     messages = msgget(IPC_PRIVATE, 0600);
     semaphores = semget(IPC_PRIVATE, 2, 0600);
     word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    started = (volatile long *)(word + 16);
     epoll = epoll_create1(0);
     epoll_idle = epoll_create1(0);
     epoll_ctl(epoll, EPOLL_CTL_ADD, pipe_fds[0], &event);
@@ -248,15 +267,6 @@ static void make_ready(void) {
     signal(SIGUSR2, on_usr2);
 }
 
-static void help(pid_t sleeper, const char *call) {
-    char line[64];
-
-    while (fgets(line, sizeof(line), stdin)) wake(sleeper, call);
-    msgctl(messages, IPC_RMID, NULL);
-    semctl(semaphores, 0, IPC_RMID);
-    _exit(0);
-}
-
 static long milliseconds(void) {
     struct timespec now;
 
@@ -264,8 +274,48 @@ static long milliseconds(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* Waits for input until the moment is there (a third of the time-out each), and tells that it is. */
+static void tell_moment(int moment) {
+    struct pollfd input = {0, POLLIN, 0};
+    long left;
+
+    while (*started == 0) poll(NULL, 0, 1);
+    left = *started + moment * TIMEOUT_MS / 3 - milliseconds();
+    if (left > 0 && poll(&input, 1, (int)left) != 0) return;
+    printf("moment %d\n", moment);
+    fflush(stdout);
+}
+
+static void help(pid_t sleeper, const char *call) {
+    char line[64];
+
+    if (strstr(call, "_timeout"))
+        for (int moment = 1; moment <= 2; moment++) tell_moment(moment);
+    while (fgets(line, sizeof(line), stdin)) wake(sleeper, call);
+    msgctl(messages, IPC_RMID, NULL);
+    semctl(semaphores, 0, IPC_RMID);
+    _exit(0);
+}
+
+static void *sleep_once(void *unused) {
+    long before = milliseconds(), result;
+    int error;
+
+    (void)unused;
+    errno = 0;
+    result = sleep_in();
+    error = result < 0 ? errno : 0;
+    printf("woke %ld %d %ld\n", result, error, milliseconds() - before);
+    fflush(stdout);
+    __sync_fetch_and_add(&awake, 1);
+    do_work(1);
+    return NULL;
+}
+
 int main(int argc, char **argv) {
     const char *call = argc > 1 ? argv[1] : "";
+    long threads = argc > 2 ? atol(argv[2]) : 1;
+    pthread_t others[16];
     pid_t self = getpid();
 
     make_ready();
@@ -276,25 +326,18 @@ int main(int argc, char **argv) {
     }
     helper = fork();
     if (helper == 0) help(self, call);
-    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-        long before, result;
-        int error;
-
-        if (strcmp(call, calls[i].name) != 0) continue;
-        printf("ready %d\n", (int)self);
-        fflush(stdout);
-        before = milliseconds();
-        errno = 0;
-        result = calls[i].sleep();
-        error = result < 0 ? errno : 0;
-        printf("woke %ld %d %ld\n", result, error, milliseconds() - before);
-        fflush(stdout);
-        do_work(1);
-        printf("done\n");
-        fflush(stdout);
-        while (waitpid(helper, NULL, 0) < 0 && errno == EINTR) continue;
-        kill(child, SIGKILL);
-        return 0;
-    }
-    return 2;
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        if (strcmp(call, calls[i].name) == 0) sleep_in = calls[i].sleep;
+    if (!sleep_in || threads > 16) return 2;
+    *started = milliseconds();
+    printf("ready %d\n", (int)self);
+    fflush(stdout);
+    for (long i = 1; i < threads; i++) pthread_create(&others[i], NULL, sleep_once, NULL);
+    sleep_once(NULL);
+    for (long i = 1; i < threads; i++) pthread_join(others[i], NULL);
+    printf("done\n");
+    fflush(stdout);
+    while (waitpid(helper, NULL, 0) < 0 && errno == EINTR) continue;
+    kill(child, SIGKILL);
+    return 0;
 }

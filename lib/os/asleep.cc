@@ -1,0 +1,103 @@
+#include "os/asleep.h"
+
+#include <cstdint>
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+namespace ktrace::os {
+
+namespace {
+
+/// nanosleep and its like keep the end of the sleep, select and its like write back what is left of it.
+bool keeps_its_time(long number) {
+    switch (number) {
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_futex:
+    case SYS_ppoll:
+    case SYS_pselect6:
+    case SYS_wait4:
+    case SYS_waitid:
+    case SYS_restart_syscall:
+#ifdef SYS_poll
+    case SYS_poll:
+    case SYS_select:
+    case SYS_pause:
+#endif
+    case SYS_rt_sigsuspend: return true;
+    default: return false;
+    }
+}
+
+/// A time-out among the arguments of a call that fails with EINTR and does not tell what is left of it.
+bool has_time_out(const TaskPlace &place) {
+    constexpr std::uint64_t enter_ext_arg = 8; // IORING_ENTER_EXT_ARG: there may be one in there
+    switch (place.syscall) {
+#ifdef SYS_epoll_wait
+    case SYS_epoll_wait:
+#endif
+    case SYS_epoll_pwait: return static_cast<std::int32_t>(place.arguments[3]) > 0; // milliseconds, -1: none
+    case SYS_epoll_pwait2:
+    case SYS_semtimedop: return place.arguments[3] != 0;
+    case SYS_rt_sigtimedwait: return place.arguments[2] != 0;
+    case SYS_io_getevents:
+    case SYS_io_pgetevents: return place.arguments[4] != 0;
+    case SYS_io_uring_enter: return (place.arguments[3] & enter_ext_arg) != 0;
+    default: return false;
+    }
+}
+
+/// SO_RCVTIMEO or SO_SNDTIMEO: the one that limits a call; 0: none.
+int limiting_option(long number) {
+    switch (number) {
+    case SYS_read:
+    case SYS_readv:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_accept:
+    case SYS_accept4: return SO_RCVTIMEO;
+    case SYS_write:
+    case SYS_writev:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+    case SYS_connect: return SO_SNDTIMEO;
+    default: return 0;
+    }
+}
+
+/// Asks the socket itself. Where the kernel does not let us (before 5.6; a sandbox), it may have one.
+bool has_socket_timeout(Pid pid, const TaskPlace &place) {
+    int option = limiting_option(place.syscall);
+    if (option == 0) return false;
+    Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid.value, 0)));
+    if (!process) return true;
+    Fd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), place.arguments[0], 0)));
+    if (!copy) return true;
+    timeval limit{};
+    socklen_t size = sizeof limit;
+    if (::getsockopt(copy.get(), SOL_SOCKET, option, &limit, &size) != 0) return false; // no socket
+    return limit.tv_sec != 0 || limit.tv_usec != 0;
+}
+
+} // namespace
+
+Interrupted interrupted(const TaskPlace &place, bool socket_timeout) {
+    if (place.running || place.syscall < 0) return Interrupted::runs;
+    if (keeps_its_time(place.syscall)) return Interrupted::goes_on;
+    return socket_timeout || has_time_out(place) ? Interrupted::begins_anew : Interrupted::made_again;
+}
+
+Interrupted interrupted(Pid pid, Tid tid) {
+    auto place = read_task_place(pid, tid);
+    if (!place) return Interrupted::runs;
+    return interrupted(*place, has_socket_timeout(pid, *place));
+}
+
+} // namespace ktrace::os

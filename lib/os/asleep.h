@@ -1,0 +1,22 @@
+// asleep: what an interrupt would make of the system call that a task sleeps in.
+#pragma once
+
+#include "os/procfs.h"
+
+namespace ktrace::os {
+
+enum class Interrupted : std::uint8_t {
+    runs,        // it does not sleep in a system call
+    goes_on,     // the kernel makes the call again by itself, with the time that is left
+    made_again,  // the call may fail with EINTR; made again it is the same, since it has no time-out
+    begins_anew, // made again it waits for the whole of its time-out once more
+};
+
+/// `socket_timeout`: the call is one on a socket that limits how long such calls wait. Pure. Source: which calls the
+/// kernel restarts is told in signal(7); those with a time-out of their own that it does not, here.
+Interrupted interrupted(const TaskPlace &place, bool socket_timeout);
+
+/// The same of a task, as it is now. One that has ended `runs`.
+Interrupted interrupted(Pid pid, Tid tid);
+
+} // namespace ktrace::os

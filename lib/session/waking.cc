@@ -1,0 +1,79 @@
+#include "session/waking.h"
+
+#include <algorithm>
+
+#include "os/asleep.h"
+#include "session/plan.h"
+#include "session/rearm.h"
+#include "trap/roster.h"
+
+namespace ktrace::session {
+
+using trap::Armed;
+using trap::Ground;
+using trap::Task;
+using trap::Traced;
+
+namespace {
+
+/// Where a task will go on whose call must not be interrupted; nothing: it may be.
+std::optional<VirtAddr> waking_place(const Task &task) {
+    auto place = os::read_task_place(task.pid, task.tid);
+    if (!place || os::interrupted(task.pid, task.tid) != os::Interrupted::begins_anew) return std::nullopt;
+    return place->pc;
+}
+
+bool is_waited_for(const State &state, const Ground &ground, const Task &task) {
+    auto process = state.world.processes.find(task.pid.value);
+    return process != state.world.processes.end() && process->second->ground.get() == &ground &&
+           task.watched_as != ground.watch_generation && waking_place(task);
+}
+
+/// A trap that tells of waking at an address. False: there can be none.
+bool plant_at(State &state, Traced &traced, VirtAddr at) {
+    Ground &ground = *traced.ground;
+    for (const auto &known : state.armings[&ground].internal)
+        if (known->at == at && known->armed.kind == Armed::Kind::waking)
+            if (trap::Site *site = ground.site_at(at)) return trap::switch_on(ground, *site, known->armed).has_value();
+    if (!trap::make_site(ground, at)) return false;
+    ArmPlan plan;
+    plan_internal(plan, Armed::Kind::waking, at);
+    return carry_out(state, traced, std::move(plan), nullptr).has_value();
+}
+
+} // namespace
+
+bool watch_waking(State &state, Traced &traced, Tid tid) {
+    auto task = state.world.tasks.find(tid.value);
+    if (task == state.world.tasks.end()) return false; // it has ended meanwhile
+    auto at = waking_place(task->second);
+    // It may have woken up before the trap was there.
+    return at && plant_at(state, traced, *at) && waking_place(task->second) == at;
+}
+
+void on_woken(State &state, trap::Event event) {
+    os::Stopped stopped = std::move(*event.stopped);
+    Task &task = state.world.tasks.at(event.tid.value);
+    Traced &traced = *state.world.process_of(task);
+    Ground &ground = *traced.ground;
+    bool others = std::any_of(state.world.tasks.begin(), state.world.tasks.end(),
+                              [&](const auto &entry) { return is_waited_for(state, ground, entry.second); });
+    trap::Site &site = *ground.site_at(arch::Host::trap_address(stopped.pc()));
+    if (!others)
+        for (const auto &internal : state.armings[&ground].internal)
+            if (trap::Site *at = ground.site_at(internal->at); at && internal->armed.kind == Armed::Kind::waking)
+                trap::switch_off(ground, *at, internal->armed);
+    trap::finish_hit(state.world, traced, task, site, std::move(stopped));
+}
+
+void trap_sleepers(State &state, const std::shared_ptr<Ground> &ground) {
+    for (const auto &[id, task] : state.world.tasks) {
+        Traced *traced = state.world.process_of(task);
+        if (!traced || traced->ground != ground) continue;
+        auto at = waking_place(task);
+        if (!at) continue;
+        if (auto site = trap::make_site(*ground, *at)) static_cast<void>(trap::arm(*ground, **site));
+    }
+}
+
+} // namespace ktrace::session

@@ -1,0 +1,56 @@
+// What an interrupt makes of a system call, by its number and arguments.
+#include "os/asleep.h"
+
+#include <algorithm>
+#include <array>
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+
+namespace ktrace::os {
+namespace {
+
+constexpr std::uint64_t pointer = 0x7ffc0000;
+
+struct Row {
+    const char *what;
+    long number;
+    std::array<std::uint64_t, 6> arguments;
+    bool socket_timeout;
+    Interrupted then;
+};
+
+constexpr Row rows[] = {
+    {"nanosleep", SYS_nanosleep, {pointer, pointer}, false, Interrupted::goes_on},
+    {"futex", SYS_futex, {pointer, 0, 1, pointer}, false, Interrupted::goes_on},
+    {"ppoll", SYS_ppoll, {pointer, 1, pointer, 0, 8}, false, Interrupted::goes_on},
+    {"wait4", SYS_wait4, {~0ULL, pointer, 0, 0}, false, Interrupted::goes_on},
+    {"restart_syscall", SYS_restart_syscall, {}, false, Interrupted::goes_on},
+    {"epoll_pwait, 5 ms", SYS_epoll_pwait, {3, pointer, 1, 5, 0, 8}, false, Interrupted::begins_anew},
+    {"epoll_pwait, for ever", SYS_epoll_pwait, {3, pointer, 1, 0xffffffff, 0, 8}, false, Interrupted::made_again},
+    {"epoll_pwait2", SYS_epoll_pwait2, {3, pointer, 1, pointer, 0, 8}, false, Interrupted::begins_anew},
+    {"epoll_pwait2, for ever", SYS_epoll_pwait2, {3, pointer, 1, 0, 0, 8}, false, Interrupted::made_again},
+    {"semtimedop", SYS_semtimedop, {1, pointer, 1, pointer}, false, Interrupted::begins_anew},
+    {"semop", SYS_semtimedop, {1, pointer, 1, 0}, false, Interrupted::made_again},
+    {"sigtimedwait", SYS_rt_sigtimedwait, {pointer, 0, pointer, 8}, false, Interrupted::begins_anew},
+    {"sigwait", SYS_rt_sigtimedwait, {pointer, 0, 0, 8}, false, Interrupted::made_again},
+    {"io_getevents", SYS_io_getevents, {pointer, 1, 1, pointer, pointer}, false, Interrupted::begins_anew},
+    {"read", SYS_read, {0, pointer, 1}, false, Interrupted::made_again},
+    {"read of a socket with SO_RCVTIMEO", SYS_read, {4, pointer, 1}, true, Interrupted::begins_anew},
+    {"not in a call", -1, {}, false, Interrupted::runs},
+};
+
+TEST(Asleep, KnowsWhatAnInterruptWouldDo) {
+    for (const Row &row : rows) {
+        TaskPlace place;
+        place.syscall = row.number;
+        std::copy(row.arguments.begin(), row.arguments.end(), place.arguments);
+        EXPECT_EQ(interrupted(place, row.socket_timeout), row.then) << row.what;
+    }
+    TaskPlace running;
+    running.running = true;
+    EXPECT_EQ(interrupted(running, false), Interrupted::runs);
+}
+
+} // namespace
+} // namespace ktrace::os
