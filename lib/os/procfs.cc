@@ -180,6 +180,15 @@ std::string stat_field(pid_t pid_or_tid, int number) {
 
 } // namespace
 
+bool has_capability(int capability) {
+    auto text = read_file("/proc/self/status");
+    std::size_t at = text ? text->find("CapEff:\t") : std::string::npos;
+    if (at == std::string::npos) return false;
+    std::uint64_t set = 0;
+    std::from_chars(text->data() + at + 8, text->data() + text->size(), set, 16);
+    return (set >> capability & 1) != 0;
+}
+
 bool has_ended(Tid tid) {
     std::string state = stat_field(tid.value, 3);
     return state.empty() || state == "Z" || state == "X";

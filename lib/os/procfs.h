@@ -71,4 +71,7 @@ void wait_for_end(Pid pid);
 /// An entry of the auxiliary vector (AT_*).
 std::optional<std::uint64_t> read_auxv(Pid pid, std::uint64_t type);
 
+/// True where this process may use a capability (CAP_*, by CapEff in /proc/self/status).
+bool has_capability(int capability);
+
 } // namespace ktrace::os

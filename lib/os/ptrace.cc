@@ -1,6 +1,8 @@
 #include "os/ptrace.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include <sys/ptrace.h>
 
@@ -44,6 +46,15 @@ std::optional<std::uint64_t> signal_mask(Tid task) {
 
 bool set_signal_mask(Tid task, std::uint64_t mask) {
     return ::ptrace(PTRACE_SETSIGMASK, task.value, sizeof mask, &mask) == 0;
+}
+
+std::optional<SyscallEntry> syscall_entry(Tid task) {
+    __ptrace_syscall_info info{};
+    if (::ptrace(PTRACE_GET_SYSCALL_INFO, task.value, sizeof info, &info) <= 0) return std::nullopt;
+    if (info.op != PTRACE_SYSCALL_INFO_ENTRY) return std::nullopt;
+    SyscallEntry entry{info.entry.nr, {}};
+    std::copy(std::begin(info.entry.args), std::end(info.entry.args), std::begin(entry.arguments));
+    return entry;
 }
 
 bool has_fault_pending(Tid task, int signal) {

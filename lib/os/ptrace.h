@@ -45,6 +45,14 @@ bool has_fault_pending(Tid task, int signal);
 /// PTRACE_GETEVENTMSG: the new task of a clone, fork or vfork event; the former tid at exec.
 std::optional<unsigned long> event_message(Tid task);
 
+/// A system call that is about to be made.
+struct SyscallEntry {
+    std::uint64_t number = 0;
+    std::uint64_t arguments[6] = {};
+};
+/// PTRACE_GET_SYSCALL_INFO of a task in a system-call stop; nothing: it is the exit from one, or the task is gone.
+std::optional<SyscallEntry> syscall_entry(Tid task);
+
 constexpr std::uint64_t signal_bit(int signal) { return std::uint64_t{1} << (signal - 1); }
 
 } // namespace ktrace::os

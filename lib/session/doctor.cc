@@ -1,7 +1,6 @@
 #include "session/doctor.h"
 
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <optional>
@@ -22,16 +21,6 @@ namespace ktrace::session {
 namespace {
 
 using State = Finding::State;
-
-/// CapEff in /proc/self/status (capabilities(7)).
-bool has_capability(int capability) {
-    auto text = os::read_file("/proc/self/status");
-    std::size_t at = text ? text->find("CapEff:\t") : std::string::npos;
-    if (at == std::string::npos) return false;
-    std::uint64_t set = 0;
-    std::from_chars(text->data() + at + 8, text->data() + text->size(), set, 16);
-    return (set >> capability & 1) != 0;
-}
 
 /// A child that sleeps, and ends with this object.
 class Patient {
@@ -132,7 +121,7 @@ Finding machine() {
 
 std::vector<Finding> examine() {
     std::vector<Finding> found{machine()};
-    bool privileged = has_capability(CAP_SYS_PTRACE);
+    bool privileged = os::has_capability(CAP_SYS_PTRACE);
     Patient patient;
     int error = patient.seize();
     found.push_back(system_call(error));

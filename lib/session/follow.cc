@@ -1,11 +1,12 @@
 #include "session/follow.h"
 
+#include <linux/capability.h>
 #include <linux/kcmp.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "trap/dispatch.h"
+#include "session/rights.h"
 #include "trap/watch.h"
 
 namespace ktrace::session {
@@ -127,6 +128,16 @@ void let_go(State &state, Pid pid, os::Stopped stopped) {
     state.world.processes.erase(pid.value);
 }
 
+void before_exec(State &state, trap::Event event) {
+    Task &task = state.world.tasks.at(event.tid.value);
+    Traced *traced = state.world.process_of(task);
+    auto entry = os::syscall_entry(event.tid);
+    if (traced && entry && gains_rights(event.pid, *entry, *traced->ground->space))
+        let_go(state, event.pid, std::move(*event.stopped));
+    else
+        trap::continue_task(state.world, task, std::move(*event.stopped));
+}
+
 void adopt_child(State &state, Traced *parent, os::Stopped stopped) {
     Tid tid = stopped.tid();
     Pid child{tid.value};
@@ -145,7 +156,9 @@ void adopt_child(State &state, Traced *parent, os::Stopped stopped) {
         traced.process.syscall_instruction = parent->process.syscall_instruction;
         traced.borrowed = true;
         traced.silent = !state.config.follow || parent->silent;
-        trap::continue_task(state.world, make_task(state, child, tid), std::move(stopped));
+        Task &task = make_task(state, child, tid);
+        task.until_exec = traced.silent && !os::has_capability(CAP_SYS_PTRACE);
+        trap::continue_task(state.world, task, std::move(stopped));
         return;
     }
     if (!state.config.follow || parent->silent || state.world.closing) {

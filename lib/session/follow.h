@@ -4,11 +4,15 @@
 
 #include "os/stopped.h"
 #include "session/state.h"
+#include "trap/dispatch.h"
 
 namespace ktrace::session {
 
 /// A child at its first stop. `parent`: nullptr where it is not known any more.
 void adopt_child(State &state, trap::Traced *parent, os::Stopped stopped);
+
+/// At the entry of an exec of a child that is kept clean only: one that is to have rights of its own is let go first.
+void before_exec(State &state, trap::Event event);
 
 /// Lets a process that stands at a stop go, untraced.
 void let_go(State &state, Pid pid, os::Stopped stopped);

@@ -89,6 +89,7 @@ void settle(State &state, Event event) {
     case Event::Kind::none: return;
     case Event::Kind::ended: on_ended(state, event); return;
     case Event::Kind::unknown: on_unknown(state, std::move(event)); return;
+    case Event::Kind::may_exec: before_exec(state, std::move(event)); return;
     case Event::Kind::exec: on_exec(state, std::move(event)); return;
     case Event::Kind::loader: on_loader(state, std::move(event)); return;
     case Event::Kind::ifunc: on_ifunc(state, std::move(event)); return;

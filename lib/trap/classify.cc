@@ -50,7 +50,7 @@ Verdict classify(const Facts &f) {
     case Kind::syscall:
         if (f.over == Over::to_syscall) return Verdict::syscall_entered;
         if (f.over == Over::in_syscall) return Verdict::syscall_left;
-        return Verdict::go_on;
+        return f.until_exec ? Verdict::syscall_told : Verdict::go_on;
     case Kind::group: return Verdict::group_stop;
     case Kind::started: return Verdict::go_on;
     case Kind::clone: return Verdict::new_task;

@@ -19,9 +19,10 @@ struct Facts {
     bool site = false;     // an armed site of ours is where the trap would be
     bool was_ours = false; // a trap of ours was there once, and the program has none there now
     arch::SlotPosition slot = arch::SlotPosition::elsewhere; // of the pc
-    bool repeats = false;  // the instruction in that slot may stop half-way with the pc on it
-    bool watched = false;  // debug registers of ours have fired
-    bool leftover = false; // a step or hardware breakpoint of a ktrace that was killed
+    bool repeats = false;    // the instruction in that slot may stop half-way with the pc on it
+    bool watched = false;    // debug registers of ours have fired
+    bool until_exec = false; // the task is to stop at system calls
+    bool leftover = false;   // a step or hardware breakpoint of a ktrace that was killed
 };
 
 enum class Verdict : std::uint8_t {
@@ -37,6 +38,7 @@ enum class Verdict : std::uint8_t {
     step_fault, // the stepped copy has faulted
     syscall_entered,
     syscall_left,
+    syscall_told, // one of the task's own, at which it was to stop
     group_stop,
     go_on,       // nothing to do: resume in whatever it was doing
     new_task,    // clone event

@@ -3,6 +3,8 @@
 #include <csignal>
 #include <utility>
 
+#include <sys/syscall.h>
+
 #include "base/clock.h"
 #include "trap/calls.h"
 #include "trap/classify.h"
@@ -63,6 +65,7 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
     f.kind = stop.kind;
     f.signal = stop.signal;
     f.over = task.over;
+    f.until_exec = task.until_exec;
     if (stop.kind != Stop::Kind::signal) return seen;
     Ground &ground = *traced.ground;
     if (stop.signal == SIGTRAP) {
@@ -207,6 +210,20 @@ Event on_new_task(World &world, Traced &traced, Task &task, Stopped stopped) {
     return event;
 }
 
+Event on_syscall(World &world, Task &task, Stopped stopped) {
+    Event event;
+    auto entry = os::syscall_entry(task.tid);
+    if (!entry || (entry->number != SYS_execve && entry->number != SYS_execveat)) {
+        continue_task(world, task, std::move(stopped));
+        return event;
+    }
+    event.kind = Event::Kind::may_exec;
+    event.pid = task.pid;
+    event.tid = task.tid;
+    event.stopped = std::make_unique<Stopped>(std::move(stopped));
+    return event;
+}
+
 Event on_end(World &world, const Stop &stop) {
     Event event;
     event.kind = Event::Kind::ended;
@@ -240,7 +257,7 @@ void continue_task(World &world, Task &task, Stopped stopped, int signal) {
     os::Resume how = os::Resume::run;
     if (task.over == Over::stepping)
         how = os::Resume::step;
-    else if (task.over != Over::none)
+    else if (task.over != Over::none || task.until_exec)
         how = os::Resume::syscall;
     if (task.calls && world.waiter.looks_often()) {
         stopped.write_back(); // before the clock is read: how much is written differs from site to site
@@ -307,6 +324,7 @@ Event dispatch(World &world, const Stop &stop) {
     case Verdict::step_fault: fault_in_step(world, *traced, task, std::move(stopped)); break;
     case Verdict::syscall_entered: enter_syscall(world, *traced, task, std::move(stopped)); break;
     case Verdict::syscall_left: leave_syscall(world, *traced, task, std::move(stopped)); break;
+    case Verdict::syscall_told: return on_syscall(world, task, std::move(stopped));
     case Verdict::group_stop:
         task.stopped_by_group = true;
         if (world.watches) set_watches(world, task, stopped);

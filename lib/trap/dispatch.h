@@ -14,6 +14,7 @@ struct Event {
     enum class Kind : std::uint8_t {
         none,
         new_process, // fork, vfork: `other` is the child's tid; the parent has gone on
+        may_exec,    // `stopped` is at the entry of an execve, or execveat, of a task that is to stop there
         exec,        // `stopped` is the new leader, at its first instruction; `other` its former tid
         loader,      // the list of modules has changed; `stopped` is at the loader's breakpoint
         ifunc,       // a resolver is called or has returned; `stopped` is there
@@ -28,8 +29,8 @@ struct Event {
     Tid other;
     bool vfork = false;
     os::Stop stop;
-    /// exec, loader, ifunc, woken, owed_room, unknown: the receiver resumes it (continue_task). Apart, since most
-    /// events are none: a token is a kilobyte.
+    /// may_exec, exec, loader, ifunc, woken, owed_room, unknown: the receiver resumes it (continue_task). Apart, since
+    /// most events are none: a token is a kilobyte.
     std::unique_ptr<os::Stopped> stopped;
 };
 

@@ -58,6 +58,7 @@ struct Task {
     std::vector<std::uint32_t> watching; // what its debug registers watch (Watchpoint::id), by register; empty: nothing
     bool enclosures_known = false;       // calls that enclose it and began before ktrace came are among them
     bool stopped_by_group = false;       // in a group stop (PTRACE_LISTEN)
+    bool until_exec = false;             // stops at system calls, until it may be let go at an exec
     bool announced = false;              // its first stop was seen
     bool in_session = true;              // false: it was let go, or belongs to a process that is only kept clean
 };

@@ -26,6 +26,11 @@ Facts leftover(Facts facts) {
     return facts;
 }
 
+Facts until_exec(Facts facts) {
+    facts.until_exec = true;
+    return facts;
+}
+
 Facts event(Kind kind, Over over = Over::none) {
     return {kind, 0, false, over, false, false, SlotPosition::elsewhere, false, false};
 }
@@ -78,6 +83,9 @@ const Row rows[] = {
     {"the copy has entered its system call", event(Kind::syscall, Over::to_syscall), Verdict::syscall_entered},
     {"and left it", event(Kind::syscall, Over::in_syscall), Verdict::syscall_left},
     {"a system-call stop that nobody asked for", event(Kind::syscall), Verdict::go_on},
+    {"a system-call stop of a task that is let go at an exec", until_exec(event(Kind::syscall)), Verdict::syscall_told},
+    {"its way through a slot into a probed one", until_exec(event(Kind::syscall, Over::to_syscall)),
+     Verdict::syscall_entered},
     {"job control", event(Kind::group), Verdict::group_stop},
     {"job control during a step", event(Kind::group, Over::stepping), Verdict::group_stop},
     {"SIGCONT after it, or our interrupt", event(Kind::started, Over::stepping), Verdict::go_on},

@@ -1,0 +1,137 @@
+"""Who traces whom, and where: users without rights, namespaces, chroots, programs that an upgrade has replaced."""
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from live import KTRACE, LIMIT, LiveTest, children_of, program
+import workshop
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def inside(folder, command):
+    """Runs a command in user, mount and process namespaces of its own, with an empty file system at `folder`."""
+    return ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c",
+            f"mount -t tmpfs none {folder} && {command}"]
+
+
+def namespaces_allowed():
+    return subprocess.run(inside("/mnt", "true"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+class Users(LiveTest):
+    def room(self):
+        folder = tempfile.mkdtemp(prefix="ktrace-users-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        os.chmod(folder, 0o755)
+        return folder
+
+    def become_nobody(self):
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            raise unittest.SkipTest("needs root, to become nobody")
+
+    def tracer_of_nobody(self, *arguments):
+        tracer = subprocess.Popen([*NOBODY, KTRACE, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  stdin=subprocess.DEVNULL)
+        self.addCleanup(tracer.communicate)
+        self.addCleanup(tracer.kill)
+        line = tracer.stderr.readline()
+        if b"Permission denied" in line:
+            raise unittest.SkipTest("nobody may not run what was built here")
+        self.assertIn(b"Attached", line)
+        return tracer
+
+    def test_children_keep_the_rights_of_their_programs(self):
+        """A set-user-id program gives no rights to who is traced by one without privileges: the child is let go before."""
+        self.become_nobody()
+        folder = self.room()
+        owned = shutil.copy(shutil.which("id"), folder)
+        os.chmod(owned, 0o4755)
+        if subprocess.run([*NOBODY, owned, "-u"], stdout=subprocess.PIPE).stdout != b"0\n":
+            raise unittest.SkipTest(f"set-user-id is of no use in {folder}")
+        target = self.start(*NOBODY, program("rights"), cwd=folder)
+        tracer = self.tracer_of_nobody("attach", "-p", target.pid, "-k", "do_work", "--count", "--format", "json")
+        for way in ("spawn", "vfork", "fork", "system"):
+            for path in (owned, "./id"):
+                target.tell(f"{way} {path}")
+                self.assertEqual(target.truth(r"^rights .*")[0], "rights 0", f"{way} {path}")
+        tracer.send_signal(signal.SIGINT)
+        self.assertEqual(tracer.wait(LIMIT), 0)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def check_traced(self, target, pid):
+        """The target works 50 times under probes; it is known to ktrace as `pid`."""
+        tracer = self.trace("-p", pid, "-r", "do_work", "--count", "--format", "json")
+        target.tell()
+        target.truth(r"^do_work 50 ")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        summary = trace.summary("do_work")
+        self.assertEqual((summary["hits"], summary["events"]), (50, 50), trace)
+        return trace
+
+    def contained(self):
+        """A target in namespaces of its own, of a program that is only there, and its id as the test sees it."""
+        if not namespaces_allowed():
+            raise unittest.SkipTest("no user namespaces here")
+        decoy = shutil.copy(shutil.which("true"), os.path.join(self.room(), "app"))
+        target = self.start(*inside(os.path.dirname(decoy), f"cp {program('calls')} {decoy} && exec {decoy} 1 50"))
+        return target, children_of(target.pid)[0]
+
+    def test_in_namespaces_of_its_own(self):
+        target, pid = self.contained()
+        trace = self.check_traced(target, pid)
+        self.assertEqual(trace.summary("do_work")["module"], "app", trace)
+        self.assertEqual(target.end(), 0)
+
+    def test_both_in_namespaces(self):
+        """ktrace in the container, too, where the target is process 1."""
+        target, pid = self.contained()
+        tracer = subprocess.Popen(["nsenter", "--target", str(pid), "--user", "--mount", "--pid", KTRACE, "attach", "-p", "1",
+                                   "-r", "do_work", "--max-events", "50"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.addCleanup(tracer.kill)
+        said = tracer.stderr.readline()
+        self.assertIn(b"Attached 1 probe to 1 (app)", said)
+        target.tell()
+        target.truth(r"^do_work 50 ")
+        out, err = tracer.communicate(timeout=LIMIT)
+        self.assertEqual((tracer.returncode, out.count(b"do_work returned")), (0, 50), err)
+        self.assertEqual(target.end(), 0)
+
+    def test_in_a_chroot(self):
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("needs root, to change the root")
+        folder = self.room()
+        made = workshop.build("calls", "-O2", "-g", "-static", "-pthread")
+        shutil.copy(made, os.path.join(folder, "app"))
+        target = self.start("chroot", folder, "/app", "1", "50")
+        tracer = self.attach(target, "-r", "do_work", "--stack=2", "--format", "json")
+        target.tell()
+        target.truth(r"^do_work 50 ")
+        trace = tracer.stop()
+        self.assertEqual(trace.summary("do_work")["events"], 50, trace)
+        self.assertEqual(trace.events("return")[0]["stack"][0]["module"], "app", trace)
+        self.assertEqual(target.end(), 0)
+
+    def replaced(self, replace):
+        folder = self.room()
+        app = shutil.copy(program("calls"), os.path.join(folder, "app"))
+        target = self.start(app, "1", "50")
+        replace(app)
+        self.check_traced(target, target.pid)
+        self.assertEqual(target.end(), 0)
+
+    def test_deleted_program(self):
+        self.replaced(os.unlink)
+
+    def test_replaced_program(self):
+        """An upgrade: another program has its name now."""
+        def upgrade(app):
+            shutil.copy(shutil.which("true"), app + ".new")
+            os.rename(app + ".new", app)
+        self.replaced(upgrade)
