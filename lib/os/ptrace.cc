@@ -8,11 +8,20 @@
 
 namespace ktrace::os {
 
-int seize(Tid task) {
-    constexpr long options =
-        PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
-    return ::ptrace(PTRACE_SEIZE, task.value, nullptr, options) == 0 ? 0 : errno;
+namespace {
+
+constexpr long options =
+    PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
+
+} // namespace
+
+int seize(Tid task) { return ::ptrace(PTRACE_SEIZE, task.value, nullptr, options) == 0 ? 0 : errno; }
+
+bool suspend_seccomp(Tid task) {
+    return ::ptrace(PTRACE_SETOPTIONS, task.value, nullptr, options | PTRACE_O_SUSPEND_SECCOMP) == 0;
 }
+
+void resume_seccomp(Tid task) { ::ptrace(PTRACE_SETOPTIONS, task.value, nullptr, options); }
 
 bool interrupt(Tid task) { return ::ptrace(PTRACE_INTERRUPT, task.value, nullptr, nullptr) == 0; }
 

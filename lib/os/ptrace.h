@@ -24,6 +24,11 @@ enum class Resume : std::uint8_t {
 /// 0 or errno.
 int seize(Tid task);
 
+/// The seccomp filters of a stopped task judge no calls until `resume_seccomp`. False: we may not (CAP_SYS_ADMIN is
+/// needed, and a kernel with CONFIG_CHECKPOINT_RESTORE), or it is gone.
+bool suspend_seccomp(Tid task);
+void resume_seccomp(Tid task);
+
 /// PTRACE_INTERRUPT. False: the task is gone.
 bool interrupt(Tid task);
 

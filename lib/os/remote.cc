@@ -1,8 +1,13 @@
 #include "os/remote.h"
 
+#include <cerrno>
 #include <csignal>
 #include <span>
 #include <vector>
+
+#include <linux/seccomp.h>
+
+#include "os/procfs.h"
 
 namespace ktrace::os {
 
@@ -35,6 +40,33 @@ Result<void> advance(Waiter &waiter, Tid tid, Resume how, std::vector<siginfo_t>
     }
 }
 
+/// A call of ours is none of the program's: its seccomp filters are not to judge it, much less to end it for that.
+class Unfiltered {
+  public:
+    explicit Unfiltered(Tid tid) : tid_(tid) {
+        auto status = read_status(tid.value);
+        mode_ = status ? status->seccomp : SECCOMP_MODE_DISABLED;
+        suspended_ = mode_ != SECCOMP_MODE_DISABLED && suspend_seccomp(tid);
+    }
+    ~Unfiltered() {
+        if (suspended_) resume_seccomp(tid_);
+    }
+    Unfiltered(const Unfiltered &) = delete;
+
+    /// Any call but four would be the end of it.
+    bool is_hopeless() const { return mode_ == SECCOMP_MODE_STRICT && !suspended_; }
+
+  private:
+    Tid tid_;
+    int mode_ = SECCOMP_MODE_DISABLED;
+    bool suspended_ = false;
+};
+
+/// SIGSYS for a call of ours: it was not made. It is taken from those that are told later.
+bool was_trapped(std::vector<siginfo_t> &held) {
+    return std::erase_if(held, [](const siginfo_t &info) { return info.si_signo == SIGSYS && info.si_code > 0; }) > 0;
+}
+
 } // namespace
 
 Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr instruction, std::uint64_t number,
@@ -45,6 +77,10 @@ Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr i
     auto mask = signal_mask(tid);
     if (stopped.gone() || !mask) return fail(Error::Kind::gone, "the task has ended");
 
+    Unfiltered unfiltered(tid);
+    if (unfiltered.is_hopeless())
+        return fail(Error::Kind::refused, "the process is in seccomp's strict mode and may make no system call",
+                    "run ktrace as root");
     std::uint64_t synchronous = signal_bit(SIGTRAP) | signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) |
                                 signal_bit(SIGFPE) | signal_bit(SIGSYS);
     set_signal_mask(tid, ~synchronous);
@@ -68,11 +104,12 @@ Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr i
         alive = stepped && HostNative::read_registers(tid, after);
     }
     if (alive) alive = HostNative::write_registers(tid, before) && set_signal_mask(tid, *mask);
-    // SIGSTOP is the only signal that can come in between; it is sent again, to the whole process as it was.
+    bool trapped = was_trapped(held);
+    // SIGSTOP is the only other signal that can come in between; it is sent again, to the whole process as it was.
     for (const siginfo_t &info : held) ::kill(tid.value, info.si_signo);
     if (!stepped) return tl::make_unexpected(stepped.error());
     if (!alive) return fail(Error::Kind::gone, "the task has ended");
-    return Host::syscall_result(after);
+    return trapped ? -EPERM : Host::syscall_result(after);
 }
 
 } // namespace ktrace::os

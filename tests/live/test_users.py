@@ -135,3 +135,46 @@ class Users(LiveTest):
             shutil.copy(shutil.which("true"), app + ".new")
             os.rename(app + ".new", app)
         self.replaced(upgrade)
+
+    def confined(self, what, prefix=()):
+        if subprocess.run([program("sandboxed"), what], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode:
+            raise unittest.SkipTest("no seccomp here")
+        return self.start(*prefix, program("sandboxed"), what)
+
+    def check_unfiltered(self, what):
+        """Root's system calls in the target are not judged by the target's filter."""
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("needs root, to suspend a filter")
+        target = self.confined(what)
+        self.check_traced(target, target.pid)
+        self.check_untouched(target)
+        target.tell()
+        target.truth(r"^do_work 50 ")
+        self.assertEqual(target.end(), 0)
+
+    def test_filter_that_refuses(self):
+        self.check_unfiltered("errno")
+
+    def test_filter_that_traps(self):
+        self.check_unfiltered("trap")
+
+    def test_filter_that_kills(self):
+        self.check_unfiltered("kill")
+
+    def test_strict_filter(self):
+        self.check_unfiltered("strict")
+
+    def test_filters_without_privileges(self):
+        """No room can be had: that is said, and the target goes on. (A filter that kills is as deadly as it says.)"""
+        self.become_nobody()
+        for what, says in (("errno", "may not map memory"), ("trap", "may not map memory"), ("strict", "strict mode")):
+            target = self.confined(what, NOBODY)
+            done = subprocess.run([*NOBODY, KTRACE, "attach", "-p", str(target.pid), "-k", "do_work"], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=LIMIT)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(says, done.stderr)
+            self.assertIn("root", done.stderr)
+            target.tell()
+            target.truth(r"^do_work 50 ")
+            self.check_untouched(target)
+            self.assertEqual(target.end(), 0)

@@ -1,0 +1,58 @@
+/*
+ * sandboxed WHAT: a process that may not map memory; WHAT becomes of it when it tries: errno, trap (SIGSYS), kill; or
+ * strict: it may do nothing but read and write.
+ *
+ * Prints "ready PID"; for each line it calls do_work 50 times and prints "do_work 50 sum S".
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+__attribute__((noinline)) long do_work(long n) {
+    __asm__ volatile("" ::: "memory");
+    return n * 3 + 1;
+}
+
+static int confine(const char *what) {
+    unsigned answer = strcmp(what, "errno") == 0  ? SECCOMP_RET_ERRNO | EPERM
+                      : strcmp(what, "trap") == 0 ? SECCOMP_RET_TRAP
+                                                  : SECCOMP_RET_KILL_PROCESS;
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, answer),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof(code) / sizeof(code[0]), code};
+
+    if (strcmp(what, "strict") == 0) return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return -1;
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+int main(int argc, char **argv) {
+    static char in[4096], out[4096]; /* stdio would map its own */
+    char line[64];
+
+    setvbuf(stdin, in, _IOFBF, sizeof(in));
+    setvbuf(stdout, out, _IOFBF, sizeof(out));
+    printf("ready %d\n", (int)getpid());
+    if (argc < 2 || confine(argv[1])) return 2;
+    fflush(stdout);
+    while (fgets(line, sizeof(line), stdin)) {
+        long sum = 0;
+
+        for (int i = 0; i < 50; i++) sum += do_work(i);
+        printf("do_work 50 sum %ld\n", sum);
+        fflush(stdout);
+    }
+    syscall(SYS_exit, 0); /* exit_group is none of what strict allows */
+    return 3;
+}
