@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "os/spawn.h"
 #include "rescue/guardian.h"
@@ -161,6 +162,19 @@ void announce_attached(State &state, const Traced &traced) {
         state.voice.notice(attached_text(state, traced, tasks_of(state, traced.process.pid)));
 }
 
+/// A task of the process that was to work for us has ended: true where an exec of another one was the reason. Until
+/// that has taken over the leader's id, the leader is a zombie, as it is where it has ended by itself.
+bool is_overtaken_by_exec(State &state, Pid pid) {
+    constexpr std::uint64_t patience_ns = 1'000'000'000;
+    std::uint64_t end = monotonic_ns() + patience_ns;
+    while (os::has_ended(Tid{pid.value})) {
+        auto tasks = os::read_tasks(pid);
+        if (std::all_of(tasks.begin(), tasks.end(), os::has_ended) || monotonic_ns() > end) return false;
+        state.world.waiter.look_at_others(Tid{pid.value}); // it waits for ends that only we can take
+    }
+    return true;
+}
+
 /// Seizes a process and arms everything in it; on an error lets it go as it was.
 Status take(State &state, Pid pid, ArmPlan plan) {
     Traced &traced = *state.world.processes.at(pid.value);
@@ -179,8 +193,7 @@ Status take(State &state, Pid pid, ArmPlan plan) {
     if (stopped) release_one(state, std::move(*stopped));
     if (armed) armed = set_all_watches(state, traced);
     // An exec has come in between: its event is there, and sees to everything.
-    bool overtaken = !armed && armed.error().kind == Error::Kind::gone && !os::has_ended(Tid{pid.value});
-    if (overtaken) return {};
+    if (!armed && armed.error().kind == Error::Kind::gone && is_overtaken_by_exec(state, pid)) return {};
     if (armed && !seen_exec) announce_attached(state, traced);
     return armed;
 }
