@@ -197,6 +197,13 @@ Status set_max_events(Invocation &into, const std::string &value) {
     return {};
 }
 
+Status set_max_overhead(Invocation &into, const std::string &value) {
+    auto most = read_percentage("--max-overhead", value);
+    if (!most) return fail(most.error());
+    into.config.max_overhead = *most;
+    return {};
+}
+
 Status set_output(Invocation &into, const std::string &value) {
     if (value.empty()) return usage("-o needs the name of a file");
     into.config.output = value;
@@ -260,6 +267,8 @@ constexpr std::array table{
            "end the trace after 10s, 250ms, 0.5s, 2m", set_duration},
     Option{0, "max-events", Takes::value, "N", Group::target, tracing,
            "end the trace after N events", set_max_events},
+    Option{0, "max-overhead", Takes::value, "PERCENT", Group::target, tracing,
+           "disarm what costs a thread more of its time", set_max_overhead},
 
     Option{'k', "probe", Takes::value, "SPEC", Group::probes, probing,
            "probe an instruction", add_probe<probe::Kind::probe>},

@@ -56,6 +56,16 @@ Result<double> read_chance(std::string_view text) {
     return chance;
 }
 
+Result<double> read_percentage(std::string_view option, std::string_view text) {
+    std::string_view number = text.ends_with('%') ? text.substr(0, text.size() - 1) : text;
+    double percent = 0;
+    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
+    if (error != std::errc{} || end != number.data() + number.size() || !(percent > 0 && percent <= 100))
+        return usage(std::string(option) + " needs a percentage above 0 and up to 100, not " + quoted(text),
+                     "for example " + std::string(option) + " 20%");
+    return percent / 100;
+}
+
 Result<std::uint64_t> read_duration(std::string_view text) {
     auto duration = text::parse_duration(text);
     if (!duration)

@@ -1,9 +1,15 @@
 #include "output/writer.h"
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <deque>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -91,6 +97,26 @@ const char *advice(int error) {
 
 } // namespace
 
+/// What the two threads share.
+struct Writer::Background {
+    Background(int fd_, bool guard_, std::size_t most_, std::function<void()> wake_)
+        : fd(fd_), guard(guard_), most(most_), wake(std::move(wake_)) {}
+
+    const int fd;
+    const bool guard;
+    const std::size_t most;
+    const std::function<void()> wake;
+
+    std::mutex mutex; // of what follows
+    std::condition_variable changed;
+    std::deque<std::string> waiting;
+    bool ending = false;
+    bool told = false; // the failure
+
+    std::atomic<std::size_t> size = 0; // of what waits, and of what is being written
+    std::atomic<int> error = 0;        // errno of the failure
+};
+
 Writer::Writer(int fd, std::string name) : fd_(fd), name_(std::move(name)), guard_(is_pipe_like(fd)) {}
 
 Writer::Writer(Fd owned, std::string name)
@@ -112,11 +138,81 @@ void Writer::write(std::string_view text) {
 
 void Writer::drain() {
     if (buffer_.empty()) return;
-    if (!failed_) {
+    if (background_ && !failed()) {
+        background_->size += buffer_.size();
+        std::lock_guard lock(background_->mutex);
+        background_->waiting.push_back(std::exchange(buffer_, {}));
+        background_->changed.notify_all();
+    } else if (!failed_) {
         PipeGuard guard(guard_);
         if (int error = write_all(fd_, buffer_); error != 0) give_up(error);
     }
     buffer_.clear();
+}
+
+void Writer::write_in_background(std::size_t most, std::function<void()> wake) {
+    flush();
+    background_ = std::make_shared<Background>(fd_, guard_, most, std::move(wake));
+    sigset_t all, before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before); // the thread takes no signal
+    // Nobody waits for its end: a write that blocks for ever ends with the process.
+    std::thread([shared = background_] { write_waiting(shared); }).detach();
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Writer::write_waiting(const std::shared_ptr<Background> &background) {
+    constexpr std::chrono::milliseconds until_woken{2}; // a call may come before the other's wait begins
+    Background &shared = *background;
+    std::unique_lock lock(shared.mutex);
+    while (!shared.ending && shared.error == 0) {
+        if (shared.waiting.empty()) {
+            shared.changed.wait(lock);
+            continue;
+        }
+        std::string text = std::move(shared.waiting.front());
+        shared.waiting.pop_front();
+        lock.unlock();
+        {
+            PipeGuard guard(shared.guard);
+            if (int error = write_all(shared.fd, text); error != 0) shared.error = error;
+        }
+        lock.lock();
+        shared.size -= text.size();
+        shared.changed.notify_all();
+    }
+    while (!shared.ending && !shared.told) {
+        shared.wake();
+        shared.changed.wait_for(lock, until_woken);
+    }
+}
+
+bool Writer::has_room() const { return !background_ || background_->size < background_->most; }
+
+void Writer::finish(const std::function<bool()> &is_enough) {
+    constexpr std::chrono::milliseconds between_questions{50};
+    drain();
+    if (!background_) return;
+    bool enough = false;
+    {
+        std::unique_lock lock(background_->mutex);
+        while (background_->size != 0 && background_->error == 0 && !(enough = is_enough()))
+            background_->changed.wait_for(lock, between_questions);
+        background_->ending = true;
+        background_->changed.notify_all();
+    }
+    failed();
+    if (enough) failed_ = closed_ = true;
+    background_.reset();
+}
+
+bool Writer::failed() {
+    if (!failed_ && background_ && background_->error != 0) {
+        give_up(background_->error);
+        std::lock_guard lock(background_->mutex);
+        background_->told = true;
+    }
+    return failed_;
 }
 
 void Writer::give_up(int error) {

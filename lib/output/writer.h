@@ -1,12 +1,17 @@
 // Writer: a buffer in front of the file descriptor that events go to.
 //
+// It writes by itself or, in the background, by a thread of its own: then whoever does not read holds nobody up.
+//
 // Invariants: a SIGPIPE never arises from it, whatever the process does with that signal; after the first failure
 // nothing more is written (what comes is dropped and counted as bytes), and the failure is told once; all that was
-// taken before flush() returned without an error is with the kernel.
+// taken before flush() (in the background: finish()) returned without an error is with the kernel; in the background
+// what waits is told by has_room(), and it is the caller who keeps to it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -38,17 +43,29 @@ class Writer {
 
     /// Writes out what is buffered: call it when the loop is idle, and at the end.
     void flush() { drain(); }
+
+    /// From now on a thread writes. `most`: bytes that are to wait for it; `wake`: called by the thread, again and
+    /// again until failed() has told of it, when writing has failed.
+    void write_in_background(std::size_t most, std::function<void()> wake);
+    /// False: as much as is to wait for the thread waits.
+    bool has_room() const;
+    /// Waits until all is written and ends the thread. Asks `is_enough` every now and then whether the wait is to end
+    /// without that; what is left then is dropped, and what comes later, too.
+    void finish(const std::function<bool()> &is_enough);
     bool pending() const { return !buffer_.empty(); }
 
     /// True once writing failed: the trace has nobody to tell any more.
-    bool failed() const { return failed_; }
+    bool failed();
     /// True where the reader went away (EPIPE): no error to complain of, but a reason to end.
     bool closed() const { return closed_; }
     /// The failure, the first time that it is asked for after it happened; nothing where there is none or it was told.
     Status take_error();
 
   private:
+    struct Background;
+
     Writer(Fd owned, std::string name);
+    static void write_waiting(const std::shared_ptr<Background> &background);
     void drain();
     void give_up(int error);
 
@@ -59,6 +76,7 @@ class Writer {
     bool guard_ = false; // the descriptor may raise SIGPIPE
     bool failed_ = false, closed_ = false, told_ = false;
     int error_ = 0;
+    std::shared_ptr<Background> background_; // nullptr: writes by itself
 };
 
 } // namespace ktrace::output

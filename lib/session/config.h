@@ -27,7 +27,8 @@ struct Config {
     int verbose = 0;
     std::optional<std::uint64_t> duration_ns;
     std::optional<std::uint64_t> max_events;
-    std::string output; // -o FILE, empty: standard output
+    std::optional<double> max_overhead; // a share, above 0 and up to 1, of a thread's time
+    std::string output;                 // -o FILE, empty: standard output
     enum class Format : std::uint8_t { text, json } format = Format::text;
 };
 

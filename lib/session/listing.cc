@@ -54,9 +54,10 @@ std::string pending_place(const probe::Spec &spec) {
     return place;
 }
 
-std::string line(VirtAddr at, const probe::Registered &registered, const std::string &place, const char *tag) {
+std::string line(VirtAddr at, const probe::Registered &registered, bool enabled, const std::string &place,
+                 const char *tag) {
     return fmt::format("{:016x} {} {}{}{}\n", at.value, static_cast<char>(registered.probe.kind), place,
-                       registered.enabled ? "" : " [DISABLED]", tag);
+                       enabled ? "" : " [DISABLED]", tag);
 }
 
 /// Calls in flight, by location.
@@ -109,10 +110,12 @@ std::string list_text(const State &state) {
     for (std::uint32_t number : state.registry.shown()) {
         const probe::Registered &registered = state.registry.at(number);
         if (next == places.end() || next->probe != number)
-            text += line({}, registered, pending_place(registered.probe.spec), " [PENDING]");
-        for (; next != places.end() && next->probe == number; ++next)
-            text += line(next->at, registered, output::place_with_module(state.locations[next->location]->info),
-                         armed.contains(next->location) ? "" : " [GONE]");
+            text += line({}, registered, registered.enabled, pending_place(registered.probe.spec), " [PENDING]");
+        for (; next != places.end() && next->probe == number; ++next) {
+            const CountedLocation &location = *state.locations[next->location];
+            text += line(next->at, registered, registered.enabled && !location.too_costly,
+                         output::place_with_module(location.info), armed.contains(next->location) ? "" : " [GONE]");
+        }
     }
     return text;
 }

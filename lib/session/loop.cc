@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "session/orders.h"
+#include "session/overhead.h"
 #include "session/placement.h"
 #include "session/registry.h"
 #include "session/report.h"
@@ -68,6 +69,7 @@ void trace(State &state) {
             settle(state, trap::dispatch(state.world, *stop));
         }
         if (state.has_dismissed) clear_away(state);
+        limit_overhead(state);
         if (output_failed(state)) return;
     }
 }

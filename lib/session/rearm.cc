@@ -5,6 +5,7 @@
 
 #include <elf.h>
 
+#include "session/registry.h"
 #include "trap/buried.h"
 #include "trap/roster.h"
 #include "trap/watch.h"
@@ -128,7 +129,7 @@ void switch_on_planted(State &state, trap::Ground &ground, const std::vector<Pla
         if (!ours) {
             const probe::Registered &registered = state.registry.at(state.locations[p.armed->location]->probe);
             if (!registered.ready) continue; // planted, and switched on with the rest of its set
-            ours = state.registry.is_on(registered.probe.number);
+            ours = is_on(state, *state.locations[p.armed->location]);
         }
         if (!ours || !trap::switch_on(ground, *p.site, *p.armed)) trap::switch_off(ground, *p.site, *p.armed);
     }
@@ -162,7 +163,7 @@ Status carry_out(State &state, Traced &traced, ArmPlan plan, os::Stopped *stoppe
     for (auto &location : plan.locations) {
         CountedLocation &counted = *state.locations[location->location];
         if (const auto &watch = location->watch) {
-            location->armed.on = state.registry.is_on(counted.probe); // false where it waits for the rest of its set
+            location->armed.on = is_on(state, counted); // false where it waits for the rest of its set
             trap::add_watch(state.world, ground, {0, &location->armed, watch->at, watch->in_thread, watch->parts, {}});
         }
         counted.last_at = location->at;

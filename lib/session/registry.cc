@@ -125,7 +125,7 @@ Status apply_switches(State &state, std::span<const std::uint32_t> numbers) {
     Status status;
     for_armed(state, numbers, [&](Traced &traced, ArmedLocation &location, trap::Site *site) {
         const CountedLocation &counted = *state.locations[location.location];
-        bool on = state.registry.is_on(counted.probe);
+        bool on = is_on(state, counted);
         if (!site) {
             trap::switch_watch(*traced.ground, location.armed, on);
             return;
@@ -263,11 +263,22 @@ void unregister_probes(State &state, std::span<const std::uint32_t> given) {
     state.has_dismissed = true;
 }
 
+bool is_on(const State &state, const CountedLocation &location) {
+    return !location.too_costly && state.registry.is_on(location.probe);
+}
+
+void apply_switches(State &state, std::uint32_t number) {
+    static_cast<void>(apply_switches(state, std::span(&number, 1)));
+}
+
 Status enable_probes(State &state, std::span<const std::uint32_t> numbers) {
     Numbers changed;
     for (std::uint32_t number : numbers) {
         probe::Registered &registered = state.registry.at(number);
-        if (!std::exchange(registered.enabled, true)) changed.push_back(number);
+        bool was_off = !std::exchange(registered.enabled, true);
+        for (auto &location : state.locations)
+            if (location->probe == number) was_off = std::exchange(location->too_costly, false) || was_off;
+        if (was_off) changed.push_back(number);
     }
     auto done = apply_switches(state, changed);
     if (done) done = set_watches_of(state, changed);

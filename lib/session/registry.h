@@ -23,7 +23,14 @@ Result<std::vector<std::uint32_t>> register_probes(State &state, const std::shar
 /// Takes probes out everywhere, for good. Their calls in flight end as unreturned; their counts stay for the summary.
 void unregister_probes(State &state, std::span<const std::uint32_t> numbers);
 
-/// Switches probes on or off. Errors: fault, refused (the trap cannot be planted any more); then they are as before.
+/// True where the hits of this location are to be seen.
+bool is_on(const State &state, const CountedLocation &location);
+
+/// Brings what is armed of a probe in line with what is on.
+void apply_switches(State &state, std::uint32_t number);
+
+/// Switches probes on or off; those of their locations that were too costly are on again, too. Errors: fault, refused
+/// (the trap cannot be planted any more); then they are as before.
 Status enable_probes(State &state, std::span<const std::uint32_t> numbers);
 void disable_probes(State &state, std::span<const std::uint32_t> numbers);
 

@@ -1,9 +1,11 @@
 #include "session/report.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <unordered_map>
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "output/summary.h"
@@ -36,6 +38,28 @@ std::string_view text_behind(std::span<const std::byte> record) {
     return {reinterpret_cast<const char *>(text.data()), text.size()};
 }
 
+/// There is no room for the record in the output: it is counted as dropped. False: it is to be shown nevertheless,
+/// since the first half of its hit was.
+bool drop(State &state, const program::RecordHeader &header) {
+    tell_once(state, "Events are dropped: they come faster than the output is read; aggregate with --count, or filter");
+    if (header.moment == program::Moment::log) return true; // no hit of a probe
+    const std::pair hit(header.tid, header.location);
+    if (header.moment == program::Moment::post) return state.dropped_halves.erase(hit) != 0;
+    state.dropped_halves.insert(hit);
+    program::Counters &counters = state.locations[header.location]->counters;
+    counters.events--;
+    counters.dropped++;
+    return true;
+}
+
+/// The same with room: true for the second half of a hit whose first one was dropped.
+bool drop_rest(State &state, const program::RecordHeader &header) {
+    bool is_rest = state.dropped_halves.erase({header.tid, header.location}) != 0;
+    return is_rest && header.moment == program::Moment::post;
+}
+
+constexpr std::size_t most_unwritten = std::size_t{16} << 20; // bytes; about 100,000 events
+
 } // namespace
 
 Status open_output(State &state) {
@@ -46,6 +70,9 @@ Status open_output(State &state) {
         if (!file) return tl::make_unexpected(file.error());
         state.writer = std::make_unique<output::Writer>(std::move(*file));
     }
+    state.writer->write_in_background(most_unwritten, [tracer = ::gettid()] {
+        ::syscall(SYS_tgkill, ::getpid(), tracer, SIGALRM); // ends a wait
+    });
     state.sink = state.config.format == Config::Format::json
                      ? output::make_json_sink(*state.writer, state.symbolizer.get())
                      : output::make_text_sink(*state.writer, state.symbolizer.get());
@@ -59,6 +86,13 @@ void report_records(State &state, bool flush) {
     while (rest.size() >= sizeof(program::RecordHeader)) {
         program::RecordHeader header;
         std::memcpy(&header, rest.data(), sizeof header);
+        bool dropped = !state.writer->has_room()      ? drop(state, header)
+                       : state.dropped_halves.empty() ? false
+                                                      : drop_rest(state, header);
+        if (dropped) {
+            rest = rest.subspan(header.size);
+            continue;
+        }
         std::string &name = names[header.tid];
         if (name.empty()) {
             name = os::read_comm(Pid{header.pid}, Tid{header.tid});
@@ -90,6 +124,10 @@ bool output_failed(State &state) {
     return true;
 }
 
+void finish_output(State &state) {
+    state.writer->finish([&state] { return state.interrupts->take() != 0 || state.interrupts->is_abandoned(); });
+}
+
 void report_summary(State &state) {
     report_records(state, false);
     bool timed = false, json = state.config.format == Config::Format::json;
@@ -103,7 +141,7 @@ void report_summary(State &state) {
         state.sink->summary(location->info, location->counters, show ? &table : nullptr);
         timed = timed || location->info.kind == 'r';
     }
-    state.writer->flush();
+    finish_output(state);
     output_failed(state);
     if (state.config.quiet) return;
     std::string text;

@@ -8,12 +8,16 @@ namespace ktrace::session {
 /// Opens where output goes, and the sink. Errors: denied, not_found, system.
 Status open_output(State &state);
 
-/// Hands all waiting records to the sink. `flush`: and writes out what the sink has made of them.
+/// Hands all waiting records to the sink, but for those that whoever reads the output leaves no room for: these are
+/// counted as dropped. `flush`: and writes out what the sink has made of them.
 void report_records(State &state, bool flush);
 
 /// True once nobody can be told any more (a closed pipe, a full disk): the trace ends. A full disk is complained of
 /// once.
 bool output_failed(State &state);
+
+/// Waits until all output is written, or a signal says that nobody wants to wait for it any longer.
+void finish_output(State &state);
 
 /// Tables, counts, and how durations were corrected.
 void report_summary(State &state);

@@ -15,6 +15,7 @@
 #include "session/downloads.h"
 #include "session/loop.h"
 #include "session/names.h"
+#include "session/overhead.h"
 #include "session/plugins.h"
 #include "session/rearm.h"
 #include "session/registry.h"
@@ -43,6 +44,7 @@ Status prepare(State &state) {
         return tl::make_unexpected(registered.error());
     // Plugins may register return probes at any time; measuring is done while nothing else is traced.
     if (!state.config.plugins.empty() && state.world.correction.per_stop_ns == 0) state.world.correction = calibrate();
+    start_overhead(state);
     if (state.config.max_events) state.world.max_events = *state.config.max_events;
     state.symbolizer = make_symbolizer(state);
     if (auto output = open_output(state); !output) return output;
@@ -232,7 +234,10 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
     for (std::size_t i = 0; ready && i < config.pids.size(); i++) ready = attach_one(state, config.pids[i]);
     if (ready) ready = add_plugins(state);
     if (!ready) {
-        if (state.writer) report_records(state, true); // what a plugin has said to it
+        if (state.writer) { // what a plugin has said to it
+            report_records(state, true);
+            finish_output(state);
+        }
         voice.complain(ready.error());
         detach_all(state);
         return status_of(ready.error());

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_set>
@@ -32,7 +33,8 @@ struct CountedLocation {
     std::uint32_t probe = 0; // its number
     const symbols::Module *module = nullptr;
     std::uint64_t vaddr = 0;
-    VirtAddr last_at; // where it was armed last
+    VirtAddr last_at;        // where it was armed last
+    bool too_costly = false; // --max-overhead has switched it off; its probe may be on
     program::LocationInfo info;
     program::Counters counters;
     program::ProbeStatePointer state; // its table; selection is the probe's
@@ -89,6 +91,7 @@ struct State {
     std::unordered_set<std::string> told;                                        // notices that were given
     std::unordered_map<pid_t, std::vector<target::LoadedModule>> former_modules; // for the names in tables
     std::unique_ptr<output::Writer> writer;
+    std::set<std::pair<std::int32_t, std::uint32_t>> dropped_halves; // by tid and location: a post event may follow
     std::unique_ptr<output::Sink> sink;
     std::unique_ptr<output::Symbolizer> symbolizer;
     std::unique_ptr<Control> control; // nullptr: no socket could be had
@@ -98,6 +101,7 @@ struct State {
     Pid program;                                       // run: the program's process
     int program_status = -1;                           // its end, as run returns it; -1: it runs
     int trouble = 0;                                   // exit status of what went wrong
+    std::uint64_t overhead_since_ns = 0;               // when the window began that World::overhead is of
     bool has_dismissed = false;                        // some Arming has dismissed locations
 };
 

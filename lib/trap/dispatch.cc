@@ -266,6 +266,10 @@ void continue_task(World &world, Task &task, Stopped stopped, int signal) {
         task.stopped_ns += now > seen ? now - seen : 0;
         start_clocks(world, task, now);
     }
+    if (world.overhead) {
+        std::uint64_t now = monotonic_ns(), seen = stopped.stop().seen_ns;
+        world.overhead->end_stop(task.tid, (now > seen && seen != 0 ? now - seen : 0) + world.correction.per_stop_ns);
+    }
     task.stops++;
     std::move(stopped).resume(how, signal);
 }
@@ -290,6 +294,7 @@ Event dispatch(World &world, const Stop &stop) {
     }
     Task &task = found->second;
     task.last_stop = world.stops;
+    if (world.overhead) world.overhead->begin_stop();
     Seen seen = gather(world, *traced, task, stop, stopped);
     if (seen.fired != 0) run_watches(world, *traced, task, seen.fired, stopped);
     const Verdict verdict = classify(seen.facts);

@@ -21,6 +21,7 @@ Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stoppe
         Armed *armed = site.probes[i];
         if (world.closing) break;
         if (!armed->on) continue;
+        if (world.overhead && armed->counters) world.overhead->charge(armed->location);
         if (armed->inside != 0 && !is_inside(world, traced, task, armed->inside, site.at, stopped)) {
             armed->counters->hits++;
             armed->counters->filtered++;
@@ -87,6 +88,7 @@ void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
     wanted.for_each([&](std::size_t place) {
         Armed &armed = *site.probes[place];
         if (world.closing || !armed.on) return;
+        if (world.overhead) world.overhead->charge(armed.location);
         if (armed.handler) {
             handle_post(traced, task, armed, site, stopped);
             return;
@@ -114,6 +116,7 @@ void finish_call(World &world, Traced &traced, Task &task, const Site &site, Ins
         end_unreturned(world, traced, call);
         return;
     }
+    if (world.overhead) world.overhead->charge(call.armed->location);
     if (call.armed->encloses != 0) {
         end_returned(world, traced, call);
         return;

@@ -59,6 +59,7 @@ void remember_value(World &world, Traced &traced, Task &task, Watchpoint &watch,
 void run_watch(World &world, Traced &traced, Task &task, Watchpoint &watch, VirtAddr pc, os::Stopped &stopped) {
     const Armed &armed = *watch.armed;
     armed.counters->hits++;
+    if (world.overhead) world.overhead->charge(armed.location);
     std::vector<std::byte> &value = watch.values[owner_of(watch, task)];
     if (armed.inside != 0 && !is_inside(world, traced, task, armed.inside, pc, stopped)) {
         armed.counters->filtered++;

@@ -14,6 +14,7 @@
 #include "symbols/unwind.h"
 #include "target/process.h"
 #include "trap/ground.h"
+#include "trap/overhead.h"
 #include "trap/task.h"
 
 namespace ktrace::trap {
@@ -62,8 +63,9 @@ struct World {
     arch::Host::Registers registers{};
     program::Changes changes;
     Correction correction;
-    std::uint64_t stops = 0;  // dispatched so far: the clock of retired slots and hits
-    std::uint64_t events = 0; // records so far
+    std::unique_ptr<Overhead> overhead; // nullptr: nobody asks what probes cost
+    std::uint64_t stops = 0;            // dispatched so far: the clock of retired slots and hits
+    std::uint64_t events = 0;           // records so far
     std::uint64_t max_events = ~std::uint64_t{0};
     bool mending = false; // what a ktrace that was killed has left is taken out: its single steps are dropped
     bool closing = false; // hits are no longer counted: the traps are being taken out

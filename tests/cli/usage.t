@@ -149,7 +149,7 @@ EXPECT ktrace: ctl remove needs the number of a probe, or its SPEC as it was giv
 NAME ctl add without a probe
 RUN ktrace ctl -p 1 add main
 STATUS 2
-EXPECT ktrace: ctl add does not take `main'; say what to probe with -k, -j or -r
+EXPECT ktrace: ctl add does not take `main'; say what to probe with -k, -j, -r or -w
 
 NAME only ctl add has the options of probes
 RUN ktrace ctl -p 1 remove 2 --print arg0

@@ -1,8 +1,10 @@
 // The writer against descriptors that take all, nothing, or little at a time.
 #include <array>
 #include <csignal>
+#include <future>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -52,6 +54,62 @@ TEST(Writer, WritesWhenTheBufferIsFull) {
     writer.write(std::string(output::Writer::buffer_size, 'x'));
     EXPECT_FALSE(writer.pending());
     EXPECT_EQ(::lseek(fd, 0, SEEK_END), static_cast<off_t>(output::Writer::buffer_size));
+}
+
+TEST(Writer, InTheBackgroundNobodyWaitsForAReader) {
+    constexpr std::size_t most = 1 << 20;
+    Pipe pipe;
+    output::Writer writer(pipe.writer.get(), "pipe");
+    writer.write_in_background(most, [] {});
+    std::string written;
+    while (writer.has_room()) {
+        std::string text(1000, static_cast<char>('a' + written.size() / 1000 % 26));
+        writer.write(text);
+        writer.flush();
+        written += text;
+    }
+    EXPECT_GE(written.size(), most);
+    std::string seen;
+    std::thread reader([&] {
+        while (seen.size() < written.size()) {
+            std::array<char, 4096> buffer;
+            ssize_t n = ::read(pipe.reader.get(), buffer.data(), buffer.size());
+            if (n <= 0) return;
+            seen.append(buffer.data(), static_cast<std::size_t>(n));
+        }
+    });
+    writer.finish([] { return false; });
+    reader.join();
+    EXPECT_EQ(seen, written);
+    EXPECT_FALSE(writer.failed());
+}
+
+TEST(Writer, AWaitForAReaderCanBeEnded) {
+    // Its thread stays in its write until the pipe is closed, when the process ends.
+    static Pipe pipe;
+    output::Writer writer(pipe.writer.get(), "pipe");
+    writer.write_in_background(1, [] {});
+    writer.write(std::string(1 << 20, 'x'));
+    writer.finish([] { return true; });
+    EXPECT_TRUE(writer.failed());
+    EXPECT_TRUE(writer.take_error().has_value());
+    pipe.reader = Fd(); // EPIPE
+}
+
+TEST(Writer, InTheBackgroundAFailureWakes) {
+    Pipe pipe;
+    pipe.reader = Fd();
+    output::Writer writer(pipe.writer.get(), "pipe");
+    std::promise<void> woken;
+    writer.write_in_background(1 << 20, [&, told = false]() mutable {
+        if (!std::exchange(told, true)) woken.set_value();
+    });
+    writer.write("lost");
+    writer.flush();
+    woken.get_future().wait();
+    EXPECT_TRUE(writer.failed());
+    EXPECT_TRUE(writer.closed());
+    writer.finish([] { return false; });
 }
 
 TEST(Writer, AClosedPipeIsNoSignalAndNoError) {

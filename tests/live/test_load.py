@@ -1,0 +1,142 @@
+"""Load: what ktrace costs and takes is bounded, and what is not shown is counted."""
+import json
+import os
+import select
+import signal
+import subprocess
+import unittest
+
+from live import KTRACE, LIMIT, LiveTest, Lines, adds_up, ktrace, program
+from test_ctl import Ctl
+
+HITS = int(os.environ.get("KTRACE_LOAD_HITS", "100000"))
+THREADS, ROUNDS = 64, 5
+MIB = 1 << 20
+
+
+def resident(pid):
+    """Bytes of memory that the process has."""
+    with open(f"/proc/{pid}/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class Threads(LiveTest):
+    def test_many_threads_and_probes(self):
+        """64 threads, eight probes: every hit is counted, and the memory of ktrace does not grow with them."""
+        calls = max(1, HITS // (5 * THREADS * ROUNDS))
+        target = self.start(program("calls"), THREADS, calls)
+        tracer = self.attach(target, "-k", "do_work", "-k", "do_work+4", "-j", "do_work", "-r", "do_work", "-k",
+                             "do_work", "-k", "worker", "-j", "worker", "-r", "worker", "--count", "--format", "json")
+        after_first, most = 0, 0
+        for _ in range(ROUNDS):
+            target.tell()
+            while not select.select([target.lines.fd], [], [], 0.05)[0]:
+                most = max(most, resident(tracer.tracing))
+            self.assertEqual(target.truth(r"do_work (\d+) sum")[1], str(calls * THREADS))
+            most = max(most, resident(tracer.tracing))
+            if not after_first:
+                after_first, most = most, 0
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        hits = [summary["hits"] for summary in trace.summaries()]
+        self.assertEqual(hits, [calls * THREADS * ROUNDS] * 5 + [THREADS * ROUNDS] * 3)
+        for summary in trace.summaries():
+            self.assertTrue(adds_up(summary), summary)
+            self.assertEqual(summary["events"], summary["hits"])
+        self.assertLess(most - after_first, 2 * MIB)
+        self.check_untouched(target)
+        if "KTRACE_LOAD_HITS" in os.environ:
+            print(f"{sum(hits)} hits of {THREADS} threads at 8 probes, all counted; resident after a fifth of them "
+                  f"{after_first / MIB:.1f} MiB, at most {most / MIB:.1f} MiB later")
+
+
+class SlowReader(LiveTest):
+    def begin(self, calls, *options):
+        target = self.start(program("calls"), 4, calls)
+        tracer = subprocess.Popen([KTRACE, "attach", "-p", str(target.pid), "--format", "json", *options],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.addCleanup(tracer.stderr.close)
+        self.addCleanup(tracer.stdout.close)
+        self.addCleanup(tracer.wait)
+        self.addCleanup(tracer.kill)
+        self.errors = Lines(tracer.stderr, "ktrace")
+        self.errors.until("Attached")
+        return target, tracer
+
+    def test_it_holds_nobody_up(self):
+        """Nobody reads: the target comes to its end, ktrace's memory is bounded, and the counts tell what was dropped."""
+        calls = 25000
+        target, tracer = self.begin(calls, "-k", "do_work", "--post", "--print", "arg0, buf(arg1, 32), buf(arg1, 31)")
+        target.tell()
+        self.assertEqual(target.truth(r"do_work (\d+) sum")[1], str(4 * calls))
+        with open(f"/proc/{tracer.pid}/task/{tracer.pid}/children") as children:
+            self.assertLess(resident(int(children.read().split()[0])), 150 * MIB)
+        self.errors.until("Events are dropped: they come faster than the output is read")
+        tracer.send_signal(signal.SIGINT)
+        out, _ = tracer.communicate(timeout=LIMIT)
+        self.assertEqual(tracer.returncode, 0)
+        objects = [json.loads(line) for line in out.splitlines()]
+        summary = objects[-1]
+        self.assertTrue(adds_up(summary), summary)
+        self.assertEqual(summary["hits"], 4 * calls)
+        self.assertGreater(summary["dropped"], 0)
+        self.assertEqual(summary["events"], sum(o["type"] == "pre" for o in objects))
+        self.assertEqual(summary["events"], sum(o["type"] == "post" for o in objects))
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_a_second_signal_ends_the_wait_for_it(self):
+        target, tracer = self.begin(2000, "-k", "do_work")
+        target.tell()
+        target.truth("do_work 8000 sum")
+        tracer.send_signal(signal.SIGINT)
+        # It has let go, and waits for its reader.
+        target.tell()
+        target.truth("do_work 8000 sum")
+        while tracer.poll() is None:
+            self.assertEqual(target.process.poll(), None)
+            tracer.send_signal(signal.SIGINT)
+            select.select([], [], [], 0.02)
+        self.assertEqual(tracer.returncode, 0)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+
+class MaxOverhead(Ctl):
+    def test_what_costs_too_much_is_disarmed(self):
+        """do_work is called all the time, worker once a thread: one goes, the other stays."""
+        self.begin("-k", "do_work", "-r", "worker", "--count", "--max-overhead", "20%", threads=2, calls=3000000)
+        calls = self.work()
+        notice = self.tracer.errors.until(r"do_work\+0x0 \[calls\] k is disarmed: thread (\d+) \(calls\) spent (\d+)% of a "
+                                          r"second stopped for it, more than the 20% of --max-overhead; "
+                                          r"ktrace ctl -p (\d+) enable 1 arms it again")
+        self.assertGreater(int(notice[2]), 20)
+        self.assertEqual(int(notice[3]), self.target.pid)
+        lines = self.ask("list").splitlines()
+        self.assertEqual([line.endswith("[DISABLED]") for line in lines], [True, False], lines)
+        hits = self.hits()
+        self.assertLess(hits[1], calls)
+        self.assertEqual(hits[2], 2)
+        self.ask("enable", "1")
+        self.assertNotIn("DISABLED", self.ask("list"))
+        self.work()
+        self.tracer.errors.until("is disarmed")
+        self.assertGreater(self.hits()[1], hits[1])
+        self.assertEqual(self.hits()[2], 4)
+        self.finish()
+
+    def test_run(self):
+        trace = ktrace("run", "-k", "do_work", "--count", "--max-overhead", "0.5", "--", program("processes"), "work",
+                       "1000000")
+        self.assertEqual(trace.status, 1, trace)  # it finds that it is traced
+        self.assertIn("more than the 0.5% of --max-overhead", trace.err)
+
+    def test_refused(self):
+        for value in ("0", "-1%", "101%", "much", "20%%", ""):
+            trace = ktrace("attach", "-p", "1", "-k", "main", "--max-overhead", value)
+            self.assertEqual(trace.status, 2, trace)
+            self.assertIn("--max-overhead needs a percentage above 0 and up to 100", trace.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
