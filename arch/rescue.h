@@ -2,8 +2,8 @@
  * The page of ours in a traced process, as bytes: what a SIGTRAP handler in the process, a guardian, and any later
  * ktrace read of it when the ktrace that wrote it was killed. C, since the handler is.
  *
- * The page is the start of an anonymous mapping that is readable and executable and never writable; it is written
- * through /proc/PID/mem. It begins with this header; the handler's code follows, then the first table. A table is an
+ * The page is the start of an anonymous mapping that is readable and executable and never writable, as the mappings of
+ * tables and slots are; it is written through /proc/PID/mem. It begins with this header; the handler's code follows, then the first table. A table is an
  * open-addressing hash of entries by site, without removal.
  *
  * Invariants: (1) at every instant what is there is consistent: an entry's site is written after the rest of it, a

@@ -13,8 +13,25 @@ using arch::Host;
 
 namespace {
 
-constexpr std::uint64_t most_entries = std::uint64_t{1} << 20; // of a table
+// The process may have made up what is there: it is not believed beyond these.
+constexpr std::uint64_t most_entries = std::uint64_t{1} << 20; // of a process
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 28;   // of a table
 constexpr std::uint32_t largest_entry = 4096;                  // bytes, of any later ABI
+constexpr std::size_t most_pages = 64;                         // of a process
+
+bool may_be_ours(const os::Mapping &mapping) {
+    return mapping.executable && !mapping.writable && !mapping.shared && mapping.path.empty();
+}
+
+/// True where all of a range lies in mappings as ktrace makes them, and nothing else can be harmed by unmapping it.
+bool may_be_ours(const std::vector<os::Mapping> &maps, std::uint64_t start, std::uint64_t size) {
+    if (size == 0 || start + size < start) return false;
+    std::uint64_t covered = start;
+    for (const os::Mapping &mapping : maps)
+        if (may_be_ours(mapping) && mapping.contains(VirtAddr{covered}))
+            covered = std::min(mapping.end.value, start + size);
+    return covered == start + size;
+}
 
 bool is_sound(const ktrace_rescue_header &header) {
     if (std::memcmp(header.magic, KTRACE_RESCUE_MAGIC, sizeof header.magic) != 0) return false;
@@ -23,26 +40,47 @@ bool is_sound(const ktrace_rescue_header &header) {
     return sizes && header.tables <= ktrace_rescue_most_tables && header.arenas <= ktrace_rescue_most_arenas;
 }
 
+bool is_sound(const std::vector<os::Mapping> &maps, const ktrace_rescue_header &header,
+              const ktrace_rescue_table &table) {
+    return table.capacity <= most_entries && std::has_single_bit(table.capacity) &&
+           table.capacity * header.entry_size <= most_bytes &&
+           may_be_ours(maps, table.address, table.capacity * header.entry_size);
+}
+
+/// Adds a table's entries, at most `most` in all.
 void read_table(const os::ProcessMemory &memory, const ktrace_rescue_header &header, const ktrace_rescue_table &table,
-                std::vector<ktrace_rescue_entry> &into) {
-    if (table.capacity > most_entries || !std::has_single_bit(table.capacity)) return;
+                std::size_t most, std::vector<ktrace_rescue_entry> &into) {
     std::vector<std::byte> bytes(table.capacity * header.entry_size);
     std::size_t got = memory.read(VirtAddr{table.address}, bytes);
-    for (std::size_t at = 0; at + header.entry_size <= got; at += header.entry_size) {
+    for (std::size_t at = 0; at + header.entry_size <= got && into.size() < most; at += header.entry_size) {
         ktrace_rescue_entry entry;
         std::memcpy(&entry, bytes.data() + at, sizeof entry);
         if (entry.site != 0) into.push_back(entry);
     }
 }
 
-std::optional<Left> read_page(const os::ProcessMemory &memory, VirtAddr page) {
+/// Leaves out of a header what ktrace cannot have written.
+void clean(const std::vector<os::Mapping> &maps, ktrace_rescue_header &header) {
+    auto *tables = std::remove_if(header.table, header.table + header.tables,
+                                  [&](const ktrace_rescue_table &table) { return !is_sound(maps, header, table); });
+    header.tables = static_cast<std::uint32_t>(tables - header.table);
+    auto *arenas = std::remove_if(header.arena, header.arena + header.arenas, [&](const ktrace_rescue_arena &arena) {
+        return !may_be_ours(maps, arena.address, arena.size);
+    });
+    header.arenas = static_cast<std::uint32_t>(arenas - header.arena);
+}
+
+/// What a page tells, `most` entries of it.
+std::optional<Left> read_page(const os::ProcessMemory &memory, const std::vector<os::Mapping> &maps, VirtAddr page,
+                              std::size_t most) {
     Left left;
     left.page = page;
     if (memory.read(page, std::as_writable_bytes(std::span(&left.header, 1))) != sizeof left.header ||
-        !is_sound(left.header))
+        !is_sound(left.header) || !may_be_ours(maps, page.value, left.header.size))
         return std::nullopt;
+    clean(maps, left.header);
     for (std::uint32_t i = 0; i < left.header.tables; i++)
-        read_table(memory, left.header, left.header.table[i], left.entries);
+        read_table(memory, left.header, left.header.table[i], most, left.entries);
     return left;
 }
 
@@ -54,19 +92,24 @@ Result<std::vector<Left>> find_left(Pid pid) {
     auto memory = os::ProcessMemory::open(pid);
     if (!memory) return tl::make_unexpected(memory.error());
     std::vector<Left> found;
+    std::size_t room = most_entries;
     for (const os::Mapping &mapping : *maps) {
-        if (!mapping.executable || mapping.writable || mapping.shared || !mapping.path.empty()) continue;
+        if (!may_be_ours(mapping)) continue;
         // The kernel shows neighbours as one mapping.
-        for (VirtAddr at = mapping.start; at < mapping.end; at = at + ktrace_rescue_page)
-            if (auto left = read_page(*memory, at)) found.push_back(std::move(*left));
+        for (VirtAddr at = mapping.start; at < mapping.end && found.size() < most_pages; at = at + ktrace_rescue_page)
+            if (auto left = read_page(*memory, *maps, at, room)) {
+                room -= left->entries.size();
+                found.push_back(std::move(*left));
+            }
     }
     return found;
 }
 
 std::optional<Left> read_left(Pid pid, VirtAddr page) {
     auto memory = os::ProcessMemory::open(pid);
-    if (!memory) return std::nullopt;
-    return read_page(*memory, page);
+    auto maps = os::read_maps(pid);
+    if (!memory || !maps) return std::nullopt;
+    return read_page(*memory, *maps, page, most_entries);
 }
 
 namespace {

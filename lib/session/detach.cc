@@ -115,9 +115,14 @@ bool sleeps_outside(const Ground &ground, const Task &task) {
 /// A trap of ours was hit and is still to be told. Until that is done the pc stands behind its first byte.
 bool trap_is_pending(os::Stopped &stopped) { return os::has_fault_pending(stopped.tid(), SIGTRAP); }
 
+/// In ns. The handler in our page is done in microseconds: what stays there is code that a process has put into a page
+/// that only looks like ours.
+constexpr std::uint64_t longest_in_page = 1'000'000'000;
+
 /// Brings a task to a stop from which it can be let go; nothing: it has ended, or left the process's memory.
 std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid) {
     bool asked = false; // a stop is sure to come
+    const std::uint64_t until = monotonic_ns() + longest_in_page;
     while (true) {
         if (!asked && !os::interrupt(tid)) break;
         asked = true;
@@ -127,7 +132,8 @@ std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid) {
             os::Stopped stopped(state.world.waiter, *stop);
             Task &task = state.world.tasks.at(tid.value);
             bool pending = trap_is_pending(stopped);
-            if (!pending && leave_slot(traced, task, stopped)) {
+            bool stays = traced.ground->rescue.contains(stopped.pc()) && monotonic_ns() > until;
+            if (!pending && (leave_slot(traced, task, stopped) || stays)) {
                 if (stop->kind == os::Stop::Kind::started) trap::undo_interruption(stopped);
                 return stopped;
             }

@@ -251,8 +251,8 @@ class WithoutDwarf(ArgumentTest):
         self.assertRegex(self.payload(trace, "take_ten returned"), r"^take_ten returned 55 and took \d+ ns$")
 
     def test_lines_alone_are_no_types(self):
-        for compiler in ("gcc", "clang"):
-            trace = self.run_once(build("arguments", "-O2", "-g1", compiler=compiler), "-j", "take_ten", "-r", "take_ten")
+        for compiler in ("g++", "clang++"):
+            trace = self.run_once(arguments("-O2", "-g1", compiler=compiler), "-j", "take_ten", "-r", "take_ten")
             self.assertRegex(self.payload(trace, "take_ten("),
                              r"^take_ten\(arg0=0x1, arg1=0x2, arg2=0x3, arg3=0x4, arg4=0x5, arg5=0x6\)$")
             self.assertRegex(self.payload(trace, "take_ten returned"), r"^take_ten returned 55 and took \d+ ns$")

@@ -40,8 +40,7 @@ def build(name, *flags, sources=None, compiler="gcc"):
     if key not in _made:
         if sources is None:
             sources = [name + (".cc" if os.path.exists(os.path.join(SOURCES, name + ".cc")) else ".c")]
-        made = os.path.join(room(), f"{len(_made)}", name)
-        os.makedirs(os.path.dirname(made))
+        made = os.path.join(tempfile.mkdtemp(dir=room()), name)
         execute(compiler, *[os.path.join(SOURCES, s) for s in sources], "-o", made, *flags)
         _made[key] = made
     return _made[key]
