@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "plugin/probe.h"
 #include "plugin/window.h"
@@ -194,13 +195,19 @@ bool Plugin::converse(Call call, const Occasion &occasion, std::uint64_t limit_n
     put_notes();
     channel_->hand_over(call);
     bool late = false;
+    std::uint64_t left_ns = limit_ns; // of the host's own time, however often it asks for something
     while (true) {
-        if (!channel_->wait(late ? grace_ns : limit_ns)) {
+        if (left_ns == 0) {
             if (late || channel_->dead()) break;
             late = true;
+            left_ns = grace_ns;
             channel_->tell_late();
-            continue;
         }
+        std::uint64_t since = monotonic_ns();
+        bool answered = channel_->wait(left_ns);
+        left_ns -= std::min(left_ns, monotonic_ns() - since);
+        if (!answered && channel_->dead()) break;
+        if (!answered) continue;
         auto request = static_cast<Request>(wire.kind);
         if (request == Request::done) {
             take_log(occasion);

@@ -241,7 +241,8 @@ class GoneWrong(PluginTest):
         self.bad("exit", r"plugin bad.so: its pre_handler of do_work ended its host.*; its probes are removed", ran=None)
 
     def test_loop(self):
-        self.bad("loop", r"plugin bad.so: its pre_handler of do_work took longer than 2 s; the probe is disabled")
+        for how in ("loop", "ask"):
+            self.bad(how, r"plugin bad.so: its pre_handler of do_work took longer than 2 s; the probe is disabled")
 
     def test_throw(self):
         trace, said = self.run_plugin(built("throws"), "do_work 3")

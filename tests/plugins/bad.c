@@ -3,6 +3,7 @@
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/string.h>
+#include <linux/uaccess.h>
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,6 +19,10 @@ static int goes_wrong(struct kprobe *probe, struct pt_regs *regs) {
     if (strcmp(how, "jump") == 0) return ((int (*)(void))probe->addr)();
     if (strcmp(how, "divide") == 0) return 1 / (int)(regs->ip == 0);
     for (volatile int i = 0; strcmp(how, "loop") == 0; i++) barrier();
+    while (strcmp(how, "ask") == 0) { /* not a moment without a question to ktrace */
+        int there;
+        if (copy_from_user(&there, (void *)nowhere, sizeof there) == 0) break;
+    }
     BUG_ON(strcmp(how, "bug") == 0);
     if (strcmp(how, "abort") == 0) abort();
     if (strcmp(how, "exit") == 0) _exit(1);
