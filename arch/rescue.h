@@ -3,8 +3,8 @@
  * ktrace read of it when the ktrace that wrote it was killed. C, since the handler is.
  *
  * The page is the start of an anonymous mapping that is readable and executable and never writable, as the mappings of
- * tables and slots are; it is written through /proc/PID/mem. It begins with this header; the handler's code follows, then the first table. A table is an
- * open-addressing hash of entries by site, without removal.
+ * tables and slots are; it is written through /proc/PID/mem. It begins with this header; the handler's code follows,
+ * then the first table. A table is an open-addressing hash of entries by site, without removal.
  *
  * Invariants: (1) at every instant what is there is consistent: an entry's site is written after the rest of it, a
  * table's address after its (zeroed) memory is there, `tables` and `arenas` after what they count; (2) an entry is
