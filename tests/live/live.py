@@ -235,7 +235,9 @@ class LiveTest(unittest.TestCase):
         itself no anonymous mapping is asked whose it is."""
         for folder in thread_folders(target.pid):
             with open(f"{folder}/status") as f:
-                self.assertIn("TracerPid:\t0", f.read())
+                status = f.read()
+            self.assertIn("TracerPid:\t0\n", status)
+            self.assertNotIn("State:\tt", status)
         # Of a leader that has ended before its threads the files are empty.
         folder = next(f for f in thread_folders(target.pid) if state_of(f) not in "ZX")
         with open(f"{folder}/maps") as f, open(f"{folder}/mem", "rb") as memory:

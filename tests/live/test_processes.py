@@ -1,7 +1,13 @@
 """Children of traced processes: clean and uncounted without -f, counted exactly with it."""
+import os
 import re
 
-from live import LiveTest, adds_up, ktrace, program
+from live import LiveTest, adds_up, ktrace, program, until
+
+
+def descriptors(tracer):
+    """How many files the tracing process has open."""
+    return len(os.listdir(f"/proc/{tracer.tracing}/fd"))
 
 
 class Processes(LiveTest):
@@ -122,8 +128,10 @@ class Processes(LiveTest):
         target = self.start(program("processes"))
         follow_option = ["-f"] if follow else []
         tracer = self.attach(target, "-k", "do_work", *follow_option, "--count", "--format", "json")
+        opened = descriptors(tracer)
         target.tell("bomb 200 10")
         truth = target.truth(r"children (\d+) clean (\d+) calls (\d+) own (\d+)")
+        until(lambda: descriptors(tracer) == opened, "nothing is open for children that have ended")
         trace = tracer.stop()
         self.assertEqual(trace.status, 0, trace)
         if not follow:
