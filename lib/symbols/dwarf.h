@@ -108,7 +108,7 @@ class Dwarf {
     std::vector<std::string> function_names();
 
     /// Where the code of FILE:LINE begins. `file` matches a line table's path by whole components from the end. A line
-    /// without code gives nothing; `nearest_line` tells the next one with code.
+    /// without code gives nothing; `nearest_line` tells the next one with code, or the file's last.
     std::vector<LineAddress> addresses_of(std::string_view file, int line);
     std::optional<int> nearest_line(std::string_view file, int line);
     /// Source files that the line tables name, for suggestions.

@@ -74,14 +74,14 @@ std::vector<LineAddress> Dwarf::addresses_of(std::string_view file, int line) {
 }
 
 std::optional<int> Dwarf::nearest_line(std::string_view file, int line) {
-    std::optional<std::uint32_t> nearest;
+    std::optional<int> next, last;
     for_each_row(impl_->units, file, [&](const LineHeader &, const LineRow &row) {
-        if (row.line != 0 && row.line < (1U << 30) && static_cast<int>(row.line) >= line &&
-            (!nearest || row.line < *nearest))
-            nearest = row.line;
+        if (row.line == 0 || row.line >= (1U << 30)) return;
+        int here = static_cast<int>(row.line);
+        if (here >= line) next = std::min(next.value_or(here), here);
+        last = std::max(last.value_or(here), here);
     });
-    if (!nearest) return std::nullopt;
-    return static_cast<int>(*nearest);
+    return next ? next : last;
 }
 
 std::vector<std::string> Dwarf::files() {

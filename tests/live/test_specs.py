@@ -500,7 +500,7 @@ class Refusals(SpecTest):
         self.refused(["-k", "plain_one", "-r", "plain_two", "-k", "no_such_thing"], 1, "no_such_thing")
 
     def test_refused_unknown_line(self):
-        self.refused(["-k", "main.c:99999"], 1, "main.c")
+        self.refused(["-k", "main.c:99999"], 1, r"main.c:99999 has no code(?s:.*)the nearest line with code is main.c:\d+")
         self.refused(["-k", "nosuch.c:3"], 1, "nosuch.c")
 
     def test_refused_address_of_nothing(self):

@@ -64,7 +64,11 @@ TEST_P(Lines, ALineWithoutCodeNamesTheNext) {
     auto nearest = program_->dwarf().nearest_line(program_->source_path(), line);
     ASSERT_TRUE(nearest);
     EXPECT_EQ(*nearest, line_of(source, "/* end of first */"));
-    EXPECT_FALSE(program_->dwarf().nearest_line(program_->source_path(), 1000));
+    auto last = program_->dwarf().nearest_line(program_->source_path(), 1000);
+    ASSERT_TRUE(last);
+    EXPECT_GE(*last, *nearest);
+    EXPECT_FALSE(program_->dwarf().addresses_of(program_->source_path(), *last).empty());
+    EXPECT_FALSE(program_->dwarf().nearest_line("no_such_file.c", 1));
 }
 
 TEST_P(Lines, FilesMatchByWholeComponents) {
