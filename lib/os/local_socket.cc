@@ -67,6 +67,15 @@ Result<std::string> make_directory(const std::string &program) {
     return fail(Error::Kind::denied, why, "take it away, or set XDG_RUNTIME_DIR to a directory of your own");
 }
 
+/// A process of another container, which is not seen in this /proc, may listen there.
+bool somebody_listens(const std::string &path) {
+    auto address = address_of(path);
+    Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    return fd && address &&
+           (::connect(fd.get(), reinterpret_cast<const sockaddr *>(&*address), sizeof *address) == 0 ||
+            errno != ECONNREFUSED);
+}
+
 /// Sockets of processes that have ended without taking them away (kill -9).
 void take_away_stale(const std::string &directory) {
     DIR *opened = ::opendir(directory.c_str());
@@ -75,7 +84,8 @@ void take_away_stale(const std::string &directory) {
         std::string_view name = entry->d_name;
         if (!name.ends_with(suffix)) continue;
         auto pid = text::parse_u64(name.substr(0, name.size() - std::strlen(suffix)));
-        if (pid && !read_status(static_cast<pid_t>(*pid))) ::unlinkat(::dirfd(opened), entry->d_name, 0);
+        if (pid && !read_status(static_cast<pid_t>(*pid)) && !somebody_listens(directory + "/" + entry->d_name))
+            ::unlinkat(::dirfd(opened), entry->d_name, 0);
     }
     ::closedir(opened);
 }

@@ -25,7 +25,7 @@ void switch_off(State &state, const trap::Overhead::Share &share, double part) {
     if (pid != 0) thread += " (" + text::escape(os::read_comm(Pid{pid}, share.tid)) + ")";
     std::string process = pid != 0 ? std::to_string(pid) : "PID";
     state.voice.notice(
-        fmt::format("{} {} is disarmed: thread {} spent {:.0f}% of a second stopped for it, more than the "
+        fmt::format("{} {} is disarmed: thread {} spent {:.1f}% of a second stopped for it, more than the "
                     "{:g}% of --max-overhead; ktrace ctl -p {} enable {} arms it again",
                     output::place_with_module(location.info), location.info.kind, thread, part * 100,
                     *state.config.max_overhead * 100, process, location.probe));

@@ -642,6 +642,19 @@ class Socket(Ctl):
         self.assertFalse(os.path.exists(left))
         other.stop()
 
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs root and unshare")
+    def test_a_socket_is_left_alone_by_who_does_not_see_its_process(self):
+        """Another container shares the directory, not the process numbers."""
+        self.begin("-k", "do_work", "--count")
+        other = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", KTRACE, "run", "-k", "do_work", "--count",
+                                "--", program("calls"), "1", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               stdin=subprocess.DEVNULL, timeout=LIMIT, text=True, check=False)
+        if "unshare" in other.stderr:
+            self.skipTest(other.stderr)
+        self.assertEqual(other.returncode, 0, other.stderr)
+        self.assertEqual(self.ask("list").count("\n"), 1)
+        self.finish()
+
     def test_a_directory_of_somebody_else_is_not_used(self):
         """Tracing goes on without ctl, and says so."""
         with tempfile.TemporaryDirectory() as runtime:
