@@ -98,6 +98,13 @@ std::span<const std::byte> Module::build_id() const { return impl_->elf->build_i
 std::span<const Segment> Module::segments() const { return impl_->elf->segments(); }
 std::span<const std::byte> Module::image() const { return impl_->elf->image().bytes(); }
 
+int Module::debug_frame_file() const {
+    auto has_it = [](const ElfFile &file) { return file.section(".debug_frame") || file.section(".zdebug_frame"); };
+    if (has_it(*impl_->elf)) return impl_->elf->image().fd();
+    const DebugFile &debug = impl_->debug_file();
+    return debug.elf && has_it(*debug.elf) ? debug.elf->image().fd() : -1;
+}
+
 std::optional<std::int64_t> Module::program_tls() const {
     constexpr std::uint64_t pie = 0x08000000; // DF_1_PIE
     bool is_program = !position_independent() || (impl_->elf->dynamic(DT_FLAGS_1).value_or(0) & pie) != 0 ||

@@ -71,6 +71,9 @@ class Module {
     std::span<const Segment> segments() const;
     /// All bytes of the file, mapped.
     std::span<const std::byte> image() const;
+    /// The file with its .debug_frame: its own, else a separate debug file on this machine, or one that a debuginfod
+    /// server was asked for already. A descriptor of the Module's; -1: there is none.
+    int debug_frame_file() const;
     /// The vaddr of a file offset, as far as a PT_LOAD holds it.
     std::optional<std::uint64_t> vaddr_of_offset(std::uint64_t file_offset) const;
 

@@ -34,10 +34,28 @@ std::optional<RegisterRule> rule_of(std::uint8_t reg, const Dwarf_Op *ops, std::
 
 } // namespace
 
+DebugFrames::DebugFrames(int fd) {
+    elf_version(EV_CURRENT);
+    // To uncompress a section libelf writes to the headers of an image in memory, but not to those of a mapped file.
+    elf_ = fd >= 0 ? elf_begin(fd, ELF_C_READ_MMAP, nullptr) : nullptr;
+    dwarf_ = elf_ != nullptr ? dwarf_begin_elf(elf_, DWARF_C_READ, nullptr) : nullptr;
+    if (dwarf_ != nullptr) frames_ = dwarf_getcfi(dwarf_);
+}
+
+DebugFrames::~DebugFrames() {
+    if (dwarf_ != nullptr) dwarf_end(dwarf_); // ends frames_, too
+    if (elf_ != nullptr) elf_end(elf_);
+}
+
+Dwarf_Frame *DebugFrames::find(std::uint64_t vaddr) {
+    Dwarf_Frame *frame = nullptr;
+    return frames_ != nullptr && dwarf_cfi_addrframe(frames_, vaddr, &frame) == 0 ? frame : nullptr;
+}
+
 CallFrames::CallFrames(std::shared_ptr<const Module> module) : module_(std::move(module)) {
     std::span<const std::byte> image = module_->image();
     elf_version(EV_CURRENT);
-    // libelf does not write to an image that it is given to read.
+    // libelf does not write to an image that it is given to read, as long as no compressed section is asked for.
     char *bytes = const_cast<char *>(reinterpret_cast<const char *>(image.data()));
     elf_ = image.empty() ? nullptr : elf_memory(bytes, image.size());
     if (elf_ != nullptr) eh_frame_ = dwarf_getcfi_elf(elf_);
@@ -45,7 +63,6 @@ CallFrames::CallFrames(std::shared_ptr<const Module> module) : module_(std::move
 
 CallFrames::~CallFrames() {
     if (eh_frame_ != nullptr) dwarf_cfi_end(eh_frame_);
-    if (dwarf_ != nullptr) dwarf_end(dwarf_); // ends debug_frame_, too
     if (elf_ != nullptr) elf_end(elf_);
 }
 
@@ -53,12 +70,8 @@ CallFrames::~CallFrames() {
 Dwarf_Frame *CallFrames::find(std::uint64_t vaddr) {
     Dwarf_Frame *frame = nullptr;
     if (eh_frame_ != nullptr && dwarf_cfi_addrframe(eh_frame_, vaddr, &frame) == 0) return frame;
-    if (!std::exchange(looked_for_debug_frame_, true) && elf_ != nullptr) {
-        dwarf_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
-        if (dwarf_ != nullptr) debug_frame_ = dwarf_getcfi(dwarf_);
-    }
-    if (debug_frame_ != nullptr && dwarf_cfi_addrframe(debug_frame_, vaddr, &frame) == 0) return frame;
-    return nullptr;
+    if (!debug_frame_) debug_frame_.emplace(module_->debug_frame_file());
+    return debug_frame_->find(vaddr);
 }
 
 const FrameRules *CallFrames::at(std::uint64_t vaddr) {

@@ -45,7 +45,25 @@ struct FrameRules {
     bool is_signal_frame = false;        // its caller was interrupted: its pc is exact, not behind a call
 };
 
-/// The call frame information of one module.
+/// The .debug_frame of one file.
+class DebugFrames {
+  public:
+    /// `fd` stays open longer; -1: there is none.
+    explicit DebugFrames(int fd);
+    ~DebugFrames();
+    DebugFrames(const DebugFrames &) = delete;
+
+    /// nullptr where it does not describe the vaddr. The caller frees it.
+    Dwarf_Frame *find(std::uint64_t vaddr);
+
+  private:
+    Elf *elf_ = nullptr;
+    ::Dwarf *dwarf_ = nullptr;
+    Dwarf_CFI *frames_ = nullptr; // dwarf_'s
+};
+
+/// The call frame information of one module: .eh_frame, and for what that does not describe .debug_frame, which may be
+/// in a separate debug file.
 class CallFrames {
   public:
     explicit CallFrames(std::shared_ptr<const Module> module);
@@ -63,10 +81,8 @@ class CallFrames {
 
     std::shared_ptr<const Module> module_;
     Elf *elf_ = nullptr;
-    ::Dwarf *dwarf_ = nullptr;
     Dwarf_CFI *eh_frame_ = nullptr;
-    Dwarf_CFI *debug_frame_ = nullptr; // asked for what .eh_frame does not describe
-    bool looked_for_debug_frame_ = false;
+    std::optional<DebugFrames> debug_frame_; // opened when it is asked first
     std::unordered_map<std::uint64_t, std::optional<FrameRules>> known_;
 };
 

@@ -8,7 +8,7 @@ import tempfile
 from debugger import debugged, traced
 from live import KTRACE, LIMIT, LiveTest, Trace, ktrace, program
 from test_programs import WORK, every_instruction
-from workshop import build, room
+from workshop import build, copy_of, execute, room
 
 LONG = bool(os.environ.get("KTRACE_LONG"))  # all 200 places in real programs, instead of some
 
@@ -85,7 +85,18 @@ class Programs(StackTest):
         self.check_build("-O2", "-g", "-static", dynamic=False)
 
     def test_debug_frame(self):
-        self.check_build("-O2", "-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+        for compression in ("none", "zlib"):
+            self.check_build("-O2", "-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", f"-gz={compression}")
+
+    def test_debug_frame_in_a_debug_file(self):
+        """The call frame information of a stripped program, found by its debug link."""
+        path = copy_of(build("stacks", "-pthread", "-O2", "-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"),
+                       "apart")
+        execute("objcopy", "--only-keep-debug", path, path + ".debug")
+        execute("strip", path)
+        execute("objcopy", f"--add-gnu-debuglink={path}.debug", path)
+        self.assertNotIn(".debug_frame", execute("readelf", "-SW", path))
+        self.compare([path, "once"], [(name, 1) for name in self.PLACES], lines=True)
 
     def test_every_instruction(self):
         """At every instruction of a prologue, a body and an epilogue."""
