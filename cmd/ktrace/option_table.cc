@@ -93,6 +93,17 @@ Status set_condition(Invocation &into, const std::string &value) {
 
 using Injected = Actions::Injection::Kind;
 
+/// Two values for one thing would leave it open which of them holds.
+Status inject(Invocation &into, const std::string &option, Injected kind, const std::string &name,
+              const std::string &value) {
+    auto &injections = into.config.actions.injections;
+    bool again = std::any_of(injections.begin(), injections.end(),
+                             [&](const auto &each) { return each.kind == kind && each.name == name; });
+    if (again) return usage(option + " is given twice" + (name == "retval" ? "" : " for " + text::escape(name)));
+    injections.push_back({kind, name, value});
+    return {};
+}
+
 /// NAME=EXPR.
 template <Injected kind> Status add_injection(Invocation &into, const std::string &value) {
     constexpr const char *option = kind == Injected::argument ? "--set-arg" : "--set-reg";
@@ -103,19 +114,16 @@ template <Injected kind> Status add_injection(Invocation &into, const std::strin
         return usage(std::string(option) + " needs a name and a value, not `" + text::escape(value) + "'",
                      kind == Injected::argument ? "for example --set-arg 0=5 or --set-arg size=0"
                                                 : "for example --set-reg ax=5");
-    into.config.actions.injections.push_back({kind, name, value.substr(equals + 1)});
-    return {};
+    return inject(into, option, kind, name, value.substr(equals + 1));
 }
 
 Status set_result(Invocation &into, const std::string &value) {
     if (text::trim(value).empty()) return usage("--set-ret needs a value");
-    into.config.actions.injections.push_back({Injected::result, "retval", value});
-    return {};
+    return inject(into, "--set-ret", Injected::result, "retval", value);
 }
 
 Status set_skip(Invocation &into, const std::string &value) {
-    into.config.actions.injections.push_back({Injected::skip, "retval", value == no_value ? "0" : value});
-    return {};
+    return inject(into, "--skip", Injected::skip, "retval", value == no_value ? "0" : value);
 }
 
 Status set_inside(Invocation &into, const std::string &value) {

@@ -41,7 +41,9 @@ class Builder {
     void result();
     void extras(Moment when);
     void watched();
+    bool decides_late() const;
     bool injects(Injection::Moment at) const;
+    bool comes_too_early(const Injection &injection) const;
     void inject(const Injection &injection);
     void inject_event(const Injection &injection, Field::Role role, std::uint32_t destination);
     void print(const Tree &tree, Moment when, Scope &scope);
@@ -72,9 +74,13 @@ Moment Builder::first_moment() const {
 }
 
 /// On a return probe the condition is decided at entry, unless it uses the outcome.
+bool Builder::decides_late() const {
+    return is_return() && recipe_.condition && uses(*recipe_.condition, *recipe_.entry).outcome;
+}
+
 void Builder::condition() {
     if (!recipe_.condition) return;
-    bool late = is_return() && uses(*recipe_.condition, *recipe_.entry).outcome;
+    bool late = decides_late();
     MomentCode &decides = moment(late ? Moment::ret : first_moment());
     decides.has_condition = true;
     Lowering lowering(code(), late ? *recipe_.after : *recipe_.entry, *recipe_.condition, decides.condition,
@@ -87,24 +93,44 @@ void Builder::condition() {
     }
 }
 
-/// Where the condition is decided, right behind it. Tables see all hits that pass.
+/// Where the condition is decided, right behind it. Tables see all hits that pass; so the return is told whether its
+/// call was selected where something is injected at both.
 void Builder::selection() {
     if (recipe_.selection.selects_all()) return;
-    bool early = !aggregates() || injects(Injection::Moment::before);
-    if (!early && !injects(Injection::Moment::at_return)) return;
+    bool before = injects(Injection::Moment::before), after = injects(Injection::Moment::at_return);
+    bool early = !aggregates() || before;
+    if (!early && !after) return;
     bool late = is_return() && moment(Moment::ret).has_condition && !moment(Moment::call).has_condition;
     moment(late || !early ? Moment::ret : first_moment()).selects = true;
+    if (!aggregates() || !before || !after) return;
+    code().selection_at = capture_.next;
+    capture_.next += saved_slot_size;
 }
 
 bool Builder::injects(Injection::Moment at) const {
-    return std::any_of(recipe_.injections.begin(), recipe_.injections.end(),
-                       [at](const Injection &each) { return each.moment == at && !each.misfit; });
+    return std::any_of(recipe_.injections.begin(), recipe_.injections.end(), [&](const Injection &each) {
+        return each.moment == at && !each.misfit && !comes_too_early(each);
+    });
+}
+
+/// True where it is to be done before the condition is decided.
+bool Builder::comes_too_early(const Injection &injection) const {
+    return injection.moment == Injection::Moment::before && decides_late();
 }
 
 /// Behind the condition and the selection. Where there are events, what was done is part of them.
 void Builder::inject(const Injection &injection) {
     if (injection.misfit) {
         built_.misfits.push_back({injection.value, *injection.misfit});
+        return;
+    }
+    if (comes_too_early(injection)) {
+        const std::string &text = injection.value->source;
+        built_.misfits.push_back(
+            {injection.value,
+             {Error::Kind::refused, "`" + injection.name + "` would be set before it is known whether --if holds",
+              "that is decided at the return, since it looks at retval or duration: leave these out", text, 0,
+              static_cast<int>(text.size())}});
         return;
     }
     Role role = injection.destination.skips ? Role::skipped : Role::injected;
@@ -347,7 +373,7 @@ Built Builder::finish() {
     if (recipe_.post && recipe_.kind == 'k' && !aggregates()) post_event();
     code().types = recipe_.entry->types() ? recipe_.entry->types() : recipe_.after ? recipe_.after->types() : nullptr;
     limit_payloads();
-    if ((is_return() || recipe_.kind == 'w') && !moment(Moment::call).body.empty()) {
+    if ((is_return() || recipe_.kind == 'w') && (!moment(Moment::call).body.empty() || code().selection_at)) {
         code().capture_fixed = code().capture_size = capture_.next;
         for (std::size_t payload : blob_payloads_)
             code().capture_size += std::min(payload, code().payload_limit) + node_overhead;

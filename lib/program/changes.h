@@ -28,6 +28,7 @@ struct Changes {
     bool skips = false; // the function returns at once
 
     bool any() const { return count != 0 || skips; }
+    void clear() { count = 0, skips = false; }
 };
 
 /// Where a value goes, as data.

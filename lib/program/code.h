@@ -172,12 +172,13 @@ struct Code {
     MomentCode at[moments];
     std::vector<std::string> constants;
     const value::TypeTable *types = nullptr;
-    std::deque<value::Type> derived;       // pointer types that only expressions have
-    std::vector<Destination> destinations; // of inject
-    std::size_t capture_fixed = 0;         // bytes of saved slots and objects and of the blobs' ends
-    std::size_t capture_size = 0;          // with the blobs
-    std::uint32_t blobs = 0;               // their ends (u32 each) lie at the start of the capture
-    std::size_t payload_limit = max_value; // bytes of one node's payload: lower where there are very many
+    std::deque<value::Type> derived;         // pointer types that only expressions have
+    std::vector<Destination> destinations;   // of inject
+    std::size_t capture_fixed = 0;           // bytes of saved slots and objects and of the blobs' ends
+    std::size_t capture_size = 0;            // with the blobs
+    std::optional<std::size_t> selection_at; // in the capture: whether the call was selected, for its return
+    std::uint32_t blobs = 0;                 // their ends (u32 each) lie at the start of the capture
+    std::size_t payload_limit = max_value;   // bytes of one node's payload: lower where there are very many
 
     MomentCode &moment(Moment m) { return at[static_cast<std::size_t>(m)]; }
     const MomentCode &moment(Moment m) const { return at[static_cast<std::size_t>(m)]; }

@@ -53,6 +53,12 @@ bool only_counts(const MomentCode &moment) {
            moment.injections.empty();
 }
 
+/// A call that is selected once, at its entry, is selected at its return.
+bool is_selected(const Code &code, const MomentCode &moment, Moment when, const HitView &hit, ProbeState &state) {
+    if (when != Moment::ret || !code.selection_at) return !moment.selects || state.selector->next();
+    return *code.selection_at < hit.captured.size() && hit.captured[*code.selection_at] == std::byte{1};
+}
+
 std::size_t save_capture(Machine &machine, const Code &code, const MomentCode &moment, std::span<std::byte> capture) {
     if (code.capture_size == 0) return 0;
     KT_CHECK(capture.size() >= code.capture_size);
@@ -94,7 +100,7 @@ Outcome eval(const Program &program, Moment moment, const HitView &hit, ProbeSta
         NodeWriter nothing({}, 0, false);
         if (!holds(machine.run(now.condition, nothing))) return Outcome::filtered;
     }
-    bool selected = !now.selects || state.selector->next();
+    bool selected = is_selected(code, now, moment, hit, state);
     if (!selected && now.injections.empty()) return Outcome::unselected;
     if (selected) {
         NodeWriter nothing({}, 0, false);
@@ -102,6 +108,7 @@ Outcome eval(const Program &program, Moment moment, const HitView &hit, ProbeSta
     }
     if (moment == Moment::call) {
         captured = save_capture(machine, code, now, capture);
+        if (code.selection_at) capture[*code.selection_at] = std::byte{selected};
         return Outcome::accepted;
     }
     if (now.aggregates) {

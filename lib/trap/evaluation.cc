@@ -15,7 +15,7 @@ using program::Outcome;
 
 Outcome run_program(World &world, Traced &traced, Task &task, const Armed &armed, Moment moment, VirtAddr pc,
                     os::Stopped &stopped, std::span<std::byte> capture, std::size_t &captured,
-                    std::span<const std::byte> earlier, std::uint64_t duration_ns, Diversion *diversion) {
+                    std::span<const std::byte> earlier, std::uint64_t duration_ns) {
     program::Needs needs = armed.program->needs(moment);
     Host::Registers &registers = world.registers;
     if (needs.registers || needs.floating) registers = stopped.registers();
@@ -24,8 +24,7 @@ Outcome run_program(World &world, Traced &traced, Task &task, const Armed &armed
     HitView view{registers, *traced.ground->space, thread, traced.process.pid, task.tid, 0, 0, duration_ns, earlier,
                  nullptr};
     program::Changes &changes = world.changes;
-    changes.count = 0;
-    changes.skips = false;
+    changes.clear();
     view.changes = &changes;
     if (needs.time) {
         view.monotonic_ns = monotonic_ns();
@@ -42,13 +41,15 @@ Outcome run_program(World &world, Traced &traced, Task &task, const Armed &armed
         world.records.commit(header.size);
         if (++world.events >= world.max_events) world.closing = true;
     }
-    if (changes.any()) {
-        armed.counters->injected++;
-        bool moved = make_changes(traced, changes, stopped);
-        if (diversion) diversion->moved = diversion->moved || moved;
-        if (diversion) diversion->skips = diversion->skips || changes.skips;
-    }
     return outcome;
+}
+
+bool inject(World &world, Traced &traced, os::Stopped &stopped, Diversion &diversion) {
+    const program::Changes &changes = world.changes;
+    if (!changes.any()) return false;
+    diversion.moved = make_changes(traced, changes, stopped) || diversion.moved;
+    diversion.skips = diversion.skips || changes.skips;
+    return true;
 }
 
 void count(program::Counters &counters, Outcome outcome) {

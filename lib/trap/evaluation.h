@@ -19,10 +19,13 @@ struct Diversion {
 
 /// Runs the program of `armed` for a moment of a hit at `pc` (the program's own address). A record goes into the queue.
 /// `capture`: room for what the moment keeps for a later one, `captured` bytes of it are used; `earlier`: what an
-/// earlier moment kept; `diversion`: told what injections did to the thread's way, nullptr: nobody asks.
+/// earlier moment kept. What is to be changed is left in World::changes, for `inject`.
 program::Outcome run_program(World &world, Traced &traced, Task &task, const Armed &armed, program::Moment moment,
                              VirtAddr pc, os::Stopped &stopped, std::span<std::byte> capture, std::size_t &captured,
-                             std::span<const std::byte> earlier, std::uint64_t duration_ns, Diversion *diversion);
+                             std::span<const std::byte> earlier, std::uint64_t duration_ns);
+
+/// Makes the changes that the program run last has asked for. True: there were some.
+bool inject(World &world, Traced &traced, os::Stopped &stopped, Diversion &diversion);
 
 /// Counts a hit by what became of it.
 void count(program::Counters &counters, program::Outcome outcome);

@@ -50,9 +50,9 @@ Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stoppe
         case Armed::Kind::entry: {
             armed->counters->hits++;
             Moment moment = armed->kind == Armed::Kind::probe ? Moment::pre : Moment::entry;
-            Outcome outcome =
-                run_program(world, traced, task, *armed, moment, site.at, stopped, {}, unused, {}, 0, &diversion);
+            Outcome outcome = run_program(world, traced, task, *armed, moment, site.at, stopped, {}, unused, {}, 0);
             count(*armed->counters, outcome);
+            if (inject(world, traced, stopped, diversion)) armed->counters->injected++;
             // What was filtered or not selected before the instruction is so after it.
             bool wanted = outcome == Outcome::event && armed->program->needs(Moment::post).runs;
             if (wanted) follows.post.add(i);
@@ -67,13 +67,17 @@ Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stoppe
             std::vector<std::byte> capture(armed->program->capture_size());
             std::size_t captured = 0;
             Outcome outcome = Outcome::accepted;
+            world.changes.clear();
             if (armed->program->needs(Moment::call).runs)
-                outcome = run_program(world, traced, task, *armed, Moment::call, site.at, stopped, capture, captured,
-                                      {}, 0, &diversion);
+                outcome =
+                    run_program(world, traced, task, *armed, Moment::call, site.at, stopped, capture, captured, {}, 0);
             count(*armed->counters, outcome);
             if (outcome != Outcome::accepted) break;
             capture.resize(captured);
-            begin_call(world, traced, task, *armed, site, stopped, std::move(capture));
+            Instance *call = begin_call(world, traced, task, *armed, site, stopped, std::move(capture));
+            if (!call) break; // missed: it runs untouched
+            call->injected = inject(world, traced, stopped, diversion);
+            if (call->injected) armed->counters->injected++;
             break;
         }
         }
@@ -94,7 +98,7 @@ void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
             return;
         }
         std::size_t unused = 0;
-        run_program(world, traced, task, armed, Moment::post, stopped.pc(), stopped, {}, unused, {}, 0, nullptr);
+        run_program(world, traced, task, armed, Moment::post, stopped.pc(), stopped, {}, unused, {}, 0);
     });
 }
 
@@ -128,8 +132,10 @@ void finish_call(World &world, Traced &traced, Task &task, const Site &site, Ins
         handle_return(world, traced, task, call, site.at, took, stopped);
         return;
     }
-    count(*armed.counters, run_program(world, traced, task, armed, Moment::ret, site.at, stopped, {}, unused,
-                                       call.captured, took, nullptr));
+    count(*armed.counters,
+          run_program(world, traced, task, armed, Moment::ret, site.at, stopped, {}, unused, call.captured, took));
+    Diversion diversion; // a function's result is set in registers
+    if (inject(world, traced, stopped, diversion) && !call.injected) armed.counters->injected++;
     end_returned(world, traced, call);
 }
 

@@ -36,6 +36,7 @@ struct Instance {
     std::uint64_t stops = 0;      // the owner's, then
     std::uint32_t unwinds = 0;    // the owner's, then
     std::vector<std::byte> captured;
+    bool injected = false;                     // something was changed at its entry
     std::optional<std::uint64_t> handler_call; // the name by which the probe's handler knows it
     std::uint64_t seen_ns = 0;                 // a handler's: CLOCK_MONOTONIC, when the entry's stop was seen
     Instance *older_in_chain = nullptr;        // same frame: called this one's function by a tail call

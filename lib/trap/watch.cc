@@ -44,7 +44,7 @@ std::vector<std::byte> value_of(World &world, Traced &traced, Task &task, const 
                                 os::Stopped &stopped) {
     std::vector<std::byte> value(watch.armed->program->capture_size());
     std::size_t size = 0;
-    run_program(world, traced, task, *watch.armed, Moment::call, stopped.pc(), stopped, value, size, {}, 0, nullptr);
+    run_program(world, traced, task, *watch.armed, Moment::call, stopped.pc(), stopped, value, size, {}, 0);
     value.resize(size);
     return value;
 }
@@ -65,9 +65,10 @@ void run_watch(World &world, Traced &traced, Task &task, Watchpoint &watch, Virt
         armed.counters->filtered++;
     } else {
         std::size_t unused = 0;
-        Diversion diversion; // a register may be set, and the pc among them
         count(*armed.counters,
-              run_program(world, traced, task, armed, Moment::watch, pc, stopped, {}, unused, value, 0, &diversion));
+              run_program(world, traced, task, armed, Moment::watch, pc, stopped, {}, unused, value, 0));
+        Diversion diversion; // a register may be set, and the pc among them
+        if (inject(world, traced, stopped, diversion)) armed.counters->injected++;
     }
     value = value_of(world, traced, task, watch, stopped);
 }

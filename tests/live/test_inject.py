@@ -79,6 +79,51 @@ class Injection(LiveTest):
         summary = self.run.summary("add")
         self.assertEqual((summary["count"], summary["injected"]), (6, 2))
 
+    def test_an_argument_and_the_result(self):
+        """A call is selected once; both are done at it, and it counts once."""
+        for table in ([], ["--count"], ["--stats=retval"], ["--hist=retval"], ["--by", "retval"]):
+            said = self.told("add", 9, "-r", "add", "--set-arg", "b=40", "--set-ret", "retval*1000", *table, "--every", "3",
+                             "--first", "2", "--if", "args.a != 1")
+            self.assertEqual(said, [(f"{a} {40 if a in (3, 6) else 2}", str((a + 40) * 1000 if a in (3, 6) else a + 2))
+                                    for a in range(9)], table)
+            summary = self.run.summary("add")
+            self.assertEqual([summary[k] for k in ("hits", "filtered", "unselected", "injected")],
+                             [9, 1, 0 if table else 6, 2], table)
+        self.assertEqual({row["key"]: row["count"] for row in summary["by"]},
+                         {2: 1, 4: 1, 6: 1, 7: 1, 9: 1, 10: 1, 43: 1, 46: 1})
+
+    def test_a_result_at_tables_by_a_late_filter(self):
+        """Where the filter looks at the result, the calls are selected at their returns."""
+        said = self.told("add", 8, "-r", "add", "--set-ret", "0", "--stats=retval", "--if", "retval % 2 == 0", "--every", "2")
+        self.assertEqual([got for _, got in said], ["2", "3", "0", "5", "6", "7", "0", "9"])
+        summary = self.run.summary("add")
+        self.assertEqual((summary["filtered"], summary["injected"], summary["stats"]["count"], summary["stats"]["max"]),
+                         (4, 2, 4, 8))
+
+    def test_tables_elsewhere(self):
+        """Entry probes, with each of the others."""
+        for kind in ("-k", "-j"):
+            said = self.told("add", 6, kind, "add", "--set-arg", "a=100", "--set-reg", "si=1", "--hist=args.a", "--every", "3")
+            self.assertEqual([got for _, got in said], ["2", "3", "101", "5", "6", "101"])
+            summary = self.run.summary("add")
+            self.assertEqual((summary["injected"], sum(row["count"] for row in summary["hist"])), (2, 6))
+        said = self.told("add", 6, "-j", "add", "--skip=7", "--by", "args.a", "--every", "2")
+        self.assertEqual([got for _, got in said], ["2", "7", "4", "7", "6", "7"])
+        self.assertEqual(len(self.run.summary("add")["by"]), 6)
+
+    def test_calls_that_are_missed_run_untouched(self):
+        """Beyond --maxactive nothing is set."""
+        said = self.told("deep", 5, "-r", "deep", "--maxactive", "2", "--set-arg", "add=100", "--count")
+        # Of deep(n) … deep(0), each of which adds to the sum of those below, the outer two are seen.
+        self.assertEqual([int(got) for _, got in said], [min(n + 1, 2) * 100 + max(n - 1, 0) for n in range(5)])
+        summary = self.run.summary("deep")
+        self.assertEqual((summary["hits"], summary["missed"], summary["injected"]), (15, 6, 9))
+
+    def test_skip_and_a_result(self):
+        said = self.told("add", 4, "-r", "add", "--skip=9", "--set-ret", "retval + 1", "--count", "--every", "2")
+        self.assertEqual([got for _, got in said], ["2", "10", "4", "10"])
+        self.assertEqual((self.ran, self.injected("add")), (2, 2))
+
     # Skipping.
 
     def test_skip(self):
@@ -153,3 +198,10 @@ class Injection(LiveTest):
         self.assertIn("struct big", self.refused("-j", "large", "--skip"))
         self.assertIn("void", self.refused("-r", "nothing", "--set-ret", "1"))
         self.assertIn("needs a name and a value", self.refused("-j", "add", "--set-arg", "1"))
+        for early in (["--set-arg", "a=1"], ["--set-reg", "di=1"], ["--skip=1"]):
+            for table in ([], ["--count"]):
+                self.assertIn("before it is known whether --if holds",
+                              self.refused("-r", "add", *early, "--set-ret", "3", "--if", "retval > 1", *table))
+        for twice in (["--set-ret=1", "--set-ret=2"], ["--skip", "--skip=1"]):
+            self.assertIn("is given twice", self.refused("-r", "add", *twice))
+        self.assertIn("--set-arg is given twice for a", self.refused("-j", "add", "--set-arg", "a=1", "--set-arg", "a=2"))

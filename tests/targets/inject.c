@@ -67,6 +67,12 @@ ALONE int fallible(size_t size) {
     return got ? 0 : -1;
 }
 
+ALONE long deep(long n, long add) {
+    ran++;
+    volatile long below = n > 0 ? deep(n - 1, 1) : 0; // volatile: or compilers make a loop of it
+    return add + below;
+}
+
 static void call(const char *name, int i) {
     char got[64] = "";
     strcpy(saw, "-");
@@ -80,6 +86,7 @@ static void call(const char *name, int i) {
     }
     if (!strcmp(name, "nothing")) nothing(i);
     if (!strcmp(name, "large")) snprintf(got, sizeof got, "%ld", large(i).all[0]);
+    if (!strcmp(name, "deep")) snprintf(got, sizeof got, "%ld", deep(i, 1));
     if (!strcmp(name, "fallible")) snprintf(got, sizeof got, "%d", fallible(1000));
     printf("%s %d: saw %s got %s\n", name, i, saw, got);
 }
