@@ -150,9 +150,11 @@ Status Plugin::init(target::Process &process, os::Stopped *stopped) {
     stopped_ = stopped;
     bool ran = run(Call::init, {process, Tid{process.pid.value}, nullptr}, nullptr, init_limit_ns);
     stopped_ = nullptr;
-    if (!ran) return fail(Error::Kind::refused, "plugin " + name_ + " could not be started");
     auto result = static_cast<int>(channel_->wire().result);
-    if (result == 0) return {};
+    if (ran && result == 0) return {};
+    // As in a kernel: what has not been started does not leave. What it has registered goes.
+    if (!broken_) give_up({});
+    if (!ran) return fail(Error::Kind::refused, "plugin " + name_ + " could not be started");
     std::string why = std::to_string(result);
     if (result < 0) why += std::string(" (") + std::strerror(-result) + ")";
     return fail(Error::Kind::refused, "plugin " + name_ + ": its module_init returned " + why,

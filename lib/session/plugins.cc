@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "output/render.h"
 #include "plugin/plugin.h"
@@ -106,8 +108,8 @@ class SessionPort final : public plugin::Port {
         program::RecordHeader header;
         header.moment = program::Moment::log;
         header.time_ns = time_ns != 0 ? time_ns : realtime_ns();
-        header.pid = pid.value;
-        header.tid = tid.value;
+        header.pid = pid.value != 0 ? pid.value : ::getpid(); // no process is left: ktrace itself
+        header.tid = pid.value != 0 ? tid.value : ::getpid();
         header.location = level;
         text = text.substr(0, program::max_record - sizeof header);
         header.size = static_cast<std::uint32_t>(sizeof header + text.size());

@@ -92,9 +92,14 @@ class Samples(PluginTest):
 
     def test_timing(self):
         trace, said = self.run_plugin(f"{built('timing')} func=do_work", "time 100000")
-        found = re.match(r"do_work: calls 100 total (\d+) ns missed 0", trace.payloads[-1])
+        found = re.match(r"do_work: calls 100 total (\d+) ns missed 0, 0 impossible", trace.payloads[-1])
         self.assertTrue(found, trace)
         self.assertLess(int(found[1]), int(said[0].split()[1]))
+
+    def test_no_call_takes_less_than_nothing(self):
+        """The first handler of a plugin fetches pages before it looks at the clock."""
+        trace, _ = self.run_plugin(f"{built('timing')} func=recurse maxactive=10", "recurse 9", "recurse 3")
+        self.assertRegex(trace.payloads[-1], r"^recurse: calls 14 total \d+ ns missed 0, 0 impossible$")
 
     def test_maxactive(self):
         trace, said = self.run_plugin(f"{built('timing')} func=recurse maxactive=3", "recurse 9")
@@ -276,6 +281,22 @@ class GoneWrong(PluginTest):
         self.assertRegex(trace.err, "plugin deep.so: .* its probes are removed")
         self.assertIn("sum_list+0x0", trace.payloads)
 
+    def test_inherits_nothing(self):
+        """Neither the host nor the guardian has ktrace's sockets and files."""
+        target = self.target()
+        tracer = self.plug(target, built("deep"))
+        (host,) = hosts_of(tracer)
+
+        def files(pid):
+            """Behind the three that all have; sockets and pipes by kind."""
+            links = (os.readlink(f"/proc/{pid}/fd/{n}") for n in os.listdir(f"/proc/{pid}/fd") if int(n) > 2)
+            return sorted(re.sub(r":?\[\d+\]$", "", link) for link in links)
+
+        self.assertEqual(files(host), ["/memfd:ktrace-plugin (deleted)", "socket"])
+        self.assertEqual(files(tracer.pid), [])
+        self.assertGreater(len(files(tracer.tracing)), 4)
+        tracer.stop()
+
     def test_ktrace_killed(self):
         target = self.target()
         tracer = self.plug(target, built("deep"))
@@ -292,6 +313,7 @@ class GoneWrong(PluginTest):
             trace = ktrace("attach", "-p", target.pid, "--plugin", plugin)
             self.assertEqual(trace.status, 1, trace)
             self.assertRegex(trace.err, error)
+            self.assertEqual(trace.out, "")  # what was not started does not leave
         self.check_untouched(target)
 
 

@@ -14,7 +14,7 @@ struct started {
     ktime_t at;
 };
 
-static u64 calls, total;
+static u64 calls, total, impossible;
 
 static int begins(struct kretprobe_instance *call, struct pt_regs *regs) {
     ((struct started *)call->data)->at = ktime_get();
@@ -25,6 +25,7 @@ static int returns(struct kretprobe_instance *call, struct pt_regs *regs) {
     s64 took = ktime_to_ns(ktime_sub(ktime_get(), ((struct started *)call->data)->at));
     calls++;
     total += took;
+    if (took < 0) impossible++;
     return 0;
 }
 
@@ -38,7 +39,7 @@ static int __init timing_init(void) {
 
 static void __exit timing_exit(void) {
     unregister_kretprobe(&timed);
-    pr_info("%s: calls %llu total %llu ns missed %d\n", func, calls, total, timed.nmissed);
+    pr_info("%s: calls %llu total %llu ns missed %d, %llu impossible\n", func, calls, total, timed.nmissed, impossible);
 }
 
 module_init(timing_init);
