@@ -28,7 +28,8 @@ Result<std::string> first_of(const char *what, const std::vector<std::string> &c
 Result<std::string> host_program() {
     std::string here = own_folder();
     return first_of("ktrace's host for plugins", {here + "/" + KTRACE_LIBEXEC_FROM_BIN + "/ktrace/ktrace-plugin-host",
-                                                  here + "/../../lib/plugin/host/ktrace-plugin-host"});
+                                                  here + "/../../lib/plugin/host/ktrace-plugin-host",
+                                                  here + "/../lib/plugin/host/ktrace-plugin-host"}); // of a test
 }
 
 Result<std::string> include_folder() {
