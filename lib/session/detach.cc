@@ -292,15 +292,46 @@ void clear_memory(State &state, const GroundPointer &ground, HeldTasks &held) {
     ground->rescue = page;
 }
 
+/// A signal was held in the middle of an instruction from which the task has gone back: a stand-in stops the task where
+/// that signal can be told, before it runs on. Nothing: it has ended.
+std::optional<os::Stopped> stop_for_held(State &state, const Task &task, os::Stopped stopped) {
+    const Tid tid = task.tid;
+    const siginfo_t held = *task.held;
+    ::syscall(SYS_tgkill, task.pid.value, tid.value, held.si_signo);
+    std::move(stopped).resume(os::Resume::run);
+    while (auto stop = state.world.waiter.next_of(tid)) {
+        os::Stopped again(state.world.waiter, *stop);
+        const bool is_signal = stop->kind == os::Stop::Kind::signal;
+        if (is_signal && stop->signal == held.si_signo) {
+            os::set_signal_info(tid, held);
+            return again;
+        }
+        if (stop->kind == os::Stop::Kind::exited || stop->kind == os::Stop::Kind::killed) {
+            std::move(again).keep();
+            break;
+        }
+        std::move(again).resume(os::Resume::run, is_signal ? stop->signal : 0);
+    }
+    settle_ended(state, tid);
+    return std::nullopt;
+}
+
 void release(State &state, os::Stopped stopped) {
     Tid tid = stopped.tid();
     auto found = state.world.tasks.find(tid.value);
-    int signal = 0;
-    if (found != state.world.tasks.end()) trap::restore_mask(found->second);
-    if (found != state.world.tasks.end() && found->second.held) signal = found->second.held->si_signo;
-    if (found != state.world.tasks.end()) trap::clear_watches(found->second);
-    // Where job control has stopped the process, the kernel stops the task again.
-    std::move(stopped).resume(os::Resume::detach, signal);
+    if (found != state.world.tasks.end()) {
+        trap::restore_mask(found->second);
+        trap::clear_watches(found->second);
+    }
+    if (found != state.world.tasks.end() && found->second.held) {
+        auto at_signal = stop_for_held(state, found->second, std::move(stopped));
+        if (!at_signal) return;
+        const int signal = at_signal->stop().signal;
+        std::move(*at_signal).resume(os::Resume::detach, signal);
+    } else {
+        // Where job control has stopped the process, the kernel stops the task again.
+        std::move(stopped).resume(os::Resume::detach);
+    }
     state.world.waiter.forget(tid);
     state.world.tasks.erase(tid.value);
 }

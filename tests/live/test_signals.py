@@ -1,4 +1,7 @@
 """Signals that arrive while a task is at a trap, in a slot, or in a step: delivered, at the program's own addresses."""
+import os
+import signal
+
 from live import LiveTest, adds_up, program
 
 
@@ -26,3 +29,84 @@ class Signals(LiveTest):
 
     def test_stepped(self):
         self.check("-k", "work_hot", "--post", "--count", calls=30000)
+
+
+class Deliveries(LiveTest):
+    """Signals that must come, each once, and what handlers do."""
+
+    def run_traced(self, order, pattern, *options, before=()):
+        target = self.start(program("deliveries"))
+        for line, answer in before:
+            target.tell(line)
+            target.truth(answer)
+        tracer = self.attach(target, *options, "--count", "--format", "json")
+        target.tell(order)
+        truth = [int(n) for n in target.truth(pattern).groups()]
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.assertTrue(adds_up(trace.summaries()[0]), trace)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+        return truth, trace.summaries()[0]
+
+    def check_queue(self, target):
+        target.tell("enough")
+        sent, got, bad, calls = (int(n) for n in target.truth(r"queue sent (\d+) got (\d+) bad (\d+) calls (\d+)").groups())
+        self.assertEqual((got, bad), (sent, 0), "signals were lost, doubled, out of order, or had another value")
+        return calls
+
+    def test_values_and_order(self):
+        """Real-time signals that are queued without pause, handled on an alternate stack."""
+        for options in (("-k", "hot"), ("-r", "hot"), ("-k", "hot", "--post")):
+            with self.subTest(options):
+                target = self.start(program("deliveries"))
+                tracer = self.attach(target, *options, "--count", "--format", "json")
+                target.tell("queue")
+                target.truth("queue on")
+                calls = self.check_queue(target)
+                trace = tracer.stop()
+                self.assertEqual(trace.summary("hot")["hits"], calls, trace)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+
+    def test_attach_and_detach_amid_queued_signals(self):
+        target = self.start(program("deliveries"))
+        target.tell("queue")
+        for i in range(8):
+            options = (("-r", "hot"), ("-k", "hot", "--post"), ("-k", "on_queued"), ("-k", "hot"))[i % 4]
+            self.assertEqual(self.attach(target, *options, "--count").stop().status, 0)
+        self.check_queue(target)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_handler_that_jumps_away(self):
+        (jumps, calls), summary = self.run_traced("jump 100", r"jump (\d+) calls (\d+)", "-r", "hot")
+        self.assertEqual((summary["hits"], summary["unreturned"]), (calls, jumps))
+
+    def test_restarted_and_interrupted_reads(self):
+        for options in (("-k", "read"), ("-r", "read"), ("-k", "hot")):
+            truth, _ = self.run_traced("read 100", r"read restarted (\d+) interrupted (\d+)", *options)
+            self.assertEqual(truth, [100, 100], options)
+
+
+class Parent(LiveTest):
+    """What a parent sees of its traced child is what it would have seen."""
+
+    def test_stops_continuations_and_ends(self):
+        target = self.start(program("threads"))
+        tracer = self.attach(target, "-k", "do_work", "--count", "--format", "json")
+        for sig in (signal.SIGSTOP, signal.SIGTSTP):
+            os.kill(target.pid, sig)
+            pid, status = os.waitpid(target.pid, os.WUNTRACED)
+            self.assertTrue(os.WIFSTOPPED(status) and os.WSTOPSIG(status) == sig, status)
+            os.kill(target.pid, signal.SIGCONT)
+            pid, status = os.waitpid(target.pid, os.WCONTINUED)
+            self.assertTrue(os.WIFCONTINUED(status), status)
+            self.assertEqual(os.waitpid(target.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED), (0, 0))
+        target.tell("short 5")
+        target.truth("calls 10")
+        os.kill(target.pid, signal.SIGABRT)
+        info = os.waitid(os.P_PID, target.pid, os.WEXITED | os.WNOWAIT)
+        self.assertIn(info.si_code, (os.CLD_KILLED, os.CLD_DUMPED))
+        self.assertEqual(info.si_status, signal.SIGABRT)
+        self.assertEqual(tracer.finish().status, 0)
