@@ -24,7 +24,15 @@ using trap::Armed;
 
 namespace {
 
-constexpr std::size_t warm_up = 200, batch = 60, batches = 10; // calls of each function
+/// Calls of a function: those that come first, and then so many batches.
+struct Samples {
+    std::size_t warm_up, batch, batches;
+    constexpr std::size_t all() const { return warm_up + batch * batches; }
+};
+constexpr Samples usual{200, 60, 10};
+constexpr Samples steps{15, 10, 8}; // fewer: a step takes ten times as long on some virtual machines
+constexpr unsigned step_every = 8;  // rounds
+static_assert(usual.all() / step_every > steps.all());
 
 /// What the child calls again and again. What there is of them takes a nanosecond.
 [[gnu::noinline]] void inner() { asm volatile("" ::: "memory"); }
@@ -36,12 +44,20 @@ void (*volatile call_alone)() = alone;
     asm volatile("" ::: "memory");
 }
 void (*volatile call_around)() = around;
+[[gnu::noinline]] void stepped() { asm volatile("nop" ::: "memory"); } // which no emulation does away with
+void (*volatile call_stepped)() = stepped;
+[[gnu::noinline]] void around_step() {
+    call_stepped();
+    asm volatile("" ::: "memory");
+}
+void (*volatile call_around_step)() = around_step;
 
 [[noreturn]] void work_for_ever() {
     ::raise(SIGSTOP);
-    while (true) {
+    for (unsigned round = 0;; round++) {
         call_alone();
         call_around();
+        if (round % step_every == 0) call_around_step();
     }
 }
 
@@ -64,8 +80,11 @@ class Rehearsal {
         auto stop = world_.waiter.next_of(task.tid);
         if (!stop || stop->kind != os::Stop::Kind::group) return false;
         os::Stopped stopped(world_.waiter, *stop);
-        bool armed = look() && arm_at(alone, Kind::ret, stopped) && arm_at(around, Kind::ret, stopped) &&
-                     arm_at(inner, Kind::entry, stopped);
+        probe::Actions none, post;
+        post.post = true; // seen after the instruction, too: it is stepped
+        bool armed = look() && arm_at(alone, Kind::ret, none, stopped) && arm_at(around, Kind::ret, none, stopped) &&
+                     arm_at(around_step, Kind::ret, none, stopped) && arm_at(inner, Kind::entry, none, stopped) &&
+                     arm_at(stepped, Kind::probe, post, stopped);
         std::move(stopped).resume(os::Resume::run);
         ::kill(child_.value, SIGCONT);
         return armed;
@@ -86,8 +105,14 @@ class Rehearsal {
 
     trap::Correction result() {
         if (!done()) return {};
-        std::uint64_t of_call = typical(durations_[0]), of_both = typical(durations_[1]);
-        return {of_call, of_both > of_call ? of_both - of_call : 0, spread(durations_[0])};
+        auto without = [](std::uint64_t from, std::uint64_t part) { return from > part ? from - part : 0; };
+        trap::Correction found;
+        found.per_call_ns = typical(durations_[0], usual);
+        found.per_stop_ns = without(typical(durations_[1], usual), found.per_call_ns);
+        // The probe's stop, and that at the end of the step.
+        found.per_step_ns = without(typical(durations_[2], steps), found.per_call_ns + 2 * found.per_stop_ns);
+        found.resolution_ns = spread(durations_[0], usual);
+        return found;
     }
 
   private:
@@ -104,11 +129,10 @@ class Rehearsal {
         return true;
     }
 
-    bool arm_at(void (*function)(), Kind kind, os::Stopped &stopped) {
+    bool arm_at(void (*function)(), Kind kind, const probe::Actions &actions, os::Stopped &stopped) {
         probe::LocationRequest request;
         request.kind = kind;
         request.location.vaddr = request.location.function = address_of(function).value;
-        const probe::Actions actions;
         auto compiled = probe::compile_all(actions, std::span(&request, 1));
         auto site = trap::make_site(*traced().ground, address_of(function));
         if (!compiled || !site) return false;
@@ -120,7 +144,9 @@ class Rehearsal {
         Probe &probe = *probes_.emplace_back(std::make_unique<Probe>());
         probe.program = std::move(compiled->front().program);
         probe.state = probe::make_probe_state(actions, kind);
-        probe.armed.kind = kind == Kind::ret ? Armed::Kind::ret : Armed::Kind::entry;
+        probe.armed.kind = kind == Kind::ret     ? Armed::Kind::ret
+                           : kind == Kind::entry ? Armed::Kind::entry
+                                                 : Armed::Kind::probe;
         probe.armed.location = static_cast<std::uint32_t>(probes_.size() - 1);
         probe.armed.program = &probe.program;
         probe.armed.state = probe.state.get();
@@ -141,24 +167,24 @@ class Rehearsal {
         world_.records.clear();
     }
 
-    bool done() const { return durations_[1].size() >= warm_up + batch * batches; }
+    bool done() const { return durations_[1].size() >= usual.all() && durations_[2].size() >= steps.all(); }
 
     /// The least of what is usual in some batches, in each what a tenth of the calls does not reach: a moment in which
     /// the machine was busy with something else is left out, so that rather too little is subtracted than too much.
-    static std::uint64_t typical(std::vector<std::uint64_t> &samples) {
+    static std::uint64_t typical(std::vector<std::uint64_t> &samples, const Samples &how) {
         std::uint64_t least = ~std::uint64_t{0};
-        for (std::size_t i = 0; i < batches; i++) {
-            auto first = samples.begin() + static_cast<std::ptrdiff_t>(warm_up + i * batch),
-                 middle = first + batch / 10;
-            std::nth_element(first, middle, first + batch);
+        for (std::size_t i = 0; i < how.batches; i++) {
+            auto first = samples.begin() + static_cast<std::ptrdiff_t>(how.warm_up + i * how.batch),
+                 middle = first + static_cast<std::ptrdiff_t>(how.batch / 10);
+            std::nth_element(first, middle, first + static_cast<std::ptrdiff_t>(how.batch));
             least = std::min(least, *middle);
         }
         return least;
     }
 
     /// The middle half of the calls of one function lies within so much, or the clock knows no less.
-    static std::uint64_t spread(std::vector<std::uint64_t> &samples) {
-        auto first = samples.begin() + warm_up, last = samples.end();
+    static std::uint64_t spread(std::vector<std::uint64_t> &samples, const Samples &how) {
+        auto first = samples.begin() + static_cast<std::ptrdiff_t>(how.warm_up), last = samples.end();
         auto quarter = first + (last - first) / 4, three = first + (last - first) / 4 * 3;
         std::nth_element(first, three, last);
         std::nth_element(first, quarter, three);
@@ -178,7 +204,7 @@ class Rehearsal {
     Pid child_;
     trap::World world_;
     std::vector<std::unique_ptr<Probe>> probes_;
-    std::vector<std::uint64_t> durations_[3];
+    std::vector<std::uint64_t> durations_[3]; // of alone, around, around_step
 };
 
 } // namespace

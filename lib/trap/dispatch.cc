@@ -271,6 +271,7 @@ void continue_task(World &world, Task &task, Stopped stopped, int signal) {
         world.overhead->end_stop(task.tid, (now > seen && seen != 0 ? now - seen : 0) + world.correction.per_stop_ns);
     }
     task.stops++;
+    if (how == os::Resume::step) task.steps++;
     std::move(stopped).resume(how, signal);
 }
 

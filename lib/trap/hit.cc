@@ -110,7 +110,8 @@ std::uint64_t duration(const World &world, const Task &task, const Instance &cal
     std::uint64_t apart = world.correction.per_call_ns;
     if (call.owner == task.tid) { // else it was finished by another thread (a fiber, a goroutine)
         std::uint64_t stops_inside = task.stops - call.stops - 1; // the first resume is the entry's
-        apart += task.stopped_ns - call.stopped_ns + stops_inside * world.correction.per_stop_ns;
+        apart += task.stopped_ns - call.stopped_ns + stops_inside * world.correction.per_stop_ns +
+                 (task.steps - call.steps) * world.correction.per_step_ns;
     }
     return elapsed > apart ? elapsed - apart : 0;
 }
@@ -167,6 +168,7 @@ void start_clocks(World &world, Task &task, std::uint64_t now_ns) {
         call->start_ns = now_ns;
         call->stopped_ns = task.stopped_ns;
         call->stops = task.stops;
+        call->steps = task.steps;
     }
 }
 

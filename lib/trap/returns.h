@@ -34,6 +34,7 @@ struct Instance {
     std::uint64_t start_ns = 0;   // CLOCK_MONOTONIC, just before the task went on
     std::uint64_t stopped_ns = 0; // the owner's, then
     std::uint64_t stops = 0;      // the owner's, then
+    std::uint64_t steps = 0;      // the owner's, then
     std::uint32_t unwinds = 0;    // the owner's, then
     std::vector<std::byte> captured;
     bool injected = false;                     // something was changed at its entry

@@ -48,6 +48,7 @@ struct Task {
     std::uint8_t hits_until_mask = 0; // until its signal mask is looked at again
     std::uint64_t sequence = 0;       // records
     std::uint64_t stops = 0;          // so far
+    std::uint64_t steps = 0;          // resumes by a single step so far
     std::uint64_t stopped_ns = 0;     // spent stopped so far, while calls are in flight
     std::uint64_t last_stop = 0;      // by the world's count of stops
     std::uint64_t outside_at = 0;     // when (by that count) it was last seen outside of all slots

@@ -48,6 +48,7 @@ class RecordQueue {
 struct Correction {
     std::uint64_t per_call_ns = 0;   // from the resume at the entry to the first sight of the return's stop
     std::uint64_t per_stop_ns = 0;   // for each stop in between: on the way into it and out of it
+    std::uint64_t per_step_ns = 0;   // for each of them that a single step ended, besides
     std::uint64_t resolution_ns = 0; // how far apart calls that take the same time are told to be
 };
 
