@@ -166,9 +166,9 @@ std::string proc_task(Pid pid, Tid tid, std::string_view file) {
 
 namespace {
 
-/// A field of /proc/PID/stat (proc(5) counts from 1; from the third on); empty: the task is gone.
-std::string stat_field(pid_t pid_or_tid, int number) {
-    auto stat = read_file(proc(pid_or_tid, "stat"));
+/// A field of a `stat` file (proc(5) counts from 1; from the third on); empty: the task is gone.
+std::string stat_field(const std::string &path, int number) {
+    auto stat = read_file(path);
     if (!stat) return {};
     std::size_t name_end = stat->rfind(')'); // the second field, the name, may hold anything
     if (name_end == std::string::npos) return {};
@@ -178,7 +178,19 @@ std::string stat_field(pid_t pid_or_tid, int number) {
     return std::string(word);
 }
 
+std::string stat_field(pid_t pid_or_tid, int number) { return stat_field(proc(pid_or_tid, "stat"), number); }
+
 } // namespace
+
+std::uint64_t processor_time_ms(Pid pid, Tid tid) {
+    const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+    std::uint64_t ticks = 0;
+    for (int number : {14, 15}) { // utime, stime
+        const std::string field = stat_field(proc_task(pid, tid, "stat"), number);
+        ticks += decimal<std::uint64_t>(field);
+    }
+    return ticks * 1000 / per_second;
+}
 
 bool has_capability(int capability) {
     auto text = read_file("/proc/self/status");

@@ -55,6 +55,8 @@ std::optional<int> read_setting(const std::string &path);
 std::optional<std::vector<Mapping>> read_maps(Pid pid);
 std::optional<ProcessStatus> read_status(pid_t pid_or_tid);
 std::optional<TaskPlace> read_task_place(Pid pid, Tid tid);
+/// For how long a task has run so far, in the kernel, too; 0: it is gone. In the kernel's clock ticks, usually 10 ms.
+std::uint64_t processor_time_ms(Pid pid, Tid tid);
 /// The ids of all its tasks; empty: gone.
 std::vector<Tid> read_tasks(Pid pid);
 /// True for a task that has ended and is not reaped. A leader stays so until all its threads have ended.

@@ -11,7 +11,9 @@
 #include "session/detach.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <ctime>
 #include <map>
 #include <set>
 
@@ -75,7 +77,8 @@ bool leave_slot(Traced &traced, Task &task, os::Stopped &stopped) {
     }
     switch (Host::slot_position(site->placed, site->slot, stopped.pc())) {
     case SlotPosition::at_start:
-        if (task.over == Over::stepping)
+        // One that sets the trap flag is only ever stepped: by a ktrace that was killed, if not by this one.
+        if (task.over == Over::stepping || site->placed.sets_trap_flag)
             Host::abort_step(site->placed, site->at, site->slot, task.old_scratch, stopped.change_registers());
         stopped.set_pc(site->at);
         break;
@@ -115,14 +118,35 @@ bool sleeps_outside(const Ground &ground, const Task &task) {
 /// A trap of ours was hit and is still to be told. Until that is done the pc stands behind its first byte.
 bool trap_is_pending(os::Stopped &stopped) { return os::has_fault_pending(stopped.tid(), SIGTRAP); }
 
-/// In ns. The handler in our page is done in microseconds: what stays there is code that a process has put into a page
-/// that only looks like ours.
-constexpr std::uint64_t longest_in_page = 1'000'000'000;
+/// Lets a task run on before it is interrupted again, twice as long each time. On a busy processor an interrupt that
+/// follows at once is there before the task has come to its next instruction, again and again.
+class Pause {
+  public:
+    void take() {
+        const std::uint64_t end = monotonic_ns() + next_ns_;
+        const timespec until{static_cast<time_t>(end / second_ns), static_cast<long>(end % second_ns)};
+        while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+        }
+        next_ns_ = std::min(next_ns_ * 2, second_ns / 2);
+    }
+
+  private:
+    static constexpr std::uint64_t second_ns = 1'000'000'000;
+    std::uint64_t next_ns_ = 50'000;
+};
+
+/// Of a task's processor time. The handler in our page is done in microseconds: what stays there is code that a process
+/// has put into a page that only looks like ours. Other clocks go on while a task waits for a busy processor.
+constexpr std::uint64_t longest_in_page_ms = 50;
 
 /// Brings a task to a stop from which it can be let go; nothing: it has ended, or left the process's memory.
 std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid) {
     bool asked = false; // a stop is sure to come
-    const std::uint64_t until = monotonic_ns() + longest_in_page;
+    Pause pause;
+    const std::uint64_t run_before_ms = os::processor_time_ms(traced.process.pid, tid);
+    auto has_run_long = [&] {
+        return os::processor_time_ms(traced.process.pid, tid) > run_before_ms + longest_in_page_ms;
+    };
     while (true) {
         if (!asked && !os::interrupt(tid)) break;
         asked = true;
@@ -132,7 +156,7 @@ std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid) {
             os::Stopped stopped(state.world.waiter, *stop);
             Task &task = state.world.tasks.at(tid.value);
             bool pending = trap_is_pending(stopped);
-            bool stays = traced.ground->rescue.contains(stopped.pc()) && monotonic_ns() > until;
+            bool stays = traced.ground->rescue.contains(stopped.pc()) && has_run_long();
             if (!pending && (leave_slot(traced, task, stopped) || stays)) {
                 if (stop->kind == os::Stop::Kind::started) trap::undo_interruption(stopped);
                 return stopped;
@@ -143,6 +167,7 @@ std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid) {
                 std::move(stopped).resume(os::Resume::run); // to step again is to leave a stepped popf its trap flag
             else
                 trap::continue_task(state.world, task, std::move(stopped));
+            if (!asked) pause.take();
             continue;
         }
         settle(state, trap::dispatch(state.world, *stop));

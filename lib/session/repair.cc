@@ -63,8 +63,11 @@ Status take_out_page(Pid pid, const Left &left, const Voice &voice) {
     state.world.mending = true;
     recall(*traced.ground, left);
     if (auto seized = seize_all(state, traced); !seized) return seized;
-    // Debug registers that it had armed: they are cleared where a task is let go.
-    for (auto &[tid, task] : state.world.tasks) task.watched_as = ~task.watched_as;
+    // Debug registers that it had armed, whatever they watch: they are cleared where a task is let go.
+    for (auto &[tid, task] : state.world.tasks) {
+        task.watched_as = ~task.watched_as;
+        task.watching.assign(1, 0);
+    }
     detach_all(state);
     return {};
 }

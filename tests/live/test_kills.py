@@ -6,6 +6,8 @@ tests/soak/kills.
 import os
 import random
 import signal
+import subprocess
+import sys
 import unittest
 
 from live import LiveTest, ktrace, program
@@ -15,9 +17,9 @@ ROUNDS = int(os.environ.get("KTRACE_KILLS", "6"))
 
 
 class Kills(LiveTest):
-    def begin(self, *arguments, seed=1):
+    def begin(self, *arguments, seed=1, under=()):
         self.random = random.Random(seed)
-        self.target = self.start(program("survivor"), *arguments)
+        self.target = self.start(*under, program("survivor"), *arguments)
         self.wait_random(100)
 
     def wait_random(self, most):
@@ -25,13 +27,13 @@ class Kills(LiveTest):
         self.target.tell(f"check {self.random.randrange(most)}")
         self.target.truth(r"^right \d+$")
 
-    def kill(self, pids_of, probes=PROBES):
+    def kill(self, pids_of, probes=PROBES, most=60):
         tracer = self.attach(self.target, *probes)
-        self.wait_random(60)
+        self.wait_random(most)
         for pid in pids_of(tracer):
             os.kill(pid, signal.SIGKILL)
         trace = tracer.finish()
-        self.wait_random(200)
+        self.wait_random(3 * most)
         return trace
 
     def check_end(self):
@@ -58,6 +60,20 @@ class Kills(LiveTest):
             self.assertIn("the tracing process was killed by signal 9", trace.err)
             self.assertRegex(trace.err, rf"took out of process {self.target.pid} .* [1-9]\d* traps?, 1 page")
             self.check_untouched(self.target)
+        self.check_end()
+
+    def test_on_a_busy_processor(self):
+        """Its threads are brought out of the handler although they seldom come to run."""
+        allowed = os.sched_getaffinity(0)
+        self.addCleanup(os.sched_setaffinity, 0, allowed)
+        os.sched_setaffinity(0, {max(allowed)})
+        self.begin("8", under=("nice", "-n", "19"))
+        other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        for _ in range(ROUNDS):
+            trace = self.kill(lambda tracer: [tracer.tracing], most=20)
+            self.assertRegex(trace.err, rf"took out of process {self.target.pid} .* [1-9]\d* traps?, 1 page")
         self.check_end()
 
     def test_of_both(self):

@@ -130,6 +130,21 @@ class Watch(LiveTest):
                 target.truth("done")
                 self.assertEqual(target.end(), 0)
 
+    def test_killed(self):
+        """The guardian clears the debug registers of threads that run and of those that sleep."""
+        target = self.start(program("watch"))
+        tracer = self.attach(target, "-w", "counter", "-k", "bump")
+        target.tell("write 3")
+        target.truth("^done$")
+        os.kill(tracer.tracing, signal.SIGKILL)
+        killed = tracer.finish()
+        self.assertIn("took out of process", killed.err)
+        self.assertEqual(debug_registers(target.pid)[4], 0)  # none is armed
+        target.tell("write 10")
+        target.truth("^done$")
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
     def test_child_is_clean(self):
         target = self.start(program("watch"))
         tracer = self.attach(target, "-w", "counter", "-w", "flag", "--format", "json")
