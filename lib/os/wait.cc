@@ -23,6 +23,8 @@ constexpr unsigned sweep_early_every = 8;  // that few
 constexpr std::size_t many_tasks = 64;     // from here on a wait for all costs more than one for the only busy task
 constexpr unsigned alone_after = 32;       // stops of one task in a row: the others are idle
 constexpr unsigned look_at_all_every = 16; // looks at it, between two at all
+constexpr std::uint64_t spin_ns = 50'000;  // as long as it takes to be woken on another processor
+constexpr unsigned vain_limit = 8;         // spins in a row that found nothing
 constexpr unsigned quiet_ticks = 2;        // ticks without a stop: it is idle too
 
 bool consumed_at_once(const Stop &stop) {
@@ -147,6 +149,20 @@ void Waiter::ask_one_more() {
     if (auto stop = poll(P_PID, task.tid.value, false)) note(task, *stop);
 }
 
+/// The only busy task is about to stop again, on another processor.
+void Waiter::ask_for_a_moment() {
+    if (!spins_ || vain_spins_ >= vain_limit || recent_.size() != 1 || recent_[0]->held) return;
+    Known &task = *recent_[0];
+    for (std::uint64_t end = monotonic_ns() + spin_ns; monotonic_ns() < end;) {
+        if (auto stop = poll(P_PID, task.tid.value, false)) {
+            note(task, *stop);
+            vain_spins_ = 0;
+            return;
+        }
+    }
+    vain_spins_++;
+}
+
 /// With very many tasks of which one makes all the stops: that one.
 Waiter::Known *Waiter::waited_for_alone() {
     if (in_a_row_ < alone_after || order_.size() < many_tasks || recent_.size() != 1 || recent_[0]->held)
@@ -170,6 +186,7 @@ std::optional<Stop> Waiter::next(Block block) {
         sweep();
     else if (recent_.size() > 1 && often_)
         sweep_early();
+    if (queue_.empty() && block != Block::no) ask_for_a_moment();
     while (queue_.empty()) {
         Known *alone = waited_for_alone();
         if (!queue_.empty()) break;

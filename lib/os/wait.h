@@ -78,6 +78,14 @@ class Waiter {
     void look_often(bool often) { often_ = often; }
     bool looks_often() const { return often_; }
 
+    /// With `spin`, `next` asks again and again for a moment before it blocks, where one task alone is busy: for one
+    /// that runs on another processor, to be woken takes longer than what it does between two stops. It stops asking so
+    /// where that was in vain a few times, until it is told again.
+    void spin(bool spin) {
+        spins_ = spin;
+        vain_spins_ = 0;
+    }
+
     /// True when a stop is known that was not handed out yet.
     bool pending() const { return !queue_.empty(); }
 
@@ -94,6 +102,7 @@ class Waiter {
     void sweep();
     void sweep_early();
     void ask_one_more();
+    void ask_for_a_moment();
     Known *waited_for_alone();
     void count_in_a_row(const Stop &stop);
 
@@ -104,6 +113,8 @@ class Waiter {
     Known *last_ = nullptr;       // the one looked up last: often the next one, too
     std::size_t cursor_ = 0;      // in order_: whom to ask next while the busy ones never pause
     bool often_ = false;
+    bool spins_ = false;
+    unsigned vain_spins_ = 0; // in a row
     bool none_left_ = false;
     unsigned served_ = 0;
     unsigned fruitless_ = 0; // early sweeps in a row that found nothing

@@ -19,11 +19,12 @@ std::string summary_text(const program::LocationInfo &location, const program::C
     return out + fmt::format("Missed probing {} instances of {}\n", counters.missed, function);
 }
 
-std::string timing_text(std::uint64_t per_call_ns, std::uint64_t per_stop_ns, std::uint64_t resolution_ns) {
+std::string timing_text(std::string_view of, std::uint64_t per_call_ns, std::uint64_t per_stop_ns,
+                        std::uint64_t resolution_ns) {
     return fmt::format(
-        "Durations: {} ns of ktrace's own subtracted from each, and {} ns for each stop inside it besides the stop; "
+        "{}: {} ns of ktrace's own subtracted from each, and {} ns for each stop inside it besides the stop; "
         "resolution {} ns\n",
-        per_call_ns, per_stop_ns, resolution_ns);
+        of, per_call_ns, per_stop_ns, resolution_ns);
 }
 
 } // namespace ktrace::output

@@ -15,8 +15,9 @@ namespace ktrace::output {
 /// and, for a return probe, `Missed probing 2 instances of do_work`.
 std::string summary_text(const program::LocationInfo &location, const program::Counters &counters);
 
-/// How durations were corrected, and how far apart calls that take the same time may be told to be: one line with its
-/// end.
-std::string timing_text(std::uint64_t per_call_ns, std::uint64_t per_stop_ns, std::uint64_t resolution_ns);
+/// How durations (`of`: which) were corrected, and how far apart calls that take the same time may be told to be: one
+/// line with its end.
+std::string timing_text(std::string_view of, std::uint64_t per_call_ns, std::uint64_t per_stop_ns,
+                        std::uint64_t resolution_ns);
 
 } // namespace ktrace::output

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "probe/compile.h"
 #include "trap/dispatch.h"
@@ -30,8 +31,10 @@ struct Samples {
     constexpr std::size_t all() const { return warm_up + batch * batches; }
 };
 constexpr Samples usual{200, 60, 10};
-constexpr Samples steps{15, 10, 8}; // fewer: a step takes ten times as long on some virtual machines
-constexpr unsigned step_every = 8;  // rounds
+constexpr Samples apart{60, 30, 6};               // fewer: stops take longer there
+constexpr Samples steps{15, 10, 8};               // and a step takes ten times as long on some virtual machines
+constexpr std::uint64_t longest_ns = 300'000'000; // apart, where the other processor may be busy: then it is not known
+constexpr unsigned step_every = 8;                // rounds
 static_assert(usual.all() / step_every > steps.all());
 
 /// What the child calls again and again. What there is of them takes a nanosecond.
@@ -66,7 +69,10 @@ VirtAddr address_of(void (*function)()) { return VirtAddr{reinterpret_cast<std::
 /// A trace of a child of ktrace's own, by the same engine that traces others.
 class Rehearsal {
   public:
-    explicit Rehearsal(pid_t child) : child_{child} {}
+    /// `is_apart`: the child runs on another processor.
+    Rehearsal(pid_t child, bool is_apart) : child_{child}, calls_(is_apart ? apart : usual), with_steps_(!is_apart) {
+        world_.waiter.spin(is_apart);
+    }
 
     /// Takes hold of the child, which has stopped itself, and arms it.
     bool begin() {
@@ -92,7 +98,8 @@ class Rehearsal {
 
     /// Durations as they are without a correction.
     void run() {
-        while (!done()) {
+        const std::uint64_t end = with_steps_ ? ~std::uint64_t{0} : monotonic_ns() + longest_ns;
+        while (!done() && monotonic_ns() < end) {
             auto stop = world_.waiter.next(os::Waiter::Block::yes);
             if (!stop) {
                 if (world_.waiter.none_left()) return;
@@ -107,11 +114,12 @@ class Rehearsal {
         if (!done()) return {};
         auto without = [](std::uint64_t from, std::uint64_t part) { return from > part ? from - part : 0; };
         trap::Correction found;
-        found.per_call_ns = typical(durations_[0], usual);
-        found.per_stop_ns = without(typical(durations_[1], usual), found.per_call_ns);
+        found.per_call_ns = typical(durations_[0], calls_);
+        found.per_stop_ns = without(typical(durations_[1], calls_), found.per_call_ns);
         // The probe's stop, and that at the end of the step.
-        found.per_step_ns = without(typical(durations_[2], steps), found.per_call_ns + 2 * found.per_stop_ns);
-        found.resolution_ns = spread(durations_[0], usual);
+        if (with_steps_)
+            found.per_step_ns = without(typical(durations_[2], steps), found.per_call_ns + 2 * found.per_stop_ns);
+        found.resolution_ns = spread(durations_[0], calls_);
         return found;
     }
 
@@ -167,7 +175,9 @@ class Rehearsal {
         world_.records.clear();
     }
 
-    bool done() const { return durations_[1].size() >= usual.all() && durations_[2].size() >= steps.all(); }
+    bool done() const {
+        return durations_[1].size() >= calls_.all() && (!with_steps_ || durations_[2].size() >= steps.all());
+    }
 
     /// The least of what is usual in some batches, in each what a tenth of the calls does not reach: a moment in which
     /// the machine was busy with something else is left out, so that rather too little is subtracted than too much.
@@ -202,6 +212,8 @@ class Rehearsal {
         Armed armed;
     };
     Pid child_;
+    Samples calls_;
+    bool with_steps_;
     trap::World world_;
     std::vector<std::unique_ptr<Probe>> probes_;
     std::vector<std::uint64_t> durations_[3]; // of alone, around, around_step
@@ -209,51 +221,79 @@ class Rehearsal {
 
 } // namespace
 
-trap::Correction calibrate() {
-    // Where the only busy task is traced, ktrace runs on its processor (Placement): so here.
-    cpu_set_t before, one;
-    ::sched_getaffinity(0, sizeof before, &before);
+namespace {
+
+void bind(pid_t task, int cpu) {
+    cpu_set_t one;
     CPU_ZERO(&one);
-    CPU_SET(static_cast<std::size_t>(std::max(0, ::sched_getcpu())), &one);
-    ::sched_setaffinity(0, sizeof one, &one);
-    trap::Correction correction;
+    CPU_SET(static_cast<std::size_t>(cpu), &one);
+    ::sched_setaffinity(task, sizeof one, &one);
+}
+
+/// With the child on a processor of its own (`other`), or where ktrace is: -1.
+trap::Correction rehearse(int other) {
     pid_t child = ::fork();
     if (child == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         work_for_ever();
     }
+    trap::Correction correction;
     int status = 0;
-    if (child > 0) {
-        if (::waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status)) {
-            Rehearsal rehearsal(child);
-            if (rehearsal.begin()) rehearsal.run();
-            correction = rehearsal.result();
-        }
-        ::kill(child, SIGKILL);
-        ::waitpid(child, &status, __WALL);
+    if (child < 0) return correction;
+    if (other >= 0) bind(child, other);
+    if (::waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status)) {
+        Rehearsal rehearsal(child, other >= 0);
+        if (rehearsal.begin()) rehearsal.run();
+        correction = rehearsal.result();
     }
-    ::sched_setaffinity(0, sizeof before, &before);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, &status, __WALL);
     return correction;
 }
 
-trap::Correction calibrate_aside() {
+/// A processor that ktrace may use besides the one that it is on; -1: none.
+int another_processor(const cpu_set_t &allowed, int own) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (cpu != own && CPU_ISSET(static_cast<std::size_t>(cpu), &allowed)) return cpu;
+    return -1;
+}
+
+} // namespace
+
+trap::Corrections calibrate() {
+    cpu_set_t before;
+    ::sched_getaffinity(0, sizeof before, &before);
+    const int own = std::max(0, ::sched_getcpu()), other = another_processor(before, own);
+    bind(0, own);
+    trap::Corrections corrections;
+    corrections.apart = corrections.together = rehearse(-1); // the former while not known
+    if (other >= 0) {
+        trap::Correction apart = rehearse(other);
+        apart.per_step_ns = corrections.together.per_step_ns;
+        if (apart.per_call_ns != 0) corrections.apart = apart;
+    }
+    ::sched_setaffinity(0, sizeof before, &before);
+    return corrections;
+}
+
+trap::Corrections calibrate_aside() {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return {};
     Fd from(ends[0]), to(ends[1]);
     pid_t helper = ::fork();
     if (helper == 0) {
-        trap::Correction measured = calibrate();
+        trap::Corrections measured = calibrate();
         ::_exit(::write(to.get(), &measured, sizeof measured) == sizeof measured ? 0 : 1);
     }
     if (helper < 0) return {};
     to = Fd();
-    trap::Correction correction;
+    trap::Corrections correction;
     ssize_t got = 0;
     do got = ::read(from.get(), &correction, sizeof correction);
     while (got < 0 && errno == EINTR);
     while (::waitpid(helper, nullptr, 0) < 0 && errno == EINTR) {
     }
-    return got == sizeof correction ? correction : trap::Correction{};
+    return got == sizeof correction ? correction : trap::Corrections{};
 }
 
 } // namespace ktrace::session

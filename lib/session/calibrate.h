@@ -8,10 +8,10 @@ namespace ktrace::session {
 /// Traces empty functions of a child of ktrace's own with the very engine, return probes on two of them and an entry
 /// probe inside of one: what they seem to take is ktrace's. Takes some 30 ms. Where it cannot be measured: no
 /// correction.
-trap::Correction calibrate();
+trap::Corrections calibrate();
 
 /// The same while others are traced: in a process of its own, since a wait for the child would answer the others'
 /// stops.
-trap::Correction calibrate_aside();
+trap::Corrections calibrate_aside();
 
 } // namespace ktrace::session

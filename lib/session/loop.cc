@@ -45,7 +45,7 @@ void pass_on(Pid program, int signal) {
 // call's duration. Between a resume and the next stop, rendering would take the processor from the tracee, or let it
 // wait at its next stop unseen.
 void trace(State &state) {
-    Placement placement;
+    Placement placement(state.world.waiter);
     std::uint64_t shown_ns = monotonic_ns();
     unsigned quiet = 0, since_clock = 0;
     while (!state.world.closing && !all_gone(state)) {
@@ -66,6 +66,7 @@ void trace(State &state) {
         }
         if (stop) {
             placement.note(*stop);
+            state.world.corrections.set_apart(placement.apart());
             settle(state, trap::dispatch(state.world, *stop));
         }
         if (state.has_dismissed) clear_away(state);

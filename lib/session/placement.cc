@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::uint32_t alone_after = 64; // stops of one task in a row: it is the only busy one
 constexpr std::uint32_t look_every = 256; // stops between two looks at where it runs
+constexpr std::uint32_t look_again = 16;  // the same after it was followed
+constexpr std::uint32_t try_again = 32;   // looks, until one that has evaded is followed once more
 
 /// The processor that a task ran on last (proc(5), stat, field 39); -1: not known.
 int processor_of(Tid tid) {
@@ -26,7 +28,7 @@ int processor_of(Tid tid) {
 
 } // namespace
 
-Placement::Placement() { ::sched_getaffinity(0, sizeof allowed_, &allowed_); }
+Placement::Placement(os::Waiter &waiter) : waiter_(waiter) { ::sched_getaffinity(0, sizeof allowed_, &allowed_); }
 
 Placement::~Placement() { move_to(-1); }
 
@@ -35,14 +37,33 @@ void Placement::note(const os::Stop &stop) {
         last_ = stop.tid;
         in_a_row_ = 0;
         until_look_ = 0;
+        evasions_ = 0;
         move_to(-1);
         return;
     }
     if (++in_a_row_ < alone_after) return;
     if (until_look_-- != 0) return;
     until_look_ = look_every;
-    int cpu = processor_of(stop.tid);
-    if (cpu >= 0 && CPU_ISSET(static_cast<std::size_t>(cpu), &allowed_)) move_to(cpu);
+    look(stop.tid);
+}
+
+void Placement::look(Tid tid) {
+    const int cpu = processor_of(tid);
+    if (cpu < 0) return;
+    apart_ = cpu != ::sched_getcpu();
+    waiter_.spin(apart_);
+    const bool evaded = apart_ && cpu_ >= 0;
+    if (!apart_) evasions_ = 0;
+    if (evaded || evasions_ != 0) {
+        evasions_ = (evasions_ + 1) % try_again;
+        if (evasions_ != 0) {
+            move_to(-1);
+            return;
+        }
+    }
+    if (!CPU_ISSET(static_cast<std::size_t>(cpu), &allowed_)) return;
+    move_to(cpu);
+    if (apart_) until_look_ = look_again;
 }
 
 void Placement::move_to(int cpu) {

@@ -124,6 +124,19 @@ bool output_failed(State &state) {
     return true;
 }
 
+namespace {
+
+std::string timing_text(const trap::Corrections &corrections) {
+    auto line = [](const char *of, const trap::Correction &each) {
+        return output::timing_text(of, each.per_call_ns, each.per_stop_ns, each.resolution_ns);
+    };
+    std::string text = line("Durations", corrections.together);
+    if (corrections.been_apart) text += line("Durations on another processor than ktrace's", corrections.apart);
+    return text;
+}
+
+} // namespace
+
 void finish_output(State &state) {
     state.writer->finish([&state] { return state.interrupts->take() != 0 || state.interrupts->is_abandoned(); });
 }
@@ -148,8 +161,7 @@ void report_summary(State &state) {
     for (std::size_t i : order)
         if (!unhit.left_out[i]) text += output::summary_text(state.locations[i]->info, state.locations[i]->counters);
     text += unhit.text;
-    const trap::Correction &correction = state.world.correction;
-    if (timed) text += output::timing_text(correction.per_call_ns, correction.per_stop_ns, correction.resolution_ns);
+    if (timed) text += timing_text(state.world.corrections);
     output::Writer errors(STDERR_FILENO, "standard error"); // signals may come in: nothing of it is lost
     errors.write(text);
     errors.flush();

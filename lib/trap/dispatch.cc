@@ -268,7 +268,8 @@ void continue_task(World &world, Task &task, Stopped stopped, int signal) {
     }
     if (world.overhead) {
         std::uint64_t now = monotonic_ns(), seen = stopped.stop().seen_ns;
-        world.overhead->end_stop(task.tid, (now > seen && seen != 0 ? now - seen : 0) + world.correction.per_stop_ns);
+        world.overhead->end_stop(task.tid,
+                                 (now > seen && seen != 0 ? now - seen : 0) + world.corrections.present().per_stop_ns);
     }
     task.stops++;
     if (how == os::Resume::step) task.steps++;

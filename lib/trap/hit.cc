@@ -107,11 +107,12 @@ namespace {
 /// How long the call took by itself: without the time in which ktrace had its thread stopped.
 std::uint64_t duration(const World &world, const Task &task, const Instance &call, std::uint64_t seen_ns) {
     std::uint64_t elapsed = seen_ns > call.start_ns ? seen_ns - call.start_ns : 0;
-    std::uint64_t apart = world.correction.per_call_ns;
+    const Correction &correction = world.corrections.present();
+    std::uint64_t apart = correction.per_call_ns;
     if (call.owner == task.tid) { // else it was finished by another thread (a fiber, a goroutine)
         std::uint64_t stops_inside = task.stops - call.stops - 1; // the first resume is the entry's
-        apart += task.stopped_ns - call.stopped_ns + stops_inside * world.correction.per_stop_ns +
-                 (task.steps - call.steps) * world.correction.per_step_ns;
+        apart += task.stopped_ns - call.stopped_ns + stops_inside * correction.per_stop_ns +
+                 (task.steps - call.steps) * correction.per_step_ns;
     }
     return elapsed > apart ? elapsed - apart : 0;
 }

@@ -52,6 +52,18 @@ struct Correction {
     std::uint64_t resolution_ns = 0; // how far apart calls that take the same time are told to be
 };
 
+/// A task that runs on another processor than the tracing thread is waited for, and woken, in other ways.
+struct Corrections {
+    Correction together, apart;
+    bool is_apart = false;   // the task that stops
+    bool been_apart = false; // one was
+    const Correction &present() const { return is_apart ? apart : together; }
+    void set_apart(bool now) {
+        is_apart = now;
+        been_apart = been_apart || now;
+    }
+};
+
 struct World {
     os::Waiter waiter;
     std::unordered_map<pid_t, std::unique_ptr<Traced>> processes;
@@ -63,7 +75,7 @@ struct World {
     // Of the evaluation at hand: what it sees (all where its program needs them, else the pc), and what it changes.
     arch::Host::Registers registers{};
     program::Changes changes;
-    Correction correction;
+    Corrections corrections;
     std::unique_ptr<Overhead> overhead; // nullptr: nobody asks what probes cost
     std::uint64_t stops = 0;            // dispatched so far: the clock of retired slots and hits
     std::uint64_t events = 0;           // records so far
