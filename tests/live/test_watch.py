@@ -30,6 +30,14 @@ def debug_registers(pid):
     return values
 
 
+def wait_until_let_go(pid):
+    """A child is told of by its parent while ktrace may still be cleaning it."""
+    while True:
+        with open(f"/proc/{pid}/status") as f:
+            if "TracerPid:\t0\n" in f.read():
+                return
+
+
 @unittest.skipUnless(platform.machine() == "x86_64", "debug registers of x86-64")
 class Watch(LiveTest):
     def seen(self, line, *options, trace_format="json", target=None):
@@ -154,6 +162,7 @@ class Watch(LiveTest):
         target.tell("sleeper")
         child = int(target.truth(r"^child (\d+)$")[1])
         self.addCleanup(os.kill, child, signal.SIGKILL)
+        wait_until_let_go(child)
         self.assertEqual(debug_registers(child), [0] * 4 + [0])
         trace = tracer.stop()
         self.assertEqual(trace.summary("counter")["hits"], 0)

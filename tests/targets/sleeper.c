@@ -298,17 +298,19 @@ static void help(pid_t sleeper, const char *call) {
 }
 
 static void *sleep_once(void *unused) {
-    long before = milliseconds(), result;
+    long before = milliseconds(), result, took;
     int error;
 
     (void)unused;
     errno = 0;
     result = sleep_in();
     error = result < 0 ? errno : 0;
-    printf("woke %ld %d %ld\n", result, error, milliseconds() - before);
-    fflush(stdout);
+    took = milliseconds() - before;
+    // What is told has been seen by whoever traces.
     __sync_fetch_and_add(&awake, 1);
     do_work(1);
+    printf("woke %ld %d %ld\n", result, error, took);
+    fflush(stdout);
     return NULL;
 }
 
