@@ -16,6 +16,15 @@ PROBES = ("-r", "do_work", "-j", "leaf", "-k", "choose_branch", "-k", "flags_pop
 ROUNDS = int(os.environ.get("KTRACE_KILLS", "6"))
 
 
+def system_calls(pid):
+    """What its threads sleep in."""
+    found = []
+    for tid in sorted(os.listdir(f"/proc/{pid}/task")):
+        with open(f"/proc/{pid}/task/{tid}/syscall") as f:
+            found.append(f.read().split()[0])
+    return found
+
+
 class Kills(LiveTest):
     def begin(self, *arguments, seed=1, under=()):
         self.random = random.Random(seed)
@@ -102,16 +111,25 @@ class Kills(LiveTest):
         """All threads sleep in a call that may not be interrupted, so there is no page yet: the guardian has the bytes."""
         for several in (False, True):
             with self.subTest(several=several):
-                target = self.start(program("sleeper"), "epoll_wait_timeout", 2)
-                target.truth("moment 1")
-                tracer = self.attach(target, *(("-r", "do_work", "-k", "milliseconds") if several else ("-k", "do_work")))
-                os.kill(tracer.tracing, signal.SIGKILL)
-                trace = tracer.finish()
-                self.assertRegex(trace.err, rf"took out of process {target.pid} .* [1-9]\d* traps?, 0 pages")
-                self.check_untouched(target)
-                target.truth("woke 0 0 9")
-                target.truth("done")
-                self.assertEqual(target.end(), 0)
+                while not self.killed_asleep(several):
+                    pass  # its time-out was over before ktrace was there
+
+    def killed_asleep(self, several):
+        """False: it did not sleep on until the guardian had done its work."""
+        target = self.start(program("sleeper"), "epoll_wait_timeout", 2)
+        target.truth("moment 1")
+        call = system_calls(target.pid)
+        tracer = self.attach(target, *(("-r", "do_work", "-k", "milliseconds") if several else ("-k", "do_work")))
+        os.kill(tracer.tracing, signal.SIGKILL)
+        trace = tracer.finish()
+        slept = system_calls(target.pid) == call
+        if slept:
+            self.assertRegex(trace.err, rf"took out of process {target.pid} .* [1-9]\d* traps?, 0 pages")
+        self.check_untouched(target)
+        target.truth("woke 0 0 9")
+        target.truth("done")
+        self.assertEqual(target.end(), 0)
+        return slept
 
     def test_repair_of_a_process_that_is_traced(self):
         self.begin("2")
