@@ -23,10 +23,11 @@ std::optional<VirtAddr> waking_place(const Task &task) {
     return place->pc;
 }
 
+/// Also one that does not sleep any more: it may be on its way from its call to the trap.
 bool is_waited_for(const State &state, const Ground &ground, const Task &task) {
     auto process = state.world.processes.find(task.pid.value);
     return process != state.world.processes.end() && process->second->ground.get() == &ground &&
-           task.watched_as != ground.watch_generation && waking_place(task);
+           task.watched_as != ground.watch_generation && !os::has_ended(task.tid);
 }
 
 /// A trap that tells of waking at an address. False: there can be none.
@@ -56,8 +57,9 @@ void on_woken(State &state, trap::Event event) {
     Task &task = state.world.tasks.at(event.tid.value);
     Traced &traced = *state.world.process_of(task);
     Ground &ground = *traced.ground;
-    bool others = std::any_of(state.world.tasks.begin(), state.world.tasks.end(),
-                              [&](const auto &entry) { return is_waited_for(state, ground, entry.second); });
+    bool others = std::any_of(state.world.tasks.begin(), state.world.tasks.end(), [&](const auto &entry) {
+        return entry.first != task.tid.value && is_waited_for(state, ground, entry.second);
+    });
     trap::Site &site = *ground.site_at(arch::Host::trap_address(stopped.pc()));
     if (!others)
         for (const auto &internal : state.armings[&ground].internal)
