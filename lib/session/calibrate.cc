@@ -31,7 +31,7 @@ struct Samples {
     constexpr std::size_t all() const { return warm_up + batch * batches; }
 };
 constexpr Samples usual{200, 60, 10};
-constexpr Samples apart{60, 30, 6};               // fewer: stops take longer there
+constexpr Samples elsewhere{60, 30, 6};           // fewer: stops take longer there
 constexpr Samples steps{15, 10, 8};               // and a step takes ten times as long on some virtual machines
 constexpr std::uint64_t longest_ns = 300'000'000; // apart, where the other processor may be busy: then it is not known
 constexpr unsigned step_every = 8;                // rounds
@@ -70,7 +70,8 @@ VirtAddr address_of(void (*function)()) { return VirtAddr{reinterpret_cast<std::
 class Rehearsal {
   public:
     /// `is_apart`: the child runs on another processor.
-    Rehearsal(pid_t child, bool is_apart) : child_{child}, calls_(is_apart ? apart : usual), with_steps_(!is_apart) {
+    Rehearsal(pid_t child, bool is_apart)
+        : child_{child}, calls_(is_apart ? elsewhere : usual), with_steps_(!is_apart) {
         world_.waiter.spin(is_apart);
     }
 
