@@ -92,7 +92,8 @@ std::uint64_t control_bits(const WatchRegister &watch) {
 } // namespace
 
 bool X86_64Native::set_watches(Tid tid, std::span<const WatchRegister> watches) {
-    if (!poke_debug(tid, 7, 0)) return false;
+    // What has fired before, of others' registers too, stays in DR6 until somebody clears it.
+    if (!poke_debug(tid, 7, 0) || !poke_debug(tid, 6, 0)) return false;
     std::uint64_t control = 0;
     for (std::size_t i = 0; i < watches.size() && i < watch_registers; ++i) {
         if (!poke_debug(tid, i, watches[i].at.value)) return false;

@@ -12,6 +12,15 @@ namespace {
 using x86::Insn;
 using x86::Kind;
 
+/// loope or loopne with prefix f2 or f3. The manuals say nothing of it, and AMD's Zen 3 decides otherwise than Intel's
+/// processors. The opcode and its distance are the last two bytes.
+bool is_prefixed_loop(const Insn &insn, std::span<const std::byte> code) {
+    if (insn.kind != Kind::loop_equal && insn.kind != Kind::loop_not_equal) return false;
+    const auto prefixes = code.first(insn.length - 2);
+    return std::any_of(prefixes.begin(), prefixes.end(),
+                       [](std::byte one) { return one == std::byte{0xf2} || one == std::byte{0xf3}; });
+}
+
 Method method_of(const Insn &insn) {
     if (insn.narrow_branch) return Method::refuse;
     switch (insn.kind) {
@@ -95,11 +104,14 @@ X86_64Plan X86_64::plan(std::span<const std::byte> code, VirtAddr at) {
     case x86::Decode::ok: break;
     }
     Plan plan;
-    plan.method = method_of(insn);
+    const bool prefixed = is_prefixed_loop(insn, code);
+    plan.method = prefixed ? Method::refuse : method_of(insn);
     plan.flow = flow_of(insn.kind);
     plan.length = insn.length;
     plan.repeats = insn.repeats;
-    plan.why = plan.method == Method::refuse ? why_refused(insn) : nullptr;
+    plan.why = prefixed                        ? "it is a loop with a rep prefix, which processors disagree about"
+               : plan.method == Method::refuse ? why_refused(insn)
+                                               : nullptr;
     if (insn.relative) plan.target = at + insn.length + *insn.relative;
     plan.insn = insn;
     std::copy_n(code.begin(), insn.length, plan.bytes);

@@ -1,7 +1,7 @@
 /*
  * The SIGTRAP handler that runs inside a traced process once the ktrace that planted its traps was killed: it carries
  * each task over the instruction under a trap, as ktrace did, and drops the single steps and hardware breakpoints that
- * are left over.
+ * are left over. And the place where tasks make system calls for ktrace.
  *
  * This code is copied into the process (lib/rescue/page.cc) behind the header of arch/rescue.h, in the same page. So
  * all of it lies in one section, refers to nothing outside of it, has no data, and needs no library. It keeps no state:
@@ -185,4 +185,21 @@ __asm__(".pushsection ktrace_rescue, \"ax\", @progbits\n"
         "nop\n" /* unwinders look at the byte before the return address */
         "ktrace_rescue_restorer:\n"
         ".byte 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05\n"
+        ".popsection\n");
+
+/*
+ * A task that makes a system call for ktrace makes it here. When ktrace lives it takes the task away behind the call.
+ * When it was killed meanwhile, the task goes on by itself as if a signal's handler returned: behind this page is the
+ * frame with all that it was. The stack is the task's own up to then, for a SIGTRAP that was to be told.
+ */
+__asm__(".pushsection ktrace_rescue, \"ax\", @progbits\n"
+        ".globl ktrace_rescue_syscall\n"
+        ".balign 16\n"
+        "ktrace_rescue_syscall:\n"
+        "syscall\n"
+        "lea 0(%rip), %rsp\n"
+        "and $-4096, %rsp\n"
+        "add $4096, %rsp\n"
+        "mov $15, %eax\n" /* rt_sigreturn */
+        "syscall\n"
         ".popsection\n");

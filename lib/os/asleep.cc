@@ -100,4 +100,14 @@ Interrupted interrupted(Pid pid, Tid tid) {
     return interrupted(*place, has_socket_timeout(pid, *place));
 }
 
+bool sleeps_deeply(Tid tid) {
+    auto status = read_status(tid.value);
+    return status && status->state == 'D';
+}
+
+bool is_runnable(Tid tid) {
+    auto status = read_status(tid.value);
+    return status && status->state == 'R';
+}
+
 } // namespace ktrace::os

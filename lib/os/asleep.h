@@ -1,4 +1,4 @@
-// asleep: what an interrupt would make of the system call that a task sleeps in.
+// asleep: whether a task sleeps, and what an interrupt would make of the system call that it sleeps in.
 #pragma once
 
 #include "os/procfs.h"
@@ -18,5 +18,11 @@ Interrupted interrupted(const TaskPlace &place, bool socket_timeout);
 
 /// The same of a task, as it is now. One that has ended `runs`.
 Interrupted interrupted(Pid pid, Tid tid);
+
+/// Asleep where no signal wakes it (a parent in vfork): its interrupt is seen when that has ended, before it runs on.
+bool sleeps_deeply(Tid tid);
+
+/// The task runs, or waits for a processor. Anybody may ask that, unlike read_task_place.
+bool is_runnable(Tid tid);
 
 } // namespace ktrace::os

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -22,8 +23,41 @@ constexpr const char *suffix = ".sock";
 
 std::string reason() { return std::strerror(errno); }
 
-std::string socket_path(const std::string &directory, pid_t pid) {
-    return directory + "/" + std::to_string(pid) + suffix;
+/// What a process calls its socket. The number is the one that it has in its own pid namespace.
+struct SocketName {
+    std::uint64_t pid = 0;
+    std::uint64_t pid_namespace = 0; // its inode; 0: not known
+};
+
+std::string socket_path(const std::string &directory, SocketName name) {
+    return directory + "/" + std::to_string(name.pid) + "-" + std::to_string(name.pid_namespace) + suffix;
+}
+
+/// The name that a file of the directory has; `PID.sock` was that of earlier versions.
+std::optional<SocketName> parse_name(std::string_view file) {
+    if (!file.ends_with(suffix)) return std::nullopt;
+    file.remove_suffix(std::strlen(suffix));
+    std::size_t dash = file.find('-');
+    auto pid = text::parse_u64(file.substr(0, dash));
+    auto pid_namespace = dash == file.npos ? std::optional<std::uint64_t>(0) : text::parse_u64(file.substr(dash + 1));
+    if (!pid || !pid_namespace) return std::nullopt;
+    return SocketName{*pid, *pid_namespace};
+}
+
+SocketName own_name() {
+    struct stat st;
+    bool known = ::stat("/proc/self/ns/pid", &st) == 0;
+    return {static_cast<std::uint64_t>(::getpid()), known ? st.st_ino : 0};
+}
+
+/// The number that another process has in its own pid namespace; this one may see it under another.
+std::uint64_t own_number_of(Pid server) {
+    auto status = read_file(process_folder(server) + "/status");
+    if (status)
+        for (std::string_view line : text::split(*status, '\n'))
+            if (line.starts_with("NSpid:"))
+                if (auto innermost = text::parse_u64(line.substr(line.rfind('\t') + 1))) return *innermost;
+    return static_cast<std::uint64_t>(server.value);
 }
 
 std::optional<sockaddr_un> address_of(const std::string &path) {
@@ -56,7 +90,7 @@ Result<std::string> make_directory(const std::string &program) {
     candidates.push_back(in_tmp(program, ::geteuid()));
     std::string why;
     for (const std::string &directory : candidates) {
-        if (!address_of(socket_path(directory, ~pid_t{0}))) continue;
+        if (!address_of(socket_path(directory, {~std::uint64_t{0}, ~std::uint64_t{0}}))) continue;
         if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
             why = directory + " cannot be made: " + reason();
         else if (is_private(directory, ::geteuid()))
@@ -76,18 +110,45 @@ bool somebody_listens(const std::string &path) {
             errno != ECONNREFUSED);
 }
 
-/// Sockets of processes that have ended without taking them away (kill -9).
+/// True where the socket is so new that its process, which is not seen from here, may be about to listen.
+bool is_new(const std::string &path) {
+    constexpr std::time_t long_enough = 60; // seconds
+    struct stat st;
+    return ::stat(path.c_str(), &st) == 0 && ::time(nullptr) - st.st_mtime < long_enough;
+}
+
+/// True where the process of that name has ended without taking its socket away (kill -9).
+bool is_stale(const std::string &path, SocketName name, std::uint64_t here) {
+    bool is_seen = name.pid_namespace == 0 || name.pid_namespace == here;
+    bool may_live = is_seen ? read_status(static_cast<pid_t>(name.pid)).has_value() : is_new(path);
+    return !may_live && !somebody_listens(path);
+}
+
 void take_away_stale(const std::string &directory) {
     DIR *opened = ::opendir(directory.c_str());
     if (!opened) return;
+    std::uint64_t here = own_name().pid_namespace;
     while (const dirent *entry = ::readdir(opened)) {
-        std::string_view name = entry->d_name;
-        if (!name.ends_with(suffix)) continue;
-        auto pid = text::parse_u64(name.substr(0, name.size() - std::strlen(suffix)));
-        if (pid && !read_status(static_cast<pid_t>(*pid)) && !somebody_listens(directory + "/" + entry->d_name))
+        auto name = parse_name(entry->d_name);
+        if (name && is_stale(directory + "/" + entry->d_name, *name, here))
             ::unlinkat(::dirfd(opened), entry->d_name, 0);
     }
     ::closedir(opened);
+}
+
+/// Sockets in a directory that a process of this number has made; those of other containers are among them. errno tells
+/// why there are none.
+std::vector<std::string> sockets_of(const std::string &directory, std::uint64_t pid) {
+    std::vector<std::string> paths;
+    errno = 0;
+    DIR *opened = ::opendir(directory.c_str());
+    if (!opened) return paths;
+    while (const dirent *entry = ::readdir(opened)) {
+        auto name = parse_name(entry->d_name);
+        if (name && name->pid == pid) paths.push_back(directory + "/" + entry->d_name);
+    }
+    ::closedir(opened);
+    return paths;
 }
 
 std::optional<ucred> peer_of(int fd) {
@@ -122,7 +183,7 @@ Result<LocalListener> LocalListener::open(const std::string &program) {
     auto directory = make_directory(program);
     if (!directory) return fail(directory.error());
     take_away_stale(*directory);
-    std::string path = socket_path(*directory, ::getpid());
+    std::string path = socket_path(*directory, own_name());
     sockaddr_un address = *address_of(path);
     ::unlink(path.c_str()); // of an earlier process with this number
     Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -155,17 +216,22 @@ Result<Fd> connect_local(const std::string &program, Pid server) {
     auto status = read_status(server.value);
     if (!status) return fail(Error::Kind::not_found, "process " + std::to_string(server.value) + " has ended");
     bool denied = false;
+    std::uint64_t number = own_number_of(server);
     for (const std::string &directory : directories_of(program, server, status->euid)) {
-        auto address = address_of(socket_path(directory, server.value));
-        if (!address) continue;
-        Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        if (!fd) return fail(Error::Kind::system, "no socket can be had: " + reason());
-        if (::connect(fd.get(), reinterpret_cast<const sockaddr *>(&*address), sizeof *address) != 0) {
-            denied = denied || errno == EACCES;
-            continue;
+        std::vector<std::string> paths = sockets_of(directory, number);
+        denied = denied || errno == EACCES;
+        for (const std::string &path : paths) {
+            auto address = address_of(path);
+            if (!address) continue;
+            Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+            if (!fd) return fail(Error::Kind::system, "no socket can be had: " + reason());
+            if (::connect(fd.get(), reinterpret_cast<const sockaddr *>(&*address), sizeof *address) != 0) {
+                denied = denied || errno == EACCES;
+                continue;
+            }
+            auto peer = peer_of(fd.get());
+            if (peer && peer->pid == server.value) return fd;
         }
-        auto peer = peer_of(fd.get());
-        if (peer && peer->pid == server.value) return fd;
     }
     std::string who = program + " (process " + std::to_string(server.value) + ")";
     if (denied || (::geteuid() != 0 && status->euid != ::geteuid()))

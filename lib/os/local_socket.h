@@ -1,5 +1,5 @@
-// A Unix socket in a directory of the user's own: its name is a number of a process, nobody else may open it, and each
-// end knows who the other is.
+// A Unix socket in a directory of the user's own: its name is the number of a process and of its pid namespace (several
+// containers may share the directory), nobody else may open it, and each end knows who the other is.
 //
 // Invariants: the directory belongs to this user and nobody else has any right on it: a name in there cannot be taken
 // by somebody else; sockets do not survive exec and never block.

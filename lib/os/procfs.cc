@@ -211,6 +211,11 @@ bool is_kernel_thread(pid_t pid) {
     return (decimal<std::uint64_t>(stat_field(pid, 9)) & kernel_thread) != 0;
 }
 
+bool is_kernel_worker(Tid tid) {
+    constexpr std::uint64_t io_worker = 0x10, user_worker = 0x4000; // PF_IO_WORKER, PF_USER_WORKER
+    return (decimal<std::uint64_t>(stat_field(tid.value, 9)) & (io_worker | user_worker)) != 0;
+}
+
 std::string process_folder(Pid pid) {
     std::string folder = "/proc/" + std::to_string(pid.value);
     if (!has_ended(Tid{pid.value})) return folder;

@@ -63,6 +63,9 @@ std::vector<Tid> read_tasks(Pid pid);
 bool has_ended(Tid tid);
 /// True for a thread of the kernel's own, which has no program.
 bool is_kernel_thread(pid_t pid);
+/// True for a thread that the kernel works with inside of a process (io_uring, vhost): it never runs the program's code
+/// and cannot be traced.
+bool is_kernel_worker(Tid tid);
 /// The folder with the files of a process: /proc/PID, or that of a thread where the leader has ended before the others
 /// (its own files are empty then).
 std::string process_folder(Pid pid);

@@ -5,6 +5,8 @@
 #include <iterator>
 
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace ktrace::os {
 
@@ -45,6 +47,12 @@ std::optional<siginfo_t> signal_info(Tid task) {
 
 bool set_signal_info(Tid task, const siginfo_t &info) {
     return ::ptrace(PTRACE_SETSIGINFO, task.value, nullptr, &info) == 0;
+}
+
+void send_again(Pid pid, Tid task, const siginfo_t &info) {
+    siginfo_t copy = info;
+    if (::syscall(SYS_rt_tgsigqueueinfo, pid.value, task.value, info.si_signo, &copy) != 0)
+        ::syscall(SYS_tgkill, pid.value, task.value, info.si_signo);
 }
 
 std::optional<std::uint64_t> signal_mask(Tid task) {

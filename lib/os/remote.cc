@@ -2,12 +2,16 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <span>
 #include <vector>
 
 #include <linux/seccomp.h>
+#include <sys/ptrace.h>
 
+#include "arch/way_back.h"
 #include "os/procfs.h"
+#include "os/way_back.h"
 
 namespace ktrace::os {
 
@@ -67,11 +71,112 @@ bool was_trapped(std::vector<siginfo_t> &held) {
     return std::erase_if(held, [](const siginfo_t &info) { return info.si_signo == SIGSYS && info.si_code > 0; }) > 0;
 }
 
-} // namespace
+/// To the stop of a signal that a filter has raised for the call.
+Result<void> take_filters_signal(Waiter &waiter, Tid tid, std::vector<siginfo_t> &held) {
+    if (!resume(tid, Resume::run, 0)) return fail(Error::Kind::gone, "the task has ended");
+    waiter.resumed(tid);
+    auto stop = waiter.next_of(tid);
+    auto info = stop && stop->kind == Stop::Kind::signal ? signal_info(tid) : std::nullopt;
+    if (!info) {
+        if (stop) waiter.put_back(*stop);
+        return fail(Error::Kind::gone, "the task has ended");
+    }
+    held.push_back(*info);
+    return {};
+}
 
-Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr instruction, std::uint64_t number,
-                                    std::initializer_list<std::uint64_t> arguments, Through through) {
+/// At an event, and not led out of it yet: in the middle of a system call of its own.
+bool stands_at_event(Tid tid) {
+    auto info = signal_info(tid);
+    const int event = info && info->si_signo == SIGTRAP ? info->si_code >> 8 : 0;
+    return event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK || event == PTRACE_EVENT_CLONE ||
+           event == PTRACE_EVENT_EXEC;
+}
+
+/// A task at an event is led to the end of its own call, which writes its result: not over what a call of ours needs.
+Result<void> leave_own_call(Waiter &waiter, Stopped &stopped, std::vector<siginfo_t> &held) {
+    if (!stands_at_event(stopped.tid())) return {};
+    if (auto left = advance(waiter, stopped.tid(), Resume::syscall, held); !left) return left;
+    Host::Registers now{};
+    if (!HostNative::read_registers(stopped.tid(), now)) return fail(Error::Kind::gone, "the task has ended");
+    Host::set_return_value(stopped.change_registers(), Host::return_value(now));
+    return {};
+}
+
+/// The signal's frame with all that a task is, for as long as the call lasts.
+class Frame {
+  public:
+    /// What the kernel would make again when the task goes on is made again from the start.
+    Frame(const WayBack *way, Tid tid, Host::Registers before, std::uint64_t mask) : way_(way) {
+        if (!way_) return;
+        if (arch::awaits_restart(before)) Host::restart_syscall(before);
+        auto frame = arch::signal_frame(tid, before, mask, way_->frame);
+        if (frame.empty() || frame.size() > way_->room) return;
+        if (way_->returns_to) {
+            std::vector<std::byte> word(sizeof way_->returns_to->value);
+            std::memcpy(word.data(), &way_->returns_to->value, word.size());
+            frame.insert(frame.begin(), word.begin(), word.end());
+            original_.resize(frame.size());
+            if (way_->memory->read(start(), original_) != original_.size()) {
+                original_.clear();
+                return;
+            }
+        }
+        laid_ = way_->memory->write(start(), frame);
+    }
+    ~Frame() {
+        if (!original_.empty()) way_->memory->write(start(), original_);
+    }
+    Frame(const Frame &) = delete;
+
+    explicit operator bool() const { return laid_; }
+    void lead(Host::Registers &call) const {
+        Host::set_pc(call, way_->call);
+        if (way_->returns_to) arch::set_stack_pointer(call, start());
+    }
+
+  private:
+    /// Of what is written: the return address lies before the frame.
+    VirtAddr start() const {
+        return way_->returns_to ? way_->frame - static_cast<std::int64_t>(sizeof(std::uint64_t)) : way_->frame;
+    }
+
+    const WayBack *way_; // nullptr: there is none
+    std::vector<std::byte> original_;
+    bool laid_ = false;
+};
+
+/// Runs the call for which the registers `call` were made, up to its end.
+Result<void> run_call(Waiter &waiter, Tid tid, Through through, const Host::Registers &call,
+                      std::vector<siginfo_t> &held, Host::Registers &after) {
+    const Resume how = through == Through::steps ? Resume::step : Resume::syscall;
+    auto gone = [] { return fail(Error::Kind::gone, "the task has ended"); };
+    do { // at the entry of a call of its own it is first led out of that
+        if (auto advanced = advance(waiter, tid, how, held); !advanced) return advanced;
+        if (!HostNative::read_registers(tid, after)) return gone();
+        if (Host::pc(after) == Host::pc(call) && !HostNative::write_registers(tid, call)) return gone();
+    } while (Host::pc(after) == Host::pc(call));
+    if (through == Through::steps) return {};
+    if (auto advanced = advance(waiter, tid, how, held); !advanced) return advanced; // that was the entry
+    if (!HostNative::read_registers(tid, after)) return gone();
+    return has_fault_pending(tid, SIGSYS) ? take_filters_signal(waiter, tid, held) : Result<void>();
+}
+
+/// At the end of a call the kernel makes none again: only where it is about to deliver signals, as for an interrupt.
+bool stop_for_restart(Waiter &waiter, Tid tid, const Host::Registers &before) {
+    if (!interrupt(tid) || !HostNative::write_registers(tid, before) || !resume(tid, Resume::run, 0)) return false;
+    waiter.resumed(tid);
+    auto stop = waiter.next_of(tid);
+    const bool stands = stop && (stop->kind == Stop::Kind::started || stop->kind == Stop::Kind::group);
+    if (stop && !stands) waiter.put_back(*stop);
+    return stands;
+}
+
+Result<std::int64_t> make_call(Waiter &waiter, Stopped &stopped, VirtAddr instruction, const WayBack *way,
+                               std::uint64_t number, std::initializer_list<std::uint64_t> arguments, Through through) {
     Tid tid = stopped.tid();
+    std::vector<siginfo_t> held;
+    if (auto left = leave_own_call(waiter, stopped, held); !left) return tl::make_unexpected(left.error());
     Host::Registers before = stopped.registers();
     if (auto rest = stopped.rest()) Host::set_pc(before, *rest); // the token keeps its own
     auto mask = signal_mask(tid);
@@ -81,35 +186,44 @@ Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr i
     if (unfiltered.is_hopeless())
         return fail(Error::Kind::refused, "the process is in seccomp's strict mode and may make no system call",
                     "run ktrace as root");
-    std::uint64_t synchronous = signal_bit(SIGTRAP) | signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) |
-                                signal_bit(SIGFPE) | signal_bit(SIGSYS);
-    set_signal_mask(tid, ~synchronous);
+    const Frame frame(way, tid, before, *mask);
+    if (frame) through = stopped.stop().kind == Stop::Kind::signal ? Through::steps : Through::stops;
     Host::Registers call = before;
     Host::set_syscall(call, number, std::span(arguments.begin(), arguments.size()));
     Host::set_pc(call, instruction);
-    std::vector<siginfo_t> held;
+    if (frame) frame.lead(call);
+    std::uint64_t synchronous = signal_bit(SIGTRAP) | signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) |
+                                signal_bit(SIGFPE) | signal_bit(SIGSYS);
+    // The mask is ours only while the registers are: from there the task finds back to its own.
+    bool alive = HostNative::write_registers(tid, call) && set_signal_mask(tid, ~synchronous);
     Host::Registers after{};
-    bool alive = true;
-    Result<void> stepped;
-    // Where the task stands in a system call of its own (an exec or fork event), the first step ends on its way out of
-    // that, which also writes that call's result over ours.
-    do {
-        alive = HostNative::write_registers(tid, call);
-        stepped = advance(waiter, tid, through == Through::steps ? Resume::step : Resume::syscall, held);
-        alive = alive && stepped && HostNative::read_registers(tid, after);
-        if (alive && Host::pc(after) == instruction) Host::set_return_value(before, Host::return_value(after));
-    } while (alive && Host::pc(after) == instruction);
-    if (alive && through == Through::stops) { // that was the call's entry
-        stepped = advance(waiter, tid, Resume::syscall, held);
-        alive = stepped && HostNative::read_registers(tid, after);
+    Result<void> run =
+        alive ? run_call(waiter, tid, through, call, held, after) : fail(Error::Kind::gone, "the task has ended");
+    if (run) {
+        alive = set_signal_mask(tid, *mask);
+        if (alive && through == Through::stops && arch::awaits_restart(before))
+            alive = stop_for_restart(waiter, tid, before);
+        else
+            alive = alive && HostNative::write_registers(tid, before);
     }
-    if (alive) alive = HostNative::write_registers(tid, before) && set_signal_mask(tid, *mask);
     bool trapped = was_trapped(held);
     // SIGSTOP is the only other signal that can come in between; it is sent again, to the whole process as it was.
     for (const siginfo_t &info : held) ::kill(tid.value, info.si_signo);
-    if (!stepped) return tl::make_unexpected(stepped.error());
+    if (!run) return tl::make_unexpected(run.error());
     if (!alive) return fail(Error::Kind::gone, "the task has ended");
     return trapped ? -EPERM : Host::syscall_result(after);
+}
+
+} // namespace
+
+Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr instruction, std::uint64_t number,
+                                    std::initializer_list<std::uint64_t> arguments, Through through) {
+    return make_call(waiter, stopped, instruction, nullptr, number, arguments, through);
+}
+
+Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr instruction, const WayBack &way,
+                                    std::uint64_t number, std::initializer_list<std::uint64_t> arguments) {
+    return make_call(waiter, stopped, instruction, &way, number, arguments, Through::steps);
 }
 
 } // namespace ktrace::os

@@ -1,8 +1,14 @@
 #include "os/ticker.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <csetjmp>
 #include <csignal>
+#include <mutex>
+#include <system_error>
+#include <thread>
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace ktrace::os {
@@ -10,6 +16,7 @@ namespace ktrace::os {
 namespace {
 
 constexpr long period_ns = 1'000'000;
+constexpr int beat_signal = SIGURG; // a signal of the old kind is raised even where nothing can be queued
 
 int tick_signal() { return SIGRTMIN + 4; }
 
@@ -19,7 +26,62 @@ void on_tick(int) { // without SA_RESTART: a wait ends
     if (way_out) ::siglongjmp(*way_out, 1);
 }
 
+void catch_ticks(int signal) {
+    struct sigaction action {};
+    action.sa_handler = on_tick;
+    sigemptyset(&action.sa_mask);
+    ::sigaction(signal, &action, nullptr);
+}
+
 } // namespace
+
+/// A thread that signals the one which made it, while it is told to.
+class Ticker::Beat {
+  public:
+    Beat() : waiter_(::gettid()) {
+        catch_ticks(beat_signal);
+        sigset_t all, before;
+        sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before); // the thread takes no signal
+        try {
+            thread_ = std::thread([this] { run(); });
+        } catch (const std::system_error &) { // none is to be had
+        }
+        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+    ~Beat() {
+        tell(false, true);
+        if (is_there()) thread_.join();
+    }
+    Beat(const Beat &) = delete;
+
+    bool is_there() const { return thread_.joinable(); }
+    void set(bool on) { tell(on, false); }
+
+  private:
+    void tell(bool on, bool end) {
+        std::lock_guard lock(mutex_);
+        on_ = on;
+        end_ = end;
+        changed_.notify_one();
+    }
+
+    void run() {
+        std::unique_lock lock(mutex_);
+        while (!end_) {
+            if (!on_)
+                changed_.wait(lock);
+            else if (changed_.wait_for(lock, std::chrono::nanoseconds(period_ns)) == std::cv_status::timeout && on_)
+                ::syscall(SYS_tgkill, ::getpid(), waiter_, beat_signal);
+        }
+    }
+
+    pid_t waiter_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool on_ = false, end_ = false;
+    std::thread thread_;
+};
 
 bool Ticker::until_tick(int (*call)(Tid), Tid task, int &result) {
     sigjmp_buf here;
@@ -33,34 +95,43 @@ bool Ticker::until_tick(int (*call)(Tid), Tid task, int &result) {
     return true;
 }
 
+Ticker::Ticker() = default;
+
 Ticker::~Ticker() {
-    if (made_) ::timer_delete(timer_);
+    if (has_timer_) ::timer_delete(timer_);
+}
+
+/// What ticks. False: nothing can be had.
+bool Ticker::make() {
+    if (has_timer_ || beat_) return true;
+    catch_ticks(tick_signal());
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = tick_signal();
+    event._sigev_un._tid = ::gettid();
+    has_timer_ = ::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
+    if (!has_timer_) beat_ = std::make_unique<Beat>();
+    if (beat_ && !beat_->is_there()) beat_.reset();
+    return has_timer_ || beat_;
 }
 
 bool Ticker::start() {
     if (running_) return true;
-    if (!made_) {
-        struct sigaction action {};
-        action.sa_handler = on_tick;
-        sigemptyset(&action.sa_mask);
-        ::sigaction(tick_signal(), &action, nullptr);
-        sigevent event{};
-        event.sigev_notify = SIGEV_THREAD_ID;
-        event.sigev_signo = tick_signal();
-        event._sigev_un._tid = ::gettid();
-        if (::timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) return false;
-        made_ = true;
-    }
+    if (!make()) return false;
     itimerspec each{};
     each.it_value.tv_nsec = each.it_interval.tv_nsec = period_ns;
-    running_ = ::timer_settime(timer_, 0, &each, nullptr) == 0;
+    if (beat_) beat_->set(true);
+    running_ = beat_ || ::timer_settime(timer_, 0, &each, nullptr) == 0;
     return running_;
 }
 
 void Ticker::stop() {
     if (!running_) return;
     itimerspec off{};
-    ::timer_settime(timer_, 0, &off, nullptr);
+    if (beat_)
+        beat_->set(false);
+    else
+        ::timer_settime(timer_, 0, &off, nullptr);
     running_ = false;
 }
 

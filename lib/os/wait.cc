@@ -216,7 +216,7 @@ std::optional<Stop> Waiter::next(Block block) {
     return stop;
 }
 
-std::optional<Stop> Waiter::next_of(Tid tid) {
+std::optional<Stop> Waiter::next_of(Tid tid, Block block) {
     auto same = [&](const Stop &s) { return s.tid == tid; };
     auto queued = std::find_if(queue_.begin(), queue_.end(), same);
     if (queued != queue_.end()) {
@@ -224,15 +224,27 @@ std::optional<Stop> Waiter::next_of(Tid tid) {
         queue_.erase(queued);
         return stop;
     }
+    if (block == Block::no && known(tid).held) return std::nullopt;
     while (true) {
-        auto stop = poll(P_PID, tid.value, true);
+        auto stop = poll(P_PID, tid.value, block != Block::no);
         if (stop) {
             known(tid).held = true;
             return stop;
         }
-        if (errno != EINTR || has_ended(tid)) return std::nullopt;
+        if (block == Block::no || errno != EINTR || has_ended(tid)) return std::nullopt;
         look_at_others(tid);
+        if (block == Block::briefly) {
+            errno = EINTR;
+            return std::nullopt;
+        }
     }
+}
+
+bool Waiter::has_news_of(Tid tid) {
+    Known &task = known(tid);
+    if (!task.held)
+        if (auto stop = poll(P_PID, tid.value, false)) note(task, *stop);
+    return task.held;
 }
 
 void Waiter::look_at_others(Tid but) {

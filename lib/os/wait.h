@@ -58,8 +58,13 @@ class Waiter {
     /// Waits for this one task alone (which was resumed or interrupted): for the short dialogues of injection. Nothing
     /// where the task is gone: without a trace, or as a leader whose end is told only after that of its threads. That
     /// is found out, and ends of other tasks are taken meanwhile (an exec may wait for them), when a signal interrupts
-    /// the wait: run a Ticker meanwhile.
-    std::optional<Stop> next_of(Tid tid);
+    /// the wait: run a Ticker meanwhile. With Block::briefly such a signal ends the wait (errno: EINTR), with Block::no
+    /// there is none.
+    std::optional<Stop> next_of(Tid tid, Block block = Block::yes);
+
+    /// True where the task stands at a stop already, or has ended, whether that was handed out or not: an interrupt now
+    /// would make it stop once more after that.
+    bool has_news_of(Tid tid);
 
     /// Takes the ends, and queues the stops, of all tasks but one, which may be what somebody waits for in the kernel.
     void look_at_others(Tid but);

@@ -21,6 +21,9 @@ std::string summary_text(const program::LocationInfo &location, const program::C
 
 std::string timing_text(std::string_view of, std::uint64_t per_call_ns, std::uint64_t per_stop_ns,
                         std::uint64_t resolution_ns) {
+    if (resolution_ns == 0)
+        return fmt::format("{}: what is ktrace's own in them could not be measured at start; nothing is subtracted\n",
+                           of);
     return fmt::format(
         "{}: {} ns of ktrace's own subtracted from each, and {} ns for each stop inside it besides the stop; "
         "resolution {} ns\n",

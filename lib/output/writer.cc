@@ -99,13 +99,14 @@ const char *advice(int error) {
 
 /// What the two threads share.
 struct Writer::Background {
-    Background(int fd_, bool guard_, std::size_t most_, std::function<void()> wake_)
-        : fd(fd_), guard(guard_), most(most_), wake(std::move(wake_)) {}
+    Background(int fd_, bool guard_, std::size_t most_, std::function<void()> wake_, Around around_)
+        : fd(fd_), guard(guard_), most(most_), wake(std::move(wake_)), around(std::move(around_)) {}
 
     const int fd;
     const bool guard;
     const std::size_t most;
     const std::function<void()> wake;
+    const Around around;
 
     std::mutex mutex; // of what follows
     std::condition_variable changed;
@@ -150,9 +151,9 @@ void Writer::drain() {
     buffer_.clear();
 }
 
-void Writer::write_in_background(std::size_t most, std::function<void()> wake) {
+void Writer::write_in_background(std::size_t most, std::function<void()> wake, Around around) {
     flush();
-    background_ = std::make_shared<Background>(fd_, guard_, most, std::move(wake));
+    background_ = std::make_shared<Background>(fd_, guard_, most, std::move(wake), std::move(around));
     sigset_t all, before;
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before); // the thread takes no signal
@@ -173,10 +174,11 @@ void Writer::write_waiting(const std::shared_ptr<Background> &background) {
         std::string text = std::move(shared.waiting.front());
         shared.waiting.pop_front();
         lock.unlock();
-        {
+        auto write = [&] {
             PipeGuard guard(shared.guard);
             if (int error = write_all(shared.fd, text); error != 0) shared.error = error;
-        }
+        };
+        shared.around ? shared.around(write) : write();
         lock.lock();
         shared.size -= text.size();
         shared.changed.notify_all();

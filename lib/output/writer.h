@@ -45,8 +45,10 @@ class Writer {
     void flush() { drain(); }
 
     /// From now on a thread writes. `most`: bytes that are to wait for it; `wake`: called by the thread, again and
-    /// again until failed() has told of it, when writing has failed.
-    void write_in_background(std::size_t most, std::function<void()> wake);
+    /// again until failed() has told of it, when writing has failed. `around`, where there is one, calls what it is
+    /// given, which writes.
+    using Around = std::function<void(const std::function<void()> &)>;
+    void write_in_background(std::size_t most, std::function<void()> wake, Around around = {});
     /// False: as much as is to wait for the thread waits.
     bool has_room() const;
     /// Waits until all is written and ends the thread. Asks `is_enough` every now and then whether the wait is to end

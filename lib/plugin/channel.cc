@@ -1,5 +1,6 @@
 #include "plugin/channel.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -19,13 +20,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "os/asleep.h"
 #include "plugin/places.h"
 
 namespace ktrace::plugin {
 
 namespace {
 
-constexpr std::uint64_t start_ns = 10'000'000'000U;
+constexpr std::uint64_t start_ns = 60'000'000'000U;    // one that cannot start is dead long before
 constexpr std::uint64_t look_at_life_ns = 20'000'000U; // how often, while the host does not answer
 
 /// In a forked child, which only makes system calls: the host must not be ktrace's child, so this one forks again and
@@ -90,7 +92,8 @@ Result<std::unique_ptr<Channel>> Channel::start(const Window &window) {
     if (auto spawned = spawn(*path, window, wire.get(), theirs.get()); !spawned)
         return tl::make_unexpected(spawned.error());
     theirs = Fd();
-    if (!channel->wait(start_ns)) {
+    Allowance for_start{start_ns, 0, {}};
+    if (!channel->wait(for_start)) {
         channel->dead_ = true;
         return fail(Error::Kind::system, "its host, " + *path + ", does not start");
     }
@@ -125,13 +128,44 @@ void Channel::follow_processor() {
     ::sched_setaffinity(pid_, sizeof set, &set);
 }
 
-bool Channel::wait(std::uint64_t ns) {
-    std::uint64_t until = monotonic_ns() + ns;
+/// Nothing: the host has not told who it is, or is gone.
+std::optional<std::uint64_t> Channel::processor_ns() const {
+    clockid_t clock{};
+    timespec time{};
+    if (pid_ == 0 || ::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &time) != 0)
+        return std::nullopt;
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+/// Takes off what it has spent since the last look, if that is a while ago. In a while in which it has not run it
+/// sleeps or waits for a processor. How long ktrace itself has waited for one is not known: it has slept for no longer
+/// than one wait takes.
+void Channel::spend(Allowance &allowance, bool is_its_turn) {
+    const std::uint64_t now = monotonic_ns();
+    if (allowance.looked_ns == 0) allowance.looked_ns = now;
+    const std::uint64_t passed = now - allowance.looked_ns;
+    if (passed < look_at_life_ns) return;
+    const auto ran = processor_ns();
+    std::uint64_t spent = 0;
+    if (!ran)
+        spent = passed;
+    else if (allowance.ran_ns)
+        spent = *ran - *allowance.ran_ns;
+    if (ran && spent == 0 && is_its_turn && !os::is_runnable(Tid{pid_})) spent = look_at_life_ns;
+    allowance.left_ns -= std::min(allowance.left_ns, spent);
+    allowance.looked_ns = now;
+    allowance.ran_ns = ran;
+}
+
+bool Channel::wait(Allowance &allowance) {
+    spend(allowance, false);
     while (wire_->turn.load(std::memory_order_acquire) != turn_ktrace) {
         timespec slice{0, static_cast<long>(look_at_life_ns)};
         if (::syscall(SYS_futex, &wire_->turn, FUTEX_WAIT, turn_host, &slice, nullptr, 0) == 0) continue;
         if (wire_->turn.load(std::memory_order_acquire) == turn_ktrace) break;
-        if (dead() || monotonic_ns() >= until) return false;
+        if (dead()) return false;
+        spend(allowance, true);
+        if (allowance.left_ns == 0) return false;
     }
     return true;
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/fd.h"
@@ -13,6 +14,14 @@
 #include "plugin/wire.h"
 
 namespace ktrace::plugin {
+
+/// What a host may still spend on a Call: time of its own, in which it runs or sleeps, and not that in which it waits
+/// for a busy processor.
+struct Allowance {
+    std::uint64_t left_ns = 0;
+    std::uint64_t looked_ns = 0;         // CLOCK_MONOTONIC, when it was last found out; 0: not yet
+    std::optional<std::uint64_t> ran_ns; // the host's processor time, then
+};
 
 class Channel {
   public:
@@ -27,8 +36,8 @@ class Channel {
 
     /// Hands over, with what the wire says.
     void hand_over(Call call);
-    /// Waits until the host hands over. False: not within `ns`, or it is dead.
-    bool wait(std::uint64_t ns);
+    /// Waits until the host hands over. False: nothing is left of what it may spend, or it is dead.
+    bool wait(Allowance &allowance);
     /// Tells the host that what it runs is late. It ends that, unless it is in a bad way.
     void tell_late();
     bool dead();
@@ -37,6 +46,8 @@ class Channel {
   private:
     Channel() = default;
     void follow_processor();
+    std::optional<std::uint64_t> processor_ns() const;
+    void spend(Allowance &allowance, bool is_its_turn);
 
     std::byte *memory_ = nullptr;
     Wire *wire_ = nullptr;

@@ -6,7 +6,6 @@
 
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "plugin/probe.h"
 #include "plugin/window.h"
@@ -197,17 +196,15 @@ bool Plugin::converse(Call call, const Occasion &occasion, std::uint64_t limit_n
     put_notes();
     channel_->hand_over(call);
     bool late = false;
-    std::uint64_t left_ns = limit_ns; // of the host's own time, however often it asks for something
+    Allowance allowance{limit_ns, 0, {}}; // however often it asks for something
     while (true) {
-        if (left_ns == 0) {
+        if (allowance.left_ns == 0) {
             if (late || channel_->dead()) break;
             late = true;
-            left_ns = grace_ns;
+            allowance.left_ns = grace_ns;
             channel_->tell_late();
         }
-        std::uint64_t since = monotonic_ns();
-        bool answered = channel_->wait(left_ns);
-        left_ns -= std::min(left_ns, monotonic_ns() - since);
+        bool answered = channel_->wait(allowance);
         if (!answered && channel_->dead()) break;
         if (!answered) continue;
         auto request = static_cast<Request>(wire.kind);

@@ -165,9 +165,9 @@ void Compiler::note(const program::Recipe &recipe, const program::Built &built) 
 Compiled Compiler::compile(const LocationRequest &request) {
     const Location &at = request.location;
     bool entry_probe = request.kind == Kind::entry || request.kind == Kind::ret;
-    LocationScope entry(at, request.bias, Instant::before, entry_probe);
+    LocationScope entry(at, request.bias, Instant::before, entry_probe, options_.modules);
     LocationScope after(at, request.bias, request.kind == Kind::ret ? Instant::at_return : Instant::after, false,
-                        &entry);
+                        options_.modules, &entry);
     program::Recipe wanted = recipe(request, entry, after);
     program::Built built = program::build(wanted);
     note(wanted, built);

@@ -41,6 +41,8 @@ struct CompileOptions {
     /// These locations come on top of others (a library was loaded, a child was forked): an EXPR that fits none of them
     /// is n/a there, no error.
     bool additional = false;
+    /// The modules of the process: where a cast names a type that the location's own module does not know, they may.
+    std::span<const Loaded> modules = {};
 };
 
 /// Syntax of all the EXPRs of a command. Error: usage, with the column.

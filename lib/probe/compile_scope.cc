@@ -26,14 +26,9 @@ const Function *LocationScope::described() {
         dwarf();
         return function_ = before_->described();
     }
-    if (!asked_function_ && dwarf()) {
-        if (!location_.inlined) {
-            function_ = dwarf_->function_at(location_.vaddr);
-        } else {
-            auto copies = dwarf_->functions_named(location_.symbol);
-            function_ = copies.empty() ? nullptr : copies.front();
-        }
-    }
+    if (!asked_function_ && dwarf())
+        function_ =
+            location_.inlined() ? dwarf_->inlined_function(location_.instance) : dwarf_->function_at(location_.vaddr);
     asked_function_ = true;
     if (function_ && !function_->typed) function_ = nullptr;
     return function_;
@@ -52,7 +47,7 @@ Error LocationScope::no_dwarf() {
 }
 
 bool LocationScope::is_at_entry() {
-    if (location_.inlined) return false;
+    if (location_.inlined()) return false;
     if (entry_probe_) return true;
     if (location_.function != 0) return location_.function == location_.vaddr;
     return location_.offset == 0 && !location_.symbol.empty();
@@ -62,7 +57,7 @@ bool LocationScope::is_at_entry() {
 /// the debug information says they are.
 bool LocationScope::is_in_prologue() {
     const Function *function = described();
-    if (!function || location_.inlined) return false;
+    if (!function || location_.inlined()) return false;
     auto here = dwarf_->line_at(location_.vaddr), first = dwarf_->line_at(function->entry);
     return here && first && here->vaddr == first->vaddr;
 }
@@ -125,17 +120,17 @@ bool is_fixed(const Place &place) {
 Result<Binding> LocationScope::argument(std::string_view name) {
     if (!dwarf()) return fail(no_dwarf());
     const Function *function = described();
-    if (location_.inlined) return variable_here(name);
     if (!function)
         return fail(Error::Kind::refused, "the debug information does not describe " + location_.symbol,
                     "arg0…arg9 and retval work without it");
     for (std::size_t i = 0; i < function->parameters.size(); ++i) {
         if (function->parameters[i].name != name) continue;
+        if (location_.inlined()) return variable_here(name);
         const Type *type = function->parameters[i].type;
         find_places();
         if (is_at_entry()) return Binding{type, places_[i]};
         if (instant_ == Instant::before && in_registers(places_[i]) && is_in_prologue()) {
-            auto here = dwarf_->variable(name, location_.vaddr, bias_);
+            auto here = dwarf_->variable(name, location_.vaddr, bias_, location_.instance);
             if (!here || !in_registers(here->place)) return Binding{type, places_[i]};
         }
         return variable_here(name);
@@ -146,7 +141,7 @@ Result<Binding> LocationScope::argument(std::string_view name) {
 }
 
 Result<Binding> LocationScope::variable_here(std::string_view name) {
-    auto found = dwarf_->variable(name, location_.vaddr, bias_);
+    auto found = dwarf_->variable(name, location_.vaddr, bias_, location_.instance);
     if (!found) return fail(found.error());
     return Binding{found->type, std::move(found->place)};
 }
@@ -170,7 +165,7 @@ Result<Binding> LocationScope::in_thread(Binding binding, std::string_view name)
 
 Result<Binding> LocationScope::variable(std::string_view name) {
     if (!dwarf()) return fail(no_dwarf());
-    auto found = dwarf_->variable(name, location_.vaddr, bias_);
+    auto found = dwarf_->variable(name, location_.vaddr, bias_, location_.instance);
     if (instant_ == Instant::at_return && found && !is_fixed(found->place))
         return fail(Error::Kind::refused, "`" + std::string(name) + "` is a local variable: it is gone at the return",
                     "place a probe at a line where it lives: -k FILE:LINE");
@@ -205,7 +200,7 @@ Result<Binding> LocationScope::integer_argument(unsigned n) {
                     "arg" + std::to_string(n) + " is on the stack: it is known only at a function's first instruction");
     if (instant_ == Instant::at_return)
         return fail(Error::Kind::refused, "arg" + std::to_string(n) + " is known only at the entry");
-    if (instant_ == Instant::before && !location_.inlined && described()) {
+    if (instant_ == Instant::before && !location_.inlined() && described()) {
         find_places();
         for (std::size_t i = 0; i < places_.size(); ++i) {
             const Type *type = function_->parameters[i].type;
@@ -220,7 +215,7 @@ Result<Binding> LocationScope::parameter(std::string_view name, std::string &sho
     auto number = text::parse_u64(name);
     if (!number) return argument(name);
     shown = "arg" + shown;
-    if (location_.inlined || !described())
+    if (location_.inlined() || !described())
         return integer_argument(static_cast<unsigned>(std::min<std::uint64_t>(*number, 9)));
     const auto &parameters = function_->parameters;
     if (*number >= parameters.size())
@@ -250,10 +245,15 @@ Result<Binding> LocationScope::retval() {
     return std::move(*binding);
 }
 
-const Type *LocationScope::complete(const Type *type) { return dwarf_ && type ? dwarf_->complete(type) : type; }
+const Type *LocationScope::complete(const Type *type) {
+    if (!type) return type;
+    if (dwarf_) type = dwarf_->complete(type);
+    for (symbols::Dwarf *other : others_) type = other->complete(type); // a stranger's type stays as it is
+    return type;
+}
 
-const Type *LocationScope::type_named(std::string_view name) {
-    if (!dwarf()) return nullptr;
+/// Among the types that were read so far: the function's own mean more than others of the same name.
+const Type *LocationScope::type_at_hand(std::string_view name) {
     described(); // reads the types of its unit that it uses
     const value::TypeTable &table = dwarf_->types();
     const Type *declared = nullptr;
@@ -269,6 +269,32 @@ const Type *LocationScope::type_named(std::string_view name) {
         if (!type.incomplete) return &type;
     }
     return declared ? dwarf_->complete(declared) : nullptr;
+}
+
+/// In the debug information of the process's other modules that is on this machine.
+const Type *LocationScope::type_elsewhere(std::string_view name) {
+    for (const Loaded &loaded : modules_) {
+        symbols::Dwarf *other = loaded.module->dwarf(symbols::DebugSource::local);
+        if (!other || other == dwarf_) continue;
+        const Type *type = other->type_named(name);
+        if (!type || type->incomplete) continue;
+        if (std::find(others_.begin(), others_.end(), other) == others_.end()) others_.push_back(other);
+        return type;
+    }
+    return nullptr;
+}
+
+const Type *LocationScope::type_named(std::string_view name) {
+    const Type *declared = nullptr;
+    if (dwarf()) {
+        declared = type_at_hand(name);
+        if (declared && !declared->incomplete) return declared;
+        const Type *defined = dwarf_->type_named(name);
+        if (defined && !defined->incomplete) return defined;
+        if (!declared) declared = defined;
+    }
+    const Type *defined = type_elsewhere(name);
+    return defined ? defined : declared;
 }
 
 std::optional<program::EnumeratorValue> LocationScope::enumerator(std::string_view name) {
@@ -288,7 +314,7 @@ std::optional<program::EnumeratorValue> LocationScope::enumerator(std::string_vi
 std::vector<NamedBinding> LocationScope::arguments() {
     std::vector<NamedBinding> all;
     if (!described()) {
-        if (location_.inlined) return all;
+        if (location_.inlined()) return all;
         std::vector<const Type *> integers(6, &program::types::int64);
         for (Place &place : arch::Host::parameter_places(integers, &program::types::void_type))
             all.push_back({"arg" + std::to_string(all.size()), {nullptr, std::move(place)}, true});
@@ -297,7 +323,7 @@ std::vector<NamedBinding> LocationScope::arguments() {
     for (const symbols::Parameter &p : function_->parameters) {
         std::string name = p.name.empty() ? "arg" + std::to_string(all.size()) : p.name;
         NamedBinding argument{name, {p.type, Place::unavailable("it is optimized out")}, false};
-        if (location_.inlined) {
+        if (location_.inlined()) {
             if (auto found = variable_here(p.name)) argument.binding = std::move(*found);
         } else {
             find_places();

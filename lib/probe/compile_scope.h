@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,11 +22,13 @@ enum class Instant : std::uint8_t { before, after, at_return }; // the probed in
 
 class LocationScope final : public program::Scope {
   public:
-    /// `location` is borrowed. `entry_probe`: the location is a function's first instruction by its kind (-j, -r).
-    /// `before`: the scope of the same location before the instruction (borrowed), which has looked things up already.
+    /// `location` and `modules` (all of the process, for types) are borrowed. `entry_probe`: the location is a
+    /// function's first instruction by its kind (-j, -r). `before`: the scope of the same location before the
+    /// instruction (borrowed), which has looked things up already.
     LocationScope(const Location &location, std::uint64_t bias, Instant instant, bool entry_probe,
-                  LocationScope *before = nullptr)
-        : location_(location), bias_(bias), instant_(instant), entry_probe_(entry_probe), before_(before) {}
+                  std::span<const Loaded> modules, LocationScope *before = nullptr)
+        : location_(location), bias_(bias), instant_(instant), entry_probe_(entry_probe), modules_(modules),
+          before_(before) {}
 
     Result<program::Binding> argument(std::string_view name) override;
     Result<program::Binding> integer_argument(unsigned n) override;
@@ -62,14 +65,18 @@ class LocationScope final : public program::Scope {
     void find_places();
     Result<program::Binding> in_thread(program::Binding binding, std::string_view name);
     Result<program::Binding> variable_here(std::string_view name);
+    const value::Type *type_at_hand(std::string_view name);
+    const value::Type *type_elsewhere(std::string_view name);
 
     const Location &location_;
     std::uint64_t bias_;
     Instant instant_;
     bool entry_probe_;
+    std::span<const Loaded> modules_;
     LocationScope *before_;
     bool asked_dwarf_ = false, asked_function_ = false;
     symbols::Dwarf *dwarf_ = nullptr;
+    std::vector<symbols::Dwarf *> others_; // of other modules, whose types are used
     const symbols::Function *function_ = nullptr;
     bool has_places_ = false;
     std::vector<value::Place> places_; // of function_->parameters, at the first instruction

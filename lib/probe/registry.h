@@ -47,9 +47,10 @@ struct Registered {
     trap::Handler *handler = nullptr;
     std::optional<std::uint32_t> maxactive;
     bool enabled = true;
-    bool ready = false;   // registered whole; before that, and after it was removed, none of its hits is seen
-    bool removed = false; // or never registered whole
-    bool placed = false;  // found in some process, at some time
+    bool ready = false;      // registered whole; before that, and after it was removed, none of its hits is seen
+    bool removed = false;    // or never registered whole
+    bool placed = false;     // found in some process, at some time
+    std::string why_nowhere; // where it was looked for last and not found, which its set allows: why
 };
 
 class Registry {

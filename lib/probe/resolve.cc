@@ -1,19 +1,22 @@
 #include "probe/resolve.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <tuple>
 #include <unordered_map>
 
 #include "base/text.h"
 #include "host.h"
 #include "probe/resolve_parts.h"
+#include "symbols/dwarf.h"
 
 namespace ktrace::probe {
 
 // --- gathering
 
 bool Finding::add(Location location) {
-    if (!seen_.emplace(location.module.get(), location.vaddr).second) return false;
+    if (!seen_.emplace(location.module.get(), location.vaddr, location.instance).second) return false;
     found_.locations.push_back(std::move(location));
     return true;
 }
@@ -29,7 +32,7 @@ Resolved Finding::take(std::span<const Loaded> modules) {
     for (const Loaded &loaded : modules) order.try_emplace(loaded.module.get(), order.size());
     auto before = [&](const Location &a, const Location &b) {
         std::size_t module_a = order[a.module.get()], module_b = order[b.module.get()];
-        return module_a != module_b ? module_a < module_b : a.vaddr < b.vaddr;
+        return std::tie(module_a, a.vaddr, a.instance) < std::tie(module_b, b.vaddr, b.instance);
     };
     std::sort(found_.locations.begin(), found_.locations.end(), before);
     return std::move(found_);
@@ -214,6 +217,33 @@ Status check_request(const Request &request) {
     return {};
 }
 
+bool looks_like_source(std::string_view name) {
+    constexpr std::array<std::string_view, 10> endings{".c", ".cc",  ".cpp", ".cxx", ".C",
+                                                       ".h", ".hpp", ".rs",  ".go",  ".S"};
+    return std::any_of(endings.begin(), endings.end(), [name](std::string_view e) { return name.ends_with(e); });
+}
+
+/// `worker.c:do_work`: what stands where a MODULE should is a source file of the program. Nobody would load it later.
+Status check_source(const Request &request) {
+    const Spec &spec = request.spec;
+    if (!request.chosen.empty() || !looks_like_source(spec.module)) return {};
+    for (const Loaded &loaded : request.modules) {
+        symbols::Dwarf *dwarf = loaded.is_program ? loaded.module->dwarf(symbols::DebugSource::local) : nullptr;
+        if (!dwarf) continue;
+        auto files = dwarf->files();
+        bool known = std::any_of(files.begin(), files.end(), [&](const std::string &file) {
+            return file == spec.module || file.ends_with("/" + spec.module);
+        });
+        if (!known) continue;
+        std::string place = spec.text.substr(static_cast<std::size_t>(spec.symbol_column));
+        return tl::unexpected(Error{Error::Kind::refused, spec.module + " is a source file, not a module",
+                                    "give " + place + ", " + std::string(loaded.module->name()) + ":" + place + " or " +
+                                        spec.module + ":LINE",
+                                    spec.text, 0, static_cast<int>(spec.module.size())});
+    }
+    return {};
+}
+
 } // namespace
 
 Result<Resolved> resolve(const Spec &spec, Kind kind, std::span<const Loaded> modules, Memory *memory) {
@@ -222,6 +252,7 @@ Result<Resolved> resolve(const Spec &spec, Kind kind, std::span<const Loaded> mo
         if (spec.module.empty() || names_module(spec.module, *loaded.module)) request.chosen.push_back(&loaded);
     if (auto status = check_request(request); !status) return tl::unexpected(status.error());
     if (!spec.module.empty() && request.chosen.empty()) {
+        if (auto status = check_source(request); !status) return tl::unexpected(status.error());
         Resolved resolved;
         resolved.pending = true;
         return resolved;

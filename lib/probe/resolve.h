@@ -26,7 +26,9 @@ struct Location {
     std::uint64_t offset = 0;       // from the symbol
     std::uint64_t function = 0;     // vaddr of the function's first instruction, 0: not known
     std::uint64_t function_end = 0; // behind its last byte
-    bool inlined = false;           // an inlined instance: has no return
+    std::uint32_t instance = 0;     // symbols::InlinedInstance, which has no return; several may begin at one place
+
+    bool inlined() const { return instance != 0; }
 };
 
 /// A module as it is loaded in one process.
@@ -38,7 +40,7 @@ struct Loaded {
 
 /// What resolve finds.
 struct Resolved {
-    std::vector<Location> locations;       // in order of modules, then addresses; no doubles
+    std::vector<Location> locations;       // in order of modules, addresses, instances; no doubles
     std::size_t inlined_left_out = 0;      // return probes: inlined instances that cannot be probed
     std::vector<std::string> notices;      // for standard error
     bool pending = false;                  // a MODULE was given and is not loaded

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "probe/resolve.h"
@@ -24,10 +24,10 @@ struct Request {
     Memory *memory;                     // may be nullptr
 };
 
-/// Gathers locations, each place once.
+/// Gathers locations, each place once, and each inlined instance that begins there.
 class Finding {
   public:
-    /// Adds a location; false where the place is there already.
+    /// Adds a location; false where it is there already.
     bool add(Location location);
     void add_resolver(Location location);
     bool empty() const { return found_.locations.empty() && found_.ifunc_resolvers.empty(); }
@@ -38,7 +38,7 @@ class Finding {
 
   private:
     Resolved found_;
-    std::set<std::pair<const symbols::Module *, std::uint64_t>> seen_;
+    std::set<std::tuple<const symbols::Module *, std::uint64_t, std::uint32_t>> seen_; // module, vaddr, instance
 };
 
 Result<Resolved> resolve_symbol(const Request &request);

@@ -121,7 +121,7 @@ void SymbolSearch::add_inlined(const Loaded &loaded) {
         Location location = location_at(loaded, instance.entry);
         location.symbol = instance.qualified.empty() ? instance.name : instance.qualified;
         location.offset = 0;
-        location.inlined = true;
+        location.instance = instance.instance;
         if (check_boundary(request_, location)) finding_.add(std::move(location));
     }
 }

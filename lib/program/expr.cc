@@ -197,6 +197,15 @@ int ExprBuilder::name(TextRange at, std::string_view name) {
     return add(std::move(node));
 }
 
+namespace {
+
+SyntaxError no_function(std::string_view name, TextRange at) {
+    return {at, "there is no function `" + std::string(name) + "` here",
+            "the functions are reg(\"NAME\"), str(POINTER[, LENGTH]), buf(POINTER, LENGTH) and sizeof(TYPE or EXPR)"};
+}
+
+} // namespace
+
 int ExprBuilder::call(TextRange at, std::string_view name, TextRange name_at, const std::vector<int> &arguments) {
     Expr node;
     node.at = at;
@@ -219,9 +228,11 @@ int ExprBuilder::call(TextRange at, std::string_view name, TextRange name_at, co
     } else if (name == "buf") {
         takes(2, 2, "buf(POINTER, LENGTH)");
         node.kind = Expr::Kind::buf;
+    } else if (name == "sizeof") {
+        takes(1, 1, "sizeof(TYPE) or sizeof(EXPR)");
+        node.kind = Expr::Kind::size_of;
     } else {
-        throw SyntaxError{name_at, "there is no function `" + std::string(name) + "` here",
-                          "the functions are reg(\"NAME\"), str(POINTER[, LENGTH]) and buf(POINTER, LENGTH)"};
+        throw no_function(name, name_at);
     }
     node.a = arguments[0];
     if (arguments.size() > 1) node.b = arguments[1];
@@ -316,6 +327,15 @@ int ExprBuilder::cast(TextRange at, std::string_view parenthesized, int a) {
     node.at = at;
     node.type = type_name(parenthesized);
     node.a = a;
+    return add(std::move(node));
+}
+
+int ExprBuilder::size_of(TextRange at, std::string_view name, TextRange name_at, std::string_view parenthesized) {
+    if (name != "sizeof") throw no_function(name, name_at);
+    Expr node;
+    node.kind = Expr::Kind::size_of;
+    node.at = at;
+    node.type = type_name(parenthesized);
     return add(std::move(node));
 }
 

@@ -51,6 +51,7 @@ struct Expr {
         member,      // a, text; arrow
         index,       // a[b]
         cast,        // type, a
+        size_of,     // type, or a where the type has no name
     };
     enum class Op : std::uint8_t {
         none,

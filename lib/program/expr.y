@@ -100,6 +100,7 @@ postfix: NAME { $$ = build.name(@$, $1); }
 | TEXT { $$ = build.text(@$, $1); }
 | "(" expr ")" { $$ = $2; }
 | NAME "(" arguments ")" { $$ = build.call(@$, $1, @1, $3); }
+| NAME CAST { $$ = build.size_of(@$, $1, @1, $2); }
 | postfix "." NAME { $$ = build.member(@$, $1, false, $3); }
 | postfix "->" NAME { $$ = build.member(@$, $1, true, $3); }
 | postfix "[" expr "]" { $$ = build.index(@$, $1, $3); }

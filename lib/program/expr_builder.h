@@ -34,6 +34,7 @@ class ExprBuilder {
     int member(TextRange at, int a, bool arrow, std::string_view name);
     int index(TextRange at, int a, int b);
     int cast(TextRange at, std::string_view parenthesized, int a);
+    int size_of(TextRange at, std::string_view name, TextRange name_at, std::string_view parenthesized);
     void root(int node) { tree_.root = node; }
 
   private:

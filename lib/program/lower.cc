@@ -86,6 +86,7 @@ Operand Lowering::lower(int node) {
     case Kind::member: return member(e);
     case Kind::index: return index(e);
     case Kind::cast: return cast(e);
+    case Kind::size_of: return size_of(e);
     }
     misfit(e, "this cannot be evaluated");
 }

@@ -118,6 +118,9 @@ class Lowering {
     Operand logical(const Expr &e);
     Operand conditional(const Expr &e);
     Operand cast(const Expr &e);
+    Operand size_of(const Expr &e);
+    const Type *type_named(const TypeName &name);
+    const Type *size_of_what(const Expr &e);
     Operand arithmetic(const Expr &e, const Type &left, const Type &right);
     Operand shift(const Expr &e, const Type &left);
     Operand compare(const Expr &e, const Type &left, const Type &right);

@@ -247,11 +247,43 @@ Operand Lowering::conditional(const Expr &e) {
     return {.type = &type, .computed = &yes_type != &no_type};
 }
 
+/// nullptr: there is none of that name.
+const value::Type *Lowering::type_named(const TypeName &name) {
+    const Type *type = types::named(name.name);
+    if (!type) type = scope_.type_named(name.name);
+    for (int i = 0; type && i < name.stars; ++i) type = &pointer_to(*type);
+    return type;
+}
+
+/// What sizeof is asked of; nothing of it is evaluated. A bare name is a variable's before it is a type's.
+const value::Type *Lowering::size_of_what(const Expr &e) {
+    if (e.a < 0) return type_named(e.type);
+    const Expr &inner = tree_.at(e.a);
+    std::size_t from = out_.size();
+    try {
+        Operand operand = lower(e.a);
+        aside(from);
+        if (operand.bit_size != 0) misfit(inner, "a bit field has no size in bytes");
+        return operand.type;
+    } catch (const Misfit &) {
+        aside(from);
+        const Type *type = inner.kind == Expr::Kind::name ? type_named({inner.text, 0}) : nullptr;
+        if (!type) throw;
+        return type;
+    }
+}
+
+Operand Lowering::size_of(const Expr &e) {
+    const Type *type = size_of_what(e);
+    if (!type) misfit(e, "there is no type `" + e.type.name + "` here");
+    type = scope_.complete(type);
+    if (type->incomplete || type->size == 0) misfit(e, "the size of " + type->name + " is not known");
+    return constant(type->size, types::uint64);
+}
+
 Operand Lowering::cast(const Expr &e) {
-    const Type *target = types::named(e.type.name);
-    if (!target) target = scope_.type_named(e.type.name);
+    const Type *target = type_named(e.type);
     if (!target) misfit(e, "there is no type `" + e.type.name + "` here");
-    for (int i = 0; i < e.type.stars; ++i) target = &pointer_to(*target);
     const Expr &inner = tree_.at(e.a);
     Operand operand = lower(e.a);
     const Type &from = rvalue(inner, operand);

@@ -274,7 +274,10 @@ std::size_t Lowering::show(const Expr &e, Operand operand, Style style, bool fol
         put(Opcode::emit_hex);
         return 8;
     }
-    if (type.incomplete || type.size == 0 || !in_table(type))
+    if (!type.incomplete && type.size != 0 && !in_table(type))
+        misfit(e, "`" + text_of(e) + "` is " + type.name + " of another module: it cannot be shown as a whole",
+               "show its members");
+    if (type.incomplete || type.size == 0)
         misfit(e, "the size of `" + text_of(e) + "` (" + type.name + ") is not known");
     return show_object(std::move(operand));
 }

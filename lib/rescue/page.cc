@@ -11,9 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/way_back.h"
 #include "base/check.h"
 #include "os/procfs.h"
-#include "os/remote.h"
+#include "rescue/call.h"
 
 namespace ktrace::rescue {
 
@@ -27,17 +28,15 @@ constexpr std::size_t least_capacity = 1024;        // entries of a table
 constexpr std::size_t kernel_mask_size = 8;         // sigset_t of the kernel, bytes
 constexpr std::uint64_t restorer_flag = 0x04000000; // SA_RESTORER, which libc's headers do not tell
 
-constexpr std::size_t code_at = (sizeof(ktrace_rescue_header) + 63) & ~std::size_t{63};
-
 std::size_t capacity_for(std::size_t entries) { return std::bit_ceil(std::max(least_capacity, entries * 2)); }
 
 template <class T> std::span<const std::byte> bytes_of(const T &value) { return std::as_bytes(std::span(&value, 1)); }
 
-/// A system call that answers an address or a number. Errors: refused, gone.
-Result<std::uint64_t> call(const Hands &hands, const char *what, std::uint64_t number,
+/// A system call that answers an address or a number, by way of a page that is there. Errors: refused, gone.
+Result<std::uint64_t> call(const Hands &hands, const Page &by, const char *what, std::uint64_t number,
                            std::initializer_list<std::uint64_t> arguments, os::Through through = os::Through::steps) {
-    auto answer =
-        os::remote_syscall(hands.waiter, hands.stopped, hands.syscall_instruction, number, arguments, through);
+    auto answer = call_with_way_back(hands.waiter, hands.stopped, hands.syscall_instruction, by, hands.space, number,
+                                     arguments, through);
     if (!answer) return tl::make_unexpected(answer.error());
     if (*answer < 0 && *answer > -4096)
         return fail(Error::Kind::refused,
@@ -45,8 +44,8 @@ Result<std::uint64_t> call(const Hands &hands, const char *what, std::uint64_t n
     return static_cast<std::uint64_t>(*answer);
 }
 
-Result<VirtAddr> map(const Hands &hands, std::uint64_t size) {
-    auto at = call(hands, "map memory", SYS_mmap,
+Result<VirtAddr> map(const Hands &hands, const Page &by, std::uint64_t size) {
+    auto at = call(hands, by, "map memory", SYS_mmap,
                    {0, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, ~std::uint64_t{0}, 0});
     if (!at) return tl::make_unexpected(at.error());
     return VirtAddr{*at};
@@ -54,13 +53,13 @@ Result<VirtAddr> map(const Hands &hands, std::uint64_t size) {
 
 /// The action for SIGTRAP of the stopped task's process. The kernel writes it below the task's stack, where a signal's
 /// frame may come at any time; what was there is put back all the same.
-Result<ktrace_rescue_action> read_action(const Hands &hands) {
+Result<ktrace_rescue_action> read_action(const Hands &hands, const Page &by) {
     constexpr std::int64_t below = 1024; // beyond every psABI's red zone
     VirtAddr at{(hands.stopped.sp() - below).value & ~std::uint64_t{15}};
     ktrace_rescue_action was{}, action{};
     if (hands.space.read(at, std::as_writable_bytes(std::span(&was, 1))) != sizeof was)
         return fail(Error::Kind::refused, "the stack cannot be read");
-    auto asked = call(hands, "tell its signal actions", SYS_rt_sigaction, {SIGTRAP, 0, at.value, kernel_mask_size});
+    auto asked = call(hands, by, "tell its signal actions", SYS_rt_sigaction, {SIGTRAP, 0, at.value, kernel_mask_size});
     if (!asked) return tl::make_unexpected(asked.error());
     bool read = hands.space.read(at, std::as_writable_bytes(std::span(&action, 1))) == sizeof action;
     hands.space.write_own(at, bytes_of(was));
@@ -69,9 +68,9 @@ Result<ktrace_rescue_action> read_action(const Hands &hands) {
 }
 
 /// The step that ends a system call made in the usual way would undo an action that ignores SIGTRAP.
-Status set_action(const Hands &hands, VirtAddr action, os::Through through = os::Through::steps) {
-    auto set = call(hands, "change its signal actions", SYS_rt_sigaction, {SIGTRAP, action.value, 0, kernel_mask_size},
-                    through);
+Status set_action(const Hands &hands, const Page &by, VirtAddr action, os::Through through = os::Through::steps) {
+    auto set = call(hands, by, "change its signal actions", SYS_rt_sigaction,
+                    {SIGTRAP, action.value, 0, kernel_mask_size}, through);
     if (!set) return tl::make_unexpected(set.error());
     return {};
 }
@@ -121,8 +120,9 @@ Status Page::create(const Hands &hands, std::size_t entries) {
     KT_CHECK(code_at + code.size() <= ktrace_rescue_page);
     const bool ignored = ignores_sigtrap(hands.stopped);
     const std::size_t capacity = capacity_for(entries);
-    const std::uint64_t size = ktrace_rescue_page + capacity * sizeof(ktrace_rescue_entry);
-    auto at = map(hands, size);
+    constexpr std::uint64_t table_at = ktrace_rescue_page + arch::rescue_frame_size;
+    const std::uint64_t size = table_at + capacity * sizeof(ktrace_rescue_entry);
+    auto at = map(hands, *this, size);
     if (!at) return tl::make_unexpected(at.error());
     address_ = *at;
     header_ = {};
@@ -133,13 +133,13 @@ Status Page::create(const Hands &hands, std::size_t entries) {
     header_.size = size;
     header_.tracer = static_cast<std::uint64_t>(::getpid());
     header_.tables = 1;
-    header_.table[0] = {address_.value + ktrace_rescue_page, capacity};
-    tables_.push_back({address_ + static_cast<std::int64_t>(ktrace_rescue_page), 0, {}, 0});
+    header_.table[0] = {address_.value + table_at, capacity};
+    tables_.push_back({address_ + static_cast<std::int64_t>(table_at), 0, {}, 0});
     tables_.back().entries.resize(capacity);
     VirtAddr code_address = address_ + static_cast<std::int64_t>(code_at);
     if (!hands.space.write_own(code_address, code) || !write_header(hands.space)) {
         tables_.clear();
-        static_cast<void>(call(hands, "unmap memory", SYS_munmap, {at->value, size}));
+        static_cast<void>(call(hands, Page(), "unmap memory", SYS_munmap, {at->value, size}));
         address_ = VirtAddr{};
         return fail(Error::Kind::refused, "the memory that it has mapped for ktrace cannot be written");
     }
@@ -148,7 +148,7 @@ Status Page::create(const Hands &hands, std::size_t entries) {
 
 /// Installs the handler where the process has none.
 Status Page::take_action(const Hands &hands, bool ignored) {
-    auto now = read_action(hands);
+    auto now = read_action(hands, *this);
     if (!now) return now.error().kind == Error::Kind::gone ? Status(tl::make_unexpected(now.error())) : Status();
     header_.before = *now;
     if (ignored) header_.before.handler = handler_ignore;
@@ -160,7 +160,7 @@ Status Page::take_action(const Hands &hands, bool ignored) {
     header_.ours = our_action(address_ + static_cast<std::int64_t>(code_at));
     header_.installed = 1;
     if (!write_header(hands.space)) return fail(Error::Kind::gone, "the process has ended");
-    auto set = set_action(hands, action_at(offsetof(ktrace_rescue_header, ours)));
+    auto set = set_action(hands, *this, action_at(offsetof(ktrace_rescue_header, ours)));
     if (set || set.error().kind == Error::Kind::gone) return set;
     header_.installed = 0; // a seccomp filter, perhaps: the guardian is there still
     header_.ours = {};
@@ -173,7 +173,7 @@ Status Page::grow(const Hands &hands, std::size_t entries) {
         return fail(Error::Kind::refused, "there are too many probes for one process");
     const std::size_t capacity = std::max(capacity_for(entries), tables_.back().entries.size() * 2);
     const std::uint64_t size = capacity * sizeof(ktrace_rescue_entry);
-    auto at = map(hands, size);
+    auto at = map(hands, *this, size);
     if (!at) return tl::make_unexpected(at.error());
     tables_.push_back({*at, size, {}, 0});
     tables_.back().entries.resize(capacity);
@@ -237,17 +237,18 @@ Page Page::adopt(VirtAddr address, const ktrace_rescue_header &header) {
 Status Page::renew_action(const Hands &hands) const {
     if (!mapped() || !has_action()) return {};
     bool ours = installed();
-    return set_action(hands,
+    return set_action(hands, *this,
                       action_at(ours ? offsetof(ktrace_rescue_header, ours) : offsetof(ktrace_rescue_header, before)));
 }
 
 Result<bool> Page::restore_action(const Hands &hands) const {
     if (!mapped() || !installed()) return true;
-    auto now = read_action(hands);
+    auto now = read_action(hands, *this);
     if (!now) return tl::make_unexpected(now.error());
+    if (now->handler == header_.before.handler) return true; // by a ktrace that was killed then, say
     if (now->handler != header_.ours.handler && now->handler != handler_default) return false;
     // The default may be the kernel's doing, after a trap in a task that blocks SIGTRAP.
-    auto set = set_action(hands, action_at(offsetof(ktrace_rescue_header, before)), through_without_trap());
+    auto set = set_action(hands, *this, action_at(offsetof(ktrace_rescue_header, before)), through_without_trap());
     if (!set) return tl::make_unexpected(set.error());
     return true;
 }
@@ -257,10 +258,10 @@ Status Page::unmap(const Hands &hands) {
     const auto through = through_without_trap();
     for (const Table &table : tables_) {
         if (table.mapping_size == 0) continue;
-        auto done = call(hands, "unmap memory", SYS_munmap, {table.address.value, table.mapping_size}, through);
+        auto done = call(hands, *this, "unmap memory", SYS_munmap, {table.address.value, table.mapping_size}, through);
         if (!done) return tl::make_unexpected(done.error());
     }
-    auto done = call(hands, "unmap memory", SYS_munmap, {address_.value, header_.size}, through);
+    auto done = call(hands, Page(), "unmap memory", SYS_munmap, {address_.value, header_.size}, through);
     if (!done) return tl::make_unexpected(done.error());
     *this = Page();
     return {};

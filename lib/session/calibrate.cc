@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "os/interrupts.h"
 #include "probe/compile.h"
 #include "trap/dispatch.h"
 
@@ -31,10 +32,13 @@ struct Samples {
     constexpr std::size_t all() const { return warm_up + batch * batches; }
 };
 constexpr Samples usual{200, 60, 10};
-constexpr Samples elsewhere{60, 30, 6};           // fewer: stops take longer there
-constexpr Samples steps{15, 10, 8};               // and a step takes ten times as long on some virtual machines
-constexpr std::uint64_t longest_ns = 300'000'000; // apart, where the other processor may be busy: then it is not known
-constexpr unsigned step_every = 8;                // rounds
+constexpr Samples elsewhere{60, 30, 6}; // fewer: stops take longer there
+constexpr Samples steps{15, 10, 8};     // and a step takes ten times as long on some virtual machines
+constexpr std::size_t fewest = 10;      // calls from which something is known, where the time was up before
+// Others may be busy on the processors: nobody who attaches is to wait for long because of that.
+constexpr std::uint64_t longest_ns = 1'000'000'000, longest_apart_ns = 300'000'000;
+constexpr std::size_t most_rounds = 4; // times as many calls as are wanted, where some are missed
+constexpr unsigned step_every = 8;     // rounds
 static_assert(usual.all() / step_every > steps.all());
 
 /// What the child calls again and again. What there is of them takes a nanosecond.
@@ -97,11 +101,12 @@ class Rehearsal {
         return armed;
     }
 
-    /// Durations as they are without a correction.
+    /// Durations as they are without a correction, for a limited time; a signal to ktrace ends it.
     void run() {
-        const std::uint64_t end = with_steps_ ? ~std::uint64_t{0} : monotonic_ns() + longest_ns;
-        while (!done() && monotonic_ns() < end) {
-            auto stop = world_.waiter.next(os::Waiter::Block::yes);
+        const std::uint64_t end = monotonic_ns() + (with_steps_ ? longest_ns : longest_apart_ns);
+        while (!done() && durations_[0].size() < most_rounds * calls_.all() && monotonic_ns() < end &&
+               !os::Interrupts::are_pending()) {
+            auto stop = world_.waiter.next(os::Waiter::Block::briefly);
             if (!stop) {
                 if (world_.waiter.none_left()) return;
                 continue;
@@ -111,14 +116,15 @@ class Rehearsal {
         }
     }
 
+    /// What has been measured; where that is too little, nothing.
     trap::Correction result() {
-        if (!done()) return {};
+        if (durations_[0].size() < fewest || durations_[1].size() < fewest) return {};
         auto without = [](std::uint64_t from, std::uint64_t part) { return from > part ? from - part : 0; };
         trap::Correction found;
         found.per_call_ns = typical(durations_[0], calls_);
         found.per_stop_ns = without(typical(durations_[1], calls_), found.per_call_ns);
         // The probe's stop, and that at the end of the step.
-        if (with_steps_)
+        if (durations_[2].size() >= fewest)
             found.per_step_ns = without(typical(durations_[2], steps), found.per_call_ns + 2 * found.per_stop_ns);
         found.resolution_ns = spread(durations_[0], calls_);
         return found;
@@ -181,8 +187,10 @@ class Rehearsal {
     }
 
     /// The least of what is usual in some batches, in each what a tenth of the calls does not reach: a moment in which
-    /// the machine was busy with something else is left out, so that rather too little is subtracted than too much.
+    /// the machine was busy with something else is left out, so that rather too little is subtracted than too much. Of
+    /// fewer calls than are wanted the least, for the same reason.
     static std::uint64_t typical(std::vector<std::uint64_t> &samples, const Samples &how) {
+        if (samples.size() < how.all()) return *std::min_element(samples.begin(), samples.end());
         std::uint64_t least = ~std::uint64_t{0};
         for (std::size_t i = 0; i < how.batches; i++) {
             auto first = samples.begin() + static_cast<std::ptrdiff_t>(how.warm_up + i * how.batch),
@@ -195,7 +203,8 @@ class Rehearsal {
 
     /// The middle half of the calls of one function lies within so much, or the clock knows no less.
     static std::uint64_t spread(std::vector<std::uint64_t> &samples, const Samples &how) {
-        auto first = samples.begin() + static_cast<std::ptrdiff_t>(how.warm_up), last = samples.end();
+        const std::size_t left_out = samples.size() < how.all() ? 0 : how.warm_up;
+        auto first = samples.begin() + static_cast<std::ptrdiff_t>(left_out), last = samples.end();
         auto quarter = first + (last - first) / 4, three = first + (last - first) / 4 * 3;
         std::nth_element(first, three, last);
         std::nth_element(first, quarter, three);
@@ -248,7 +257,8 @@ trap::Correction rehearse(int other) {
         correction = rehearsal.result();
     }
     ::kill(child, SIGKILL);
-    ::waitpid(child, &status, __WALL);
+    while (::waitpid(child, &status, __WALL) == child ? WIFSTOPPED(status) : errno == EINTR) {
+    }
     return correction;
 }
 
@@ -291,7 +301,8 @@ trap::Corrections calibrate_aside() {
     trap::Corrections correction;
     ssize_t got = 0;
     do got = ::read(from.get(), &correction, sizeof correction);
-    while (got < 0 && errno == EINTR);
+    while (got < 0 && errno == EINTR && !os::Interrupts::are_pending());
+    if (got < 0) ::kill(helper, SIGKILL);
     while (::waitpid(helper, nullptr, 0) < 0 && errno == EINTR) {
     }
     return got == sizeof correction ? correction : trap::Corrections{};

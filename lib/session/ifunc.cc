@@ -42,7 +42,7 @@ Status arm_implementation(State &state, Traced &traced, VirtAddr resolver, os::S
         auto location = probe::resolve_chosen(wish.spec, wish.kind, ifunc.resolver, vaddr);
         if (!location) return tl::make_unexpected(location.error());
         VirtAddr at{location->vaddr + ifunc.bias};
-        if (!is_armed_already(state, traced, ifunc.probe, at))
+        if (!is_armed_already(state, traced, ifunc.probe, at, 0))
             found.push_back({ifunc.probe, std::move(*location), ifunc.bias});
     }
     if (found.empty()) return {};

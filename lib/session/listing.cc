@@ -150,10 +150,16 @@ std::string added_text(const State &state, const std::vector<std::uint32_t> &num
     std::set<Place> places = armed_places(state);
     std::string text;
     for (std::uint32_t number : numbers) {
-        const probe::Probe &probe = state.registry.at(number).probe;
+        const probe::Registered &registered = state.registry.at(number);
+        const probe::Probe &probe = registered.probe;
         auto count = std::count_if(places.begin(), places.end(), [&](const Place &p) { return p.probe == number; });
-        text += fmt::format("{} {} {}: {} location{}\n", number, static_cast<char>(probe.kind),
-                            text::escape(probe.spec.text), count, count == 1 ? "" : "s");
+        std::string why;
+        if (count == 0 && !registered.why_nowhere.empty())
+            why = ": " + text::escape(registered.why_nowhere);
+        else if (count == 0 && !probe.spec.module.empty())
+            why = ": it waits for " + text::escape(probe.spec.module) + " to be loaded";
+        text += fmt::format("{} {} {}: {} location{}{}\n", number, static_cast<char>(probe.kind),
+                            text::escape(probe.spec.text), count, count == 1 ? "" : "s", why);
     }
     return text;
 }

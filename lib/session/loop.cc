@@ -6,6 +6,7 @@
 #include "session/orders.h"
 #include "session/overhead.h"
 #include "session/placement.h"
+#include "session/progress.h"
 #include "session/registry.h"
 #include "session/report.h"
 #include "session/settle.h"
@@ -51,6 +52,7 @@ void trace(State &state) {
     while (!state.world.closing && !all_gone(state)) {
         if (ends_trace(state, state.interrupts->take()) || state.interrupts->time_is_up()) return;
         if (state.control && state.control->has_orders()) serve_order(state);
+        tell_progress(state);
         bool waiting = state.world.records.size() > 0 || state.writer->pending();
         auto stop = state.world.waiter.next(waiting ? os::Waiter::Block::briefly : os::Waiter::Block::yes);
         if (!stop && state.world.waiter.none_left()) return;

@@ -46,13 +46,14 @@ Armed::Kind armed_kind(probe::Kind kind) {
 /// The counted location of this place, a new one where there is none yet.
 std::size_t counted_location(State &state, std::uint32_t probe, const probe::Location &location,
                              program::LocationInfo info) {
-    auto [known, is_new] =
-        state.location_of.try_emplace({probe, location.module.get(), location.vaddr}, state.locations.size());
+    auto [known, is_new] = state.location_of.try_emplace(
+        {probe, location.module.get(), location.vaddr, location.instance}, state.locations.size());
     if (!is_new) return known->second;
     auto made = std::make_unique<CountedLocation>();
     made->probe = probe;
     made->module = location.module.get();
     made->vaddr = location.vaddr;
+    made->instance = location.instance;
     made->info = std::move(info);
     made->state = program::ProbeStatePointer(new program::ProbeState(*state.registry.at(probe).state));
     state.locations.push_back(std::move(made));
@@ -71,7 +72,7 @@ void note_found(State &state, Traced &traced, std::uint32_t number, probe::Resol
     if (resolved.pending) tell_once(state, spec.text + " waits for " + spec.module + " to be loaded");
     for (const probe::Location &location : resolved.locations)
         for (std::uint64_t bias : biases_of(traced, spec, location))
-            if (!is_armed_already(state, traced, number, VirtAddr{location.vaddr + bias}))
+            if (!is_armed_already(state, traced, number, VirtAddr{location.vaddr + bias}, location.instance))
                 search.found.push_back({number, location, bias});
     for (const probe::Location &resolver : resolved.ifunc_resolvers)
         for (std::uint64_t bias : biases_of(traced, spec, resolver)) search.ifuncs.push_back({number, resolver, bias});
@@ -101,11 +102,12 @@ Result<Search> find_all(State &state, Traced &traced, const std::vector<std::uin
     std::vector<probe::Loaded> loaded = loaded_modules(traced);
     Search search;
     for (std::uint32_t number : probes) {
-        const probe::Registered &registered = state.registry.at(number);
+        probe::Registered &registered = state.registry.at(number);
         const probe::Probe &wish = registered.probe;
         if (wish.kind == probe::Kind::watch) {
             auto found = find_watch(state, traced, number, loaded, search);
             bool nowhere = !found && found.error().kind == Error::Kind::not_found;
+            if (nowhere) registered.why_nowhere = found.error().message;
             if (found || (nowhere && (missing == Missing::wait || registered.placed))) continue;
             if (!registered.set->allow_missing) return tl::make_unexpected(found.error());
             tell_once(state, found.error().message);
@@ -116,6 +118,7 @@ Result<Search> find_all(State &state, Traced &traced, const std::vector<std::uin
             note_found(state, traced, number, std::move(*resolved), search);
             continue;
         }
+        registered.why_nowhere = resolved.error().message;
         bool nowhere = resolved.error().kind == Error::Kind::not_found;
         if (nowhere && (missing == Missing::wait || registered.placed)) continue;
         if (!registered.set->allow_missing) return tl::make_unexpected(resolved.error());
@@ -158,7 +161,8 @@ void plan_unwinding(State &state, Traced &traced, ArmPlan &plan) {
 
 /// The programs of places that share the options of one command.
 Result<std::vector<probe::Compiled>> compile_set(State &state, probe::ProbeSet &set,
-                                                 const std::vector<const Found *> &places) {
+                                                 const std::vector<const Found *> &places,
+                                                 const std::vector<probe::Loaded> &modules) {
     std::vector<probe::LocationRequest> requests;
     for (const Found *place : places) {
         const probe::Registered &wanted = state.registry.at(place->probe);
@@ -170,6 +174,7 @@ Result<std::vector<probe::Compiled>> compile_set(State &state, probe::ProbeSet &
     probe::CompileOptions options;
     options.arguments_at_return = state.config.format == Config::Format::json;
     options.additional = set.compiled;
+    options.modules = modules;
     auto compiled = probe::compile_all(set.actions, requests, options);
     if (compiled) set.compiled = true;
     return compiled;
@@ -203,10 +208,13 @@ std::unique_ptr<ArmedLocation> make_location(State &state, const Found &found, p
 
 } // namespace
 
-bool is_armed_already(const State &state, const Traced &traced, std::uint32_t probe, VirtAddr at) {
+bool is_armed_already(const State &state, const Traced &traced, std::uint32_t probe, VirtAddr at,
+                      std::uint32_t instance) {
     const trap::Site *site = traced.ground->site_at(at);
     return site && std::any_of(site->probes.begin(), site->probes.end(), [&](const Armed *armed) {
-               return armed->counters && !armed->dismissed && state.locations[armed->location]->probe == probe;
+               if (!armed->counters || armed->dismissed) return false;
+               const CountedLocation &location = *state.locations[armed->location];
+               return location.probe == probe && location.instance == instance;
            });
 }
 
@@ -227,9 +235,10 @@ Result<ArmPlan> plan_arming(State &state, Traced &traced, const std::vector<std:
 Result<ArmPlan> plan_places(State &state, Traced &traced, std::vector<Found> found) {
     std::map<probe::ProbeSet *, std::vector<const Found *>> by_set;
     for (const Found &f : found) by_set[state.registry.at(f.probe).set.get()].push_back(&f);
+    std::vector<probe::Loaded> modules = loaded_modules(traced);
     std::map<const Found *, probe::Compiled> compiled;
     for (auto &[set, places] : by_set) {
-        auto programs = compile_set(state, *set, places);
+        auto programs = compile_set(state, *set, places, modules);
         if (!programs) return tl::make_unexpected(programs.error());
         for (std::size_t i = 0; i < places.size(); i++) compiled.emplace(places[i], std::move((*programs)[i]));
     }

@@ -28,8 +28,9 @@ struct Found {
 /// probed.
 Result<ArmPlan> plan_places(State &state, trap::Traced &traced, std::vector<Found> found);
 
-/// True where a probe has a location armed at an address of this process.
-bool is_armed_already(const State &state, const trap::Traced &traced, std::uint32_t probe, VirtAddr at);
+/// True where a probe has a location armed at an address of this process; of an inlined function that very instance.
+bool is_armed_already(const State &state, const trap::Traced &traced, std::uint32_t probe, VirtAddr at,
+                      std::uint32_t instance);
 
 /// Adds a site of ours to a plan.
 void plan_internal(ArmPlan &plan, trap::Armed::Kind kind, VirtAddr at);

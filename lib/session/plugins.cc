@@ -123,7 +123,7 @@ class SessionPort final : public plugin::Port {
 
   private:
     VirtAddr first_place(std::uint32_t number) const {
-        auto first = state_.location_of.lower_bound({number, nullptr, 0});
+        auto first = state_.location_of.lower_bound({number, nullptr, 0, 0});
         if (first == state_.location_of.end() || std::get<0>(first->first) != number) return {};
         return state_.locations[first->second]->last_at;
     }

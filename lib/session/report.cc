@@ -70,9 +70,11 @@ Status open_output(State &state) {
         if (!file) return tl::make_unexpected(file.error());
         state.writer = std::make_unique<output::Writer>(std::move(*file));
     }
-    state.writer->write_in_background(most_unwritten, [tracer = ::gettid()] {
-        ::syscall(SYS_tgkill, ::getpid(), tracer, SIGALRM); // ends a wait
-    });
+    output::Writer::Around around;
+    if (state.live_line && state.config.output.empty() && ::isatty(STDOUT_FILENO) == 1) // the same terminal
+        around = [line = state.live_line](const std::function<void()> &write) { line->aside(write); };
+    auto wake = [tracer = ::gettid()] { ::syscall(SYS_tgkill, ::getpid(), tracer, SIGALRM); }; // ends a wait
+    state.writer->write_in_background(most_unwritten, wake, std::move(around));
     state.sink = state.config.format == Config::Format::json
                      ? output::make_json_sink(*state.writer, state.symbolizer.get())
                      : output::make_text_sink(*state.writer, state.symbolizer.get());

@@ -134,10 +134,11 @@ int seize_patiently(State &state, Tid tid) {
     return error;
 }
 
-enum class Seized : std::uint8_t { yes, ended, denied };
+enum class Seized : std::uint8_t { yes, ended, denied, never };
 
 Seized seize_one(State &state, Tid tid) {
-    constexpr int attempts = 10; // its id may pass to another thread meanwhile (exec)
+    if (os::is_kernel_worker(tid)) return Seized::never; // some kernels refuse it, others never stop it
+    constexpr int attempts = 10;                         // its id may pass to another thread meanwhile (exec)
     for (int i = 0; i < attempts; i++) {
         int error = seize_patiently(state, tid);
         if (error == 0) return Seized::yes;
@@ -162,7 +163,7 @@ Status seize_all(State &state, Traced &traced) {
             if (state.world.tasks.contains(tid.value)) continue;
             Seized seized = seize_one(state, tid);
             if (seized == Seized::denied) return fail(denied(pid.value));
-            if (seized == Seized::ended) continue;
+            if (seized != Seized::yes) continue;
             found_new = true;
             Task &task = state.world.tasks[tid.value];
             task.tid = tid;
@@ -249,12 +250,6 @@ std::vector<Tid> unwatched_tasks(const State &state, const trap::Ground &ground,
     return tids;
 }
 
-/// Asleep where no signal wakes it (a parent in vfork): its interrupt is seen when that has ended, before it runs on.
-bool sleeps_deeply(Tid tid) {
-    auto status = os::read_status(tid.value);
-    return status && status->state == 'D';
-}
-
 /// An interrupt's stop and others' are served alike: one task may wait for another.
 void serve(State &state, const os::Stop &stop, const std::unordered_set<pid_t> &interrupted) {
     auto task = state.world.tasks.find(stop.tid.value);
@@ -279,7 +274,7 @@ void wait_until_watched(State &state, const trap::Ground &ground, Tid tid,
         if (!traced || traced->ground.get() != &ground) return; // an exec sees to everything
         auto stop = state.world.waiter.next(os::Waiter::Block::briefly);
         if (stop) serve(state, *stop, interrupted);
-        if ((!stop || served % look_every == 0) && (sleeps_deeply(tid) || os::has_ended(tid))) return;
+        if ((!stop || served % look_every == 0) && (os::sleeps_deeply(tid) || os::has_ended(tid))) return;
     }
 }
 

@@ -20,7 +20,8 @@ bool is_32_bit(Pid pid);
 /// True where the process has called exec since it was looked at, unseen: nothing that is known of it holds any more.
 bool became_another(const trap::Traced &traced);
 
-/// Seizes all tasks of the process, those included that start meanwhile. Errors: denied, with the cause (ptrace_scope,
+/// Seizes all tasks of the process, those included that start meanwhile, but not the threads that the kernel works with
+/// in it (os::is_kernel_worker). Errors: denied, with the cause (ptrace_scope,
 /// another user, not dumpable).
 Status seize_all(State &state, trap::Traced &traced);
 

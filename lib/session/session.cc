@@ -3,6 +3,7 @@
 #include <csignal>
 #include <unordered_set>
 
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "session/names.h"
 #include "session/overhead.h"
 #include "session/plugins.h"
+#include "session/progress.h"
 #include "session/rearm.h"
 #include "session/registry.h"
 #include "session/repair.h"
@@ -139,20 +141,13 @@ Status arm_all(State &state, Traced &traced, ArmPlan plan, os::Stopped *stopped)
     return carry_out(state, traced, std::move(plan), stopped);
 }
 
-std::size_t tasks_of(const State &state, Pid pid) {
-    return static_cast<std::size_t>(std::count_if(state.world.tasks.begin(), state.world.tasks.end(),
-                                                  [&](const auto &entry) { return entry.second.pid == pid; }));
-}
-
 /// Plugins are started when all processes are there.
 Status add_plugins(State &state) {
     if (state.config.plugins.empty() || state.world.processes.empty()) return {};
     if (anyone_waits_for_loader(state)) return {}; // they are started when it does no more
     Traced &first = *state.world.processes.begin()->second;
     if (auto started = start_plugins(state, first, nullptr); !started) return started;
-    if (state.config.quiet) return {};
-    for (const auto &[pid, traced] : state.world.processes)
-        state.voice.notice(attached_text(state, *traced, tasks_of(state, Pid{pid})));
+    announce_all(state);
     return {};
 }
 
@@ -162,7 +157,7 @@ void announce_attached(State &state, const Traced &traced) {
                              text::escape(traced.process.comm) +
                              ") is just being started: its probes wait until its libraries are loaded");
     else if (!state.config.quiet && state.config.plugins.empty()) // else when the plugins' probes are there, too
-        state.voice.notice(attached_text(state, traced, tasks_of(state, traced.process.pid)));
+        state.voice.notice(attached_text(state, traced));
 }
 
 /// A task of the process that was to work for us has ended: true where an exec of another one was the reason. Until
@@ -207,10 +202,21 @@ bool has_loaded_more(State &state, Traced &traced) {
     return loaded && !loaded->empty();
 }
 
+/// A look at a process that may be in the middle of an exec: for a moment nothing of its new memory is there to be
+/// read.
+Result<std::unique_ptr<Traced>> look_patiently(State &state, pid_t pid) {
+    while (true) {
+        auto looked = look_at(state, pid);
+        if (looked || looked.error().kind != Error::Kind::gone) return looked;
+        if (os::has_ended(Tid{pid}) || os::Interrupts::are_pending()) return looked;
+        ::sched_yield();
+    }
+}
+
 Status attach_one(State &state, pid_t pid) {
     constexpr int attempts = 10; // for one that calls exec again and again while it is being looked at
     for (int i = 0;; i++) {
-        auto looked = look_at(state, pid);
+        auto looked = look_patiently(state, pid);
         if (!looked) return tl::make_unexpected(looked.error());
         Pid id = (*looked)->process.pid;
         if (state.world.processes.contains(id.value)) return {};
@@ -227,7 +233,10 @@ Status attach_one(State &state, pid_t pid) {
 int status_of(const Error &error) { return error.kind == Error::Kind::usage ? 2 : 1; }
 
 int attach_here(const Config &config, const Voice &voice, os::Interrupts &interrupts, rescue::Ledger &ledger) {
-    State state(config, voice);
+    auto line = open_live_line(config);
+    const Voice beside_line = beside(line.get(), voice);
+    State state(config, beside_line);
+    state.live_line = line;
     state.ledger = &ledger;
     state.interrupts = &interrupts;
     permit_downloads();
@@ -243,8 +252,10 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
         detach_all(state);
         return status_of(ready.error());
     }
-    if (config.duration_ns) interrupts.start_timer(*config.duration_ns);
+    begin_time(state);
+    begin_progress(state);
     trace(state);
+    if (line) line->end();
     conclude(state);
     return state.trouble;
 }
@@ -293,7 +304,6 @@ Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &inter
     traced->process.pid = *pid;
     traced->ground = std::make_shared<trap::Ground>();
     settle(state, exec_event(state, *pid));
-    if (config.duration_ns) interrupts.start_timer(*config.duration_ns);
     if (state.trouble == 0) trace(state);
     conclude(state);
     bool failed = state.trouble != 0;
@@ -329,6 +339,7 @@ int attach(const Config &config, const Voice &voice) {
         return status;
     };
     auto mend = [&](const rescue::Ledger &ledger, int signal) {
+        if (!config.quiet) output::LiveLine::erase_what_is_left(STDERR_FILENO);
         in_tracing_thread([&] { mend_after(ledger, signal, voice); });
         return 1;
     };

@@ -82,9 +82,7 @@ void on_owed_room(State &state, Event event) {
         trap::continue_task(state.world, task, std::move(stopped));
 }
 
-} // namespace
-
-void settle(State &state, Event event) {
+void act_on(State &state, Event event) {
     switch (event.kind) {
     case Event::Kind::none: return;
     case Event::Kind::ended: on_ended(state, event); return;
@@ -109,6 +107,14 @@ void settle(State &state, Event event) {
         return;
     }
     }
+}
+
+} // namespace
+
+void settle(State &state, Event event) {
+    if (event.kind == Event::Kind::none) return;
+    act_on(state, std::move(event));
+    begin_time(state); // it may be the one that everything has waited for
 }
 
 void settle_ended(State &state, Tid tid) {

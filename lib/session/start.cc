@@ -59,8 +59,7 @@ void leave_32_bit(State &state, Traced &traced, os::Stopped stopped) {
 void announce(State &state, const Traced &traced) {
     const Arming &arming = state.armings[traced.ground.get()];
     if (state.config.quiet || (arming.locations.empty() && arming.ifuncs.empty())) return;
-    std::size_t tasks = os::read_tasks(traced.process.pid).size();
-    state.voice.notice(attached_text(state, traced, tasks));
+    state.voice.notice(attached_text(state, traced));
 }
 
 /// The probes that may have a place in one of these modules.
@@ -96,18 +95,22 @@ Status arm_loaded(State &state, Traced &traced, os::Stopped &stopped) {
     return arm_probes(state, traced, probes_for(state, *loaded), Missing::wait, stopped);
 }
 
-/// Everything is mapped for the first time: all is armed, the plugins are started, and it is told.
+/// Everything is mapped for the first time: all is armed, the plugins are started, and it is told. Where plugins are
+/// started with the last of several processes, nothing has been told of the others.
 Status complete_arming(State &state, Traced &traced, os::Stopped &stopped) {
     Arming &arming = state.armings[traced.ground.get()];
     Status armed = arm_all(state, traced, stopped);
     if (!armed) return armed;
     arming.waits_for_loader = false;
     forbid_downloads();
-    if (!anyone_waits_for_loader(state)) armed = start_plugins(state, traced, &stopped);
-    if (armed)
-        announce(state, traced);
-    else
+    const bool first = !state.plugins && !state.config.plugins.empty(), complete = !anyone_waits_for_loader(state);
+    if (complete) armed = start_plugins(state, traced, &stopped);
+    if (!armed)
         arming.waits_for_loader = true;
+    else if (!first)
+        announce(state, traced);
+    else if (complete)
+        announce_all(state);
     return armed;
 }
 
@@ -129,7 +132,22 @@ bool anyone_waits_for_loader(const State &state) {
                        [](const auto &entry) { return entry.second.waits_for_loader; });
 }
 
-std::string attached_text(const State &state, const Traced &traced, std::size_t tasks) {
+void announce_all(State &state) {
+    if (state.config.quiet) return;
+    for (const auto &[pid, traced] : state.world.processes)
+        if (!traced->silent) state.voice.notice(attached_text(state, *traced));
+}
+
+void begin_time(State &state) {
+    if (state.time_has_begun || anyone_waits_for_loader(state)) return;
+    state.time_has_begun = true;
+    if (state.config.duration_ns) state.interrupts->start_timer(*state.config.duration_ns);
+}
+
+std::string attached_text(const State &state, const Traced &traced) {
+    auto tasks = static_cast<std::size_t>(
+        std::count_if(state.world.tasks.begin(), state.world.tasks.end(),
+                      [&](const auto &entry) { return entry.second.pid == traced.process.pid; }));
     auto arming = state.armings.find(traced.ground.get());
     auto is_shown = [&](std::uint32_t number) { return !state.registry.at(number).set->hidden; };
     std::size_t locations = 0;

@@ -20,7 +20,13 @@ bool modules_complete(trap::Traced &traced);
 /// True where a process is still without its libraries and waits for them with all that is to be armed.
 bool anyone_waits_for_loader(const State &state);
 
+/// The time of --duration begins, if it has not: unless a process is there that waits so.
+void begin_time(State &state);
+
 /// `Attached N probes from S specs to PID (comm), M threads`.
-std::string attached_text(const State &state, const trap::Traced &traced, std::size_t tasks);
+std::string attached_text(const State &state, const trap::Traced &traced);
+
+/// Tells of each process that is traced that it is attached to.
+void announce_all(State &state);
 
 } // namespace ktrace::session

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "os/interrupts.h"
+#include "output/live_line.h"
 #include "output/sink.h"
 #include "output/writer.h"
 #include "probe/compile.h"
@@ -33,8 +34,9 @@ struct CountedLocation {
     std::uint32_t probe = 0; // its number
     const symbols::Module *module = nullptr;
     std::uint64_t vaddr = 0;
-    VirtAddr last_at;        // where it was armed last
-    bool too_costly = false; // --max-overhead has switched it off; its probe may be on
+    std::uint32_t instance = 0; // of an inlined function; others may begin there, too
+    VirtAddr last_at;           // where it was armed last
+    bool too_costly = false;    // --max-overhead has switched it off; its probe may be on
     program::LocationInfo info;
     program::Counters counters;
     program::ProbeStatePointer state; // its table; selection is the probe's
@@ -86,7 +88,8 @@ struct State {
     target::ModuleCache modules;
     probe::Registry registry;
     std::vector<std::unique_ptr<CountedLocation>> locations; // by LocationInfo index in records
-    std::map<std::tuple<std::uint32_t, const symbols::Module *, std::uint64_t>, std::size_t> location_of; // their keys
+    /// Where they are by what they are: probe, module, vaddr, inlined instance.
+    std::map<std::tuple<std::uint32_t, const symbols::Module *, std::uint64_t, std::uint32_t>, std::size_t> location_of;
     std::unordered_map<trap::Ground *, Arming> armings;
     std::unordered_set<std::string> told;                                        // notices that were given
     std::unordered_map<pid_t, std::vector<target::LoadedModule>> former_modules; // for the names in tables
@@ -94,7 +97,8 @@ struct State {
     std::set<std::pair<std::int32_t, std::uint32_t>> dropped_halves; // by tid and location: a post event may follow
     std::unique_ptr<output::Sink> sink;
     std::unique_ptr<output::Symbolizer> symbolizer;
-    std::unique_ptr<Control> control; // nullptr: no socket could be had
+    std::shared_ptr<output::LiveLine> live_line; // nullptr: there is none
+    std::unique_ptr<Control> control;            // nullptr: no socket could be had
     os::Interrupts *interrupts = nullptr;
     rescue::Ledger *ledger = nullptr; // told before anything is planted; nullptr: nobody guards this trace
     std::unordered_map<pid_t, std::string> last_names; // of tasks and processes, as last seen
@@ -102,6 +106,7 @@ struct State {
     int program_status = -1;                           // its end, as run returns it; -1: it runs
     int trouble = 0;                                   // exit status of what went wrong
     std::uint64_t overhead_since_ns = 0;               // when the window began that World::overhead is of
+    bool time_has_begun = false;                       // of --duration
     bool has_dismissed = false;                        // some Arming has dismissed locations
 };
 

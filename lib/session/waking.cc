@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "os/asleep.h"
+#include "os/interrupts.h"
 #include "session/plan.h"
 #include "session/rearm.h"
 #include "trap/roster.h"
@@ -15,6 +17,10 @@ using trap::Task;
 using trap::Traced;
 
 namespace {
+
+constexpr std::uint64_t second_ns = 1'000'000'000;
+constexpr std::uint64_t longest_s = 10; // that sleepers are waited for
+constexpr std::uint64_t moment_s = 1;   // that nothing is said of it
 
 /// Where a task will go on whose call must not be interrupted; nothing: it may be.
 std::optional<VirtAddr> waking_place(const Task &task) {
@@ -76,6 +82,17 @@ void trap_sleepers(State &state, const std::shared_ptr<Ground> &ground) {
         if (!at) continue;
         if (auto site = trap::make_site(*ground, *at)) static_cast<void>(trap::arm(*ground, **site));
     }
+}
+
+bool WakingTime::is_left() {
+    const std::uint64_t now_ns = monotonic_ns();
+    if (began_ns_ == 0) began_ns_ = now_ns;
+    if (os::Interrupts::are_pending() || now_ns - began_ns_ >= longest_s * second_ns) return false;
+    if (now_ns - began_ns_ >= moment_s * second_ns)
+        tell_once(state_, "waiting for up to " + std::to_string(longest_s) +
+                              " s until threads wake up whose time-outs would begin anew if they were interrupted; "
+                              "Ctrl-C ends the waiting");
+    return true;
 }
 
 } // namespace ktrace::session

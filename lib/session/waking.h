@@ -18,4 +18,17 @@ void on_woken(State &state, trap::Event event);
 /// come out with all others (AddressSpace::plants).
 void trap_sleepers(State &state, const std::shared_ptr<trap::Ground> &ground);
 
+/// For how long those may be waited for, at the end of a trace, who wake up by themselves: some seconds in all, and not
+/// after another SIGINT or SIGTERM. Who waits for longer than a moment is told for what.
+class WakingTime {
+  public:
+    explicit WakingTime(State &state) : state_{state} {}
+    /// It begins when this is asked for the first time.
+    bool is_left();
+
+  private:
+    State &state_;
+    std::uint64_t began_ns_ = 0; // 0: not yet
+};
+
 } // namespace ktrace::session

@@ -42,6 +42,9 @@ std::vector<AddressRange> executable_ranges(Elf *elf) {
     return ranges;
 }
 
+/// C++ takes `struct` and `class` for one another.
+bool is_class(unsigned tag) { return tag == DW_TAG_structure_type || tag == DW_TAG_class_type; }
+
 /// The definition of a type that a unit only declares: in the same unit, else in any, by its qualified name. Without
 /// patience the whole file is looked at only where that has been done already or is cheap.
 std::optional<Dwarf_Die> find_definition(void *owner, Dwarf_Die declared, const std::string &name, bool patient) {
@@ -53,8 +56,7 @@ std::optional<Dwarf_Die> find_definition(void *owner, Dwarf_Die declared, const 
         for (std::uint32_t at : impl.names.in(unit, Names::List::definitions, plain)) {
             Dwarf_Die die = die_at(impl.units.outline(unit).definitions[at], impl.units.top(unit).cu);
             unsigned found = tag(die);
-            bool same_kind = found == kind || (found != DW_TAG_enumeration_type && kind != DW_TAG_enumeration_type &&
-                                               found != DW_TAG_union_type && kind != DW_TAG_union_type);
+            bool same_kind = found == kind || (is_class(found) && is_class(kind));
             if (same_kind && own_name(die) == plain && impl.units.qualified_name(die) == name) return die;
         }
         return std::nullopt;
@@ -99,6 +101,38 @@ Result<std::unique_ptr<Dwarf>> Dwarf::open(const std::string &path, int fd, cons
 }
 
 const value::TypeTable &Dwarf::types() const { return impl_->types.table(); }
+
+namespace {
+
+/// `struct foo`: the word in front says which kinds of types are meant.
+bool is_meant(unsigned tag, std::string_view word) {
+    if (word == "struct" || word == "class") return is_class(tag);
+    if (word == "union") return tag == DW_TAG_union_type;
+    if (word == "enum") return tag == DW_TAG_enumeration_type;
+    return word.empty();
+}
+
+} // namespace
+
+const value::Type *Dwarf::type_named(std::string_view name) {
+    std::size_t space = name.find(' ');
+    std::string_view word = name.substr(0, space == name.npos ? 0 : space);
+    if (word == "struct" || word == "class" || word == "union" || word == "enum")
+        name.remove_prefix(space + 1);
+    else
+        word = {}; // a space in the name: of a template's arguments
+    std::string_view plain = last_component(name);
+    const value::Type *declared = nullptr;
+    for (Unit *unit : impl_->names.units(Names::Kind::type, plain))
+        for (std::uint32_t at : impl_->names.in(*unit, Names::List::definitions, plain)) {
+            Dwarf_Die die = die_at(impl_->units.outline(*unit).definitions[at], impl_->units.top(*unit).cu);
+            if (!is_meant(tag(die), word) || !is_named(impl_->units, die, name)) continue;
+            const value::Type *type = impl_->types.complete(impl_->types.type(die));
+            if (!type->incomplete) return type;
+            declared = type;
+        }
+    return declared;
+}
 
 const value::Type *Dwarf::complete(const value::Type *type) { return impl_->types.complete(type); }
 

@@ -48,7 +48,8 @@ struct Function {
 struct InlinedInstance {
     std::string name, qualified, linkage;
     std::uint64_t entry = 0;
-    std::string into; // the function that it was inlined into (linkage name where it has one)
+    std::string into;           // the function that it was inlined into (linkage name where it has one)
+    std::uint32_t instance = 0; // tells it from others, also from those that begin at the same address; never 0
 };
 
 /// An address where the code of a source line begins (is_stmt rows; one per function and contiguous range).
@@ -90,6 +91,10 @@ class Dwarf {
     /// `incomplete` and has no members until this is asked for it. Types keep their addresses. Gives back `type`.
     const value::Type *complete(const value::Type *type);
 
+    /// A struct, union, class, enum or typedef by name (`struct foo`, `foo_t`, `ns::Foo`), whichever unit defines it;
+    /// the whole file may be looked at. A definition before a declaration. nullptr: there is none.
+    const value::Type *type_named(std::string_view name);
+
     /// The function whose entry or code is at vaddr. Only the one compilation unit is read (by .debug_aranges, else by
     /// the units' ranges).
     const Function *function_at(std::uint64_t vaddr);
@@ -100,10 +105,12 @@ class Dwarf {
 
     /// All functions with this name: plain, linkage or qualified.
     std::vector<const Function *> functions_named(std::string_view name);
-    /// All inlined instances of functions with this name, by address.
+    /// All inlined instances of functions with this name, by address; several may begin at one address.
     std::vector<InlinedInstance> inlined(std::string_view name);
     /// All inlined instances of the functions that a pattern means, by function.
     std::vector<InlinedInstance> inlined(const NamePattern &pattern);
+    /// The function that an inlined instance (InlinedInstance::instance) is of. It has no place of its own.
+    const Function *inlined_function(std::uint32_t instance);
     /// Names (qualified) of functions that have inlined instances or code: for globs and suggestions.
     std::vector<std::string> function_names();
 
@@ -120,12 +127,14 @@ class Dwarf {
     std::vector<SourceFrame> frames_at(std::uint64_t vaddr);
 
     /// A variable by name as seen from vaddr: a local or parameter in scope, a static of the function or the unit, a
-    /// global. Errors: not_found with the names in scope as a hint; refused where it is optimized out at vaddr.
-    Result<Variable> variable(std::string_view name, std::uint64_t vaddr, std::uint64_t bias);
+    /// global. `instance`: as seen from this inlined instance, which begins at vaddr; 0: from the innermost function
+    /// there. Errors: not_found with the names in scope as a hint; refused where it is optimized out at vaddr.
+    Result<Variable> variable(std::string_view name, std::uint64_t vaddr, std::uint64_t bias,
+                              std::uint32_t instance = 0);
     /// A global or static variable by name, from nowhere in particular.
     Result<Variable> global(std::string_view name, std::uint64_t bias);
-    /// Names of the locals and parameters in scope at vaddr.
-    std::vector<std::string> names_in_scope(std::uint64_t vaddr);
+    /// Names of the locals and parameters in scope at vaddr, `instance` as above.
+    std::vector<std::string> names_in_scope(std::uint64_t vaddr, std::uint32_t instance = 0);
 
     struct Impl;
 

@@ -2,6 +2,7 @@
 #include "symbols/dwarf_internal.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <tuple>
 
@@ -11,6 +12,8 @@
 namespace ktrace::symbols {
 
 namespace {
+
+constexpr std::size_t deepest_scopes = 256;
 
 bool is_block(unsigned tag) {
     switch (tag) {
@@ -38,9 +41,8 @@ int small_number(std::optional<std::uint64_t> number) {
 } // namespace
 
 std::vector<Dwarf_Die> scopes_at(Dwarf_Die function, std::uint64_t vaddr) {
-    constexpr std::size_t deepest = 256;
     std::vector<Dwarf_Die> scopes{function};
-    while (scopes.size() < deepest) {
+    while (scopes.size() < deepest_scopes) {
         auto below = children(scopes.back());
         auto inner = std::find_if(below.begin(), below.end(),
                                   [&](Dwarf_Die child) { return is_block(tag(child)) && covers(child, vaddr); });
@@ -48,6 +50,43 @@ std::vector<Dwarf_Die> scopes_at(Dwarf_Die function, std::uint64_t vaddr) {
         scopes.push_back(*inner);
     }
     return scopes;
+}
+
+std::vector<Dwarf_Die> scopes_of(Dwarf_Die function, Dwarf_Die instance, std::uint64_t vaddr) {
+    std::vector<Dwarf_Die> scopes{function};
+    while (scopes.back().addr != instance.addr) {
+        auto below = children(scopes.back()); // in the order of the file, each in front of all that is below it
+        auto behind = std::find_if(below.begin(), below.end(),
+                                   [&](Dwarf_Die child) { return std::greater<>{}(child.addr, instance.addr); });
+        if (behind == below.begin() || scopes.size() == deepest_scopes) return scopes_at(function, vaddr);
+        scopes.push_back(behind[-1]);
+    }
+    while (scopes.size() < deepest_scopes) {
+        auto below = children(scopes.back());
+        auto inner = std::find_if(below.begin(), below.end(), [&](Dwarf_Die child) {
+            return is_block(tag(child)) && tag(child) != DW_TAG_inlined_subroutine && covers(child, vaddr);
+        });
+        if (inner == below.end()) break;
+        scopes.push_back(*inner);
+    }
+    return scopes;
+}
+
+std::uint32_t Dwarf::Impl::instance_number(Dwarf_Die instance) {
+    auto [known_number, is_new] =
+        instance_numbers.try_emplace(instance.addr, static_cast<std::uint32_t>(instances.size() + 1));
+    if (is_new) instances.push_back(instance);
+    return known_number->second;
+}
+
+std::optional<Dwarf_Die> Dwarf::Impl::instance_die(std::uint32_t number) const {
+    if (number == 0 || number > instances.size()) return std::nullopt;
+    return instances[number - 1];
+}
+
+const Function *Dwarf::inlined_function(std::uint32_t instance) {
+    auto die = impl_->instance_die(instance);
+    return die ? &impl_->function(abstract_instance(*die)).function : nullptr;
 }
 
 std::vector<InlinedInstance> Dwarf::inlined(std::string_view name) {
@@ -65,11 +104,14 @@ std::vector<InlinedInstance> Dwarf::inlined(std::string_view name) {
                 auto entry = entry_address(instance);
                 if (!entry || !units.executable(*entry)) continue;
                 found.push_back({std::string(inherited_name(abstract)), units.qualified_name(abstract),
-                                 std::string(linkage_name(abstract)), *entry, name_around(units, instance)});
+                                 std::string(linkage_name(abstract)), *entry, name_around(units, instance),
+                                 impl_->instance_number(instance)});
             }
         }
     }
-    auto key = [](const InlinedInstance &instance) { return std::tie(instance.entry, instance.qualified); };
+    auto key = [](const InlinedInstance &instance) {
+        return std::tie(instance.entry, instance.qualified, instance.instance);
+    };
     std::stable_sort(found.begin(), found.end(),
                      [&](const InlinedInstance &a, const InlinedInstance &b) { return key(a) < key(b); });
     found.erase(std::unique(found.begin(), found.end(),

@@ -55,7 +55,12 @@ struct Dwarf::Impl {
     std::unordered_map<const void *, std::unique_ptr<Known>> functions; // by Dwarf_Die::addr
     std::unordered_map<const Function *, const Known *> known;          // for entry_places
 
+    std::vector<Dwarf_Die> instances;                                 // by InlinedInstance::instance - 1
+    std::unordered_map<const void *, std::uint32_t> instance_numbers; // by Dwarf_Die::addr
+
     const Known &function(Dwarf_Die die);
+    std::uint32_t instance_number(Dwarf_Die instance);
+    std::optional<Dwarf_Die> instance_die(std::uint32_t number) const;
     bool hides_parameters(const Known &known_function);
     std::optional<Dwarf_Die> function_die(std::uint64_t vaddr) { return units.function(vaddr); }
     Viewpoint viewpoint(std::uint64_t vaddr, std::uint64_t bias);
@@ -64,5 +69,7 @@ struct Dwarf::Impl {
 /// The scopes that an address lies in, below a function: lexical blocks and inlined instances, outermost first, the
 /// function itself in front.
 std::vector<Dwarf_Die> scopes_at(Dwarf_Die function, std::uint64_t vaddr);
+/// The same, with this inlined instance, which lies in the function, as the innermost function.
+std::vector<Dwarf_Die> scopes_of(Dwarf_Die function, Dwarf_Die instance, std::uint64_t vaddr);
 
 } // namespace ktrace::symbols

@@ -21,6 +21,7 @@ bool defines_type(const Scanned &at) {
     case DW_TAG_structure_type:
     case DW_TAG_class_type:
     case DW_TAG_union_type:
+    case DW_TAG_typedef:
     case DW_TAG_enumeration_type: return (at.has & has_declaration) == 0 && (at.has & has_name) != 0;
     default: return false;
     }

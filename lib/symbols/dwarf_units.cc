@@ -30,6 +30,7 @@ bool is_definable(unsigned tag) {
     case DW_TAG_structure_type:
     case DW_TAG_class_type:
     case DW_TAG_union_type:
+    case DW_TAG_typedef:
     case DW_TAG_enumeration_type: return true;
     default: return false;
     }

@@ -40,7 +40,7 @@ struct Outline {
     std::vector<CodeRange> code;                   // by low
     std::vector<const std::uint8_t *> functions;   // out-of-line and abstract instances, no plain declarations
     std::vector<const std::uint8_t *> variables;   // of the unit, namespaces and classes; statics of functions
-    std::vector<const std::uint8_t *> definitions; // types with a name that are defined here
+    std::vector<const std::uint8_t *> definitions; // types with a name that are defined here, typedefs
     std::vector<Scope> scopes;                     // by begin
     std::vector<const std::uint8_t *> inlined_at;  // inlined instances
     std::vector<Inlined> inlined;                  // the same by origin; made by Units::inlined()

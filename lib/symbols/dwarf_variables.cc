@@ -37,14 +37,21 @@ std::optional<InScope> find_in(Dwarf_Die scope, std::string_view name) {
 }
 
 /// The scopes around an address from the innermost outwards, in groups: those of one (inlined) function each.
-std::vector<std::vector<Dwarf_Die>> groups_at(Dwarf_Die function, std::uint64_t vaddr) {
+std::vector<std::vector<Dwarf_Die>> groups_of(const std::vector<Dwarf_Die> &scopes) {
     std::vector<std::vector<Dwarf_Die>> groups(1);
-    auto scopes = scopes_at(function, vaddr);
     for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
         groups.back().push_back(*scope);
         if (tag(*scope) == DW_TAG_inlined_subroutine) groups.emplace_back();
     }
     return groups;
+}
+
+/// Those around an address, as seen from the innermost function there or from an inlined instance.
+std::vector<std::vector<Dwarf_Die>> groups_at(Dwarf::Impl &impl, std::uint64_t vaddr, std::uint32_t instance) {
+    auto inlined = impl.instance_die(instance);
+    auto function = inlined ? impl.units.function_around(*inlined) : impl.function_die(vaddr);
+    if (!function) return {};
+    return groups_of(inlined ? scopes_of(*function, *inlined, vaddr) : scopes_at(*function, vaddr));
 }
 
 std::optional<InScope> find_in_group(const std::vector<Dwarf_Die> &group, std::string_view name) {
@@ -161,10 +168,10 @@ std::string hint_of(const std::vector<std::string> &names, std::string_view want
 
 } // namespace
 
-Result<Variable> Dwarf::variable(std::string_view name, std::uint64_t vaddr, std::uint64_t bias) {
+Result<Variable> Dwarf::variable(std::string_view name, std::uint64_t vaddr, std::uint64_t bias,
+                                 std::uint32_t instance) {
     Viewpoint view = impl_->viewpoint(vaddr, bias);
-    std::vector<std::vector<Dwarf_Die>> groups;
-    if (view.function) groups = groups_at(*view.function, vaddr);
+    auto groups = groups_at(*impl_, vaddr, instance);
     if (!groups.empty())
         if (auto found = find_in_group(groups.front(), name)) return local(*impl_, *found, name, view);
     for (Unit *unit : impl_->units.covering(vaddr))
@@ -173,7 +180,7 @@ Result<Variable> Dwarf::variable(std::string_view name, std::uint64_t vaddr, std
         if (auto found = find_in_group(groups[i], name)) return local(*impl_, *found, name, view);
     if (auto die = static_anywhere(*impl_, name)) return from_static(*impl_, *die, name, bias);
     return fail(Error::Kind::not_found, "there is no variable `" + std::string(name) + "` in scope there",
-                hint_of(names_in_scope(vaddr), name));
+                hint_of(names_in_scope(vaddr, instance), name));
 }
 
 Result<Variable> Dwarf::global(std::string_view name, std::uint64_t bias) {
@@ -181,12 +188,10 @@ Result<Variable> Dwarf::global(std::string_view name, std::uint64_t bias) {
     return fail(Error::Kind::not_found, "there is no global or static variable `" + std::string(name) + "`");
 }
 
-std::vector<std::string> Dwarf::names_in_scope(std::uint64_t vaddr) {
+std::vector<std::string> Dwarf::names_in_scope(std::uint64_t vaddr, std::uint32_t instance) {
     std::vector<std::string> names;
-    auto function = impl_->function_die(vaddr);
-    if (!function) return names;
     std::set<std::string> seen;
-    for (const auto &group : groups_at(*function, vaddr))
+    for (const auto &group : groups_at(*impl_, vaddr, instance))
         for (Dwarf_Die scope : group)
             for (Declared &declared : declared_in(scope))
                 if (!declared.name.empty() && seen.insert(declared.name).second)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "symbols/demangle.h"
+
 namespace ktrace::symbols {
 
 namespace {
@@ -68,6 +70,7 @@ void SymbolSet::add(SymbolTable table) {
     tables_.push_back(std::move(table));
     built_ = false;
     by_name_.clear();
+    mangled_.clear();
     functions_.clear();
     reach_.clear();
 }
@@ -101,24 +104,59 @@ template <class Wanted> std::vector<const Symbol *> SymbolSet::search(Wanted &&w
     return keep(std::move(found));
 }
 
+void SymbolSet::sort_names() const {
+    if (!by_name_.empty()) return;
+    const std::vector<Symbol> &table = generations_.back();
+    by_name_.resize(table.size());
+    for (std::uint32_t i = 0; i < table.size(); i++) {
+        by_name_[i] = i;
+        if (is_mangled(table[i].name)) mangled_.push_back(i);
+    }
+    std::sort(by_name_.begin(), by_name_.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return std::tie(table[a].name, a) < std::tie(table[b].name, b);
+    });
+}
+
+/// Adds the symbols whose names begin so, or are so.
+void SymbolSet::add_named(std::string_view begin, bool whole, std::vector<std::uint32_t> &found) const {
+    const std::vector<Symbol> &table = generations_.back();
+    auto at =
+        std::partition_point(by_name_.begin(), by_name_.end(), [&](std::uint32_t i) { return table[i].name < begin; });
+    for (; at != by_name_.end(); ++at) {
+        std::string_view name = table[*at].name;
+        if (whole ? name != begin : !name.starts_with(begin)) break;
+        found.push_back(*at);
+    }
+}
+
+/// From the table: plain names by their order, clones and versions of them, too; mangled ones each.
+std::vector<const Symbol *> SymbolSet::matching_exactly(const NamePattern &pattern) const {
+    sort_names();
+    std::vector<std::uint32_t> candidates;
+    add_named(pattern.text(), true, candidates);
+    for (char behind : {'.', '@'}) add_named(pattern.text() + behind, false, candidates);
+    candidates.insert(candidates.end(), mangled_.begin(), mangled_.end());
+    const std::vector<Symbol> &table = generations_.back();
+    std::erase_if(candidates, [&](std::uint32_t i) { return !pattern.matches(table[i].name); });
+    std::sort(candidates.begin(), candidates.end());
+    candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+    std::vector<const Symbol *> found;
+    for (std::uint32_t i : candidates) found.push_back(&table[i]);
+    return found;
+}
+
 std::vector<const Symbol *> SymbolSet::matching(const NamePattern &pattern) const {
+    if (built_ && !pattern.is_glob()) return matching_exactly(pattern);
     return search([&](std::string_view name) { return pattern.matches(name); });
 }
 
 std::vector<const Symbol *> SymbolSet::named(std::string_view name) const {
     if (built_) {
-        const std::vector<Symbol> &table = generations_.back();
-        if (by_name_.empty()) {
-            by_name_.resize(table.size());
-            for (std::uint32_t i = 0; i < table.size(); i++) by_name_[i] = i;
-            std::sort(by_name_.begin(), by_name_.end(), [&](std::uint32_t a, std::uint32_t b) {
-                return std::tie(table[a].name, a) < std::tie(table[b].name, b);
-            });
-        }
+        sort_names();
+        std::vector<std::uint32_t> indexes;
+        add_named(name, true, indexes);
         std::vector<const Symbol *> found;
-        auto at = std::partition_point(by_name_.begin(), by_name_.end(),
-                                       [&](std::uint32_t i) { return table[i].name < name; });
-        for (; at != by_name_.end() && table[*at].name == name; ++at) found.push_back(&table[*at]);
+        for (std::uint32_t i : indexes) found.push_back(&generations_.back()[i]);
         return found;
     }
     bool all_hashed = std::all_of(tables_.begin(), tables_.end(), [](const SymbolTable &t) { return t.hashed(); });

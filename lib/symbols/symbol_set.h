@@ -2,9 +2,10 @@
 // file's).
 //
 // Invariants: a search for names reads the tables in place and keeps only what it finds; the sorted table of all
-// symbols is made on the first question about addresses, and then answers everything. Symbols that were given out stay
-// where they are as long as the set lives, also when a table is added later. Within one address the name that people
-// use comes first.
+// symbols is made on the first question about addresses, or after many searches, and then answers everything: a name in
+// the logarithm of their number, but for mangled ones, which have no order by what users call them. Symbols that were
+// given out stay where they are as long as the set lives, also when a table is added later. Within one address the name
+// that people use comes first.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,9 @@ class SymbolSet {
 
   private:
     template <class Wanted> std::vector<const Symbol *> search(Wanted &&wanted) const;
+    std::vector<const Symbol *> matching_exactly(const NamePattern &pattern) const;
+    void sort_names() const;
+    void add_named(std::string_view begin, bool whole, std::vector<std::uint32_t> &found) const;
     std::vector<const Symbol *> keep(std::vector<Symbol> found) const;
     void build() const;
     void build_functions() const;
@@ -46,6 +50,7 @@ class SymbolSet {
     mutable std::deque<std::vector<Symbol>>
         generations_;                              // the last one is the table; older ones are kept for their users
     mutable std::vector<std::uint32_t> by_name_;   // indexes into the table
+    mutable std::vector<std::uint32_t> mangled_;   // those with mangled names
     mutable std::vector<std::uint32_t> functions_; // indexes into the table: one for each address
     mutable std::vector<std::uint64_t> reach_;     // the highest end of functions_[0..i]
     mutable std::deque<Symbol> found_;

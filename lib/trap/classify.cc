@@ -26,6 +26,8 @@ Verdict classify_trap(const Facts &f) {
 
 Verdict classify_signal(const Facts &f) {
     bool fault = f.from_kernel && is_synchronous(f.signal);
+    // No handler sees where it stops, and SIGCONT, which would take it back, could not do that while it is held.
+    if (f.signal == SIGSTOP && f.slot != SlotPosition::after) return Verdict::deliver;
     if (f.over == Over::stepping) return fault ? Verdict::step_fault : Verdict::hold;
     switch (f.slot) {
     case SlotPosition::elsewhere: return Verdict::deliver;
@@ -42,6 +44,11 @@ Verdict classify_signal(const Facts &f) {
 
 } // namespace
 
+os::Resume way_on(Over over, bool at_calls, bool trap_pending) {
+    if (over == Over::stepping) return trap_pending ? os::Resume::run : os::Resume::step;
+    return over != Over::none || at_calls ? os::Resume::syscall : os::Resume::run;
+}
+
 Verdict classify(const Facts &f) {
     switch (f.kind) {
     case Kind::signal:
@@ -50,7 +57,8 @@ Verdict classify(const Facts &f) {
     case Kind::syscall:
         if (f.over == Over::to_syscall) return Verdict::syscall_entered;
         if (f.over == Over::in_syscall) return Verdict::syscall_left;
-        return f.until_exec ? Verdict::syscall_told : Verdict::go_on;
+        if (f.until_exec) return Verdict::syscall_told;
+        return f.follows ? Verdict::handler_told : Verdict::go_on;
     case Kind::group: return Verdict::group_stop;
     case Kind::started: return Verdict::go_on;
     case Kind::clone: return Verdict::new_task;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "arch/isa.h"
+#include "os/ptrace.h"
 #include "os/wait.h"
 #include "trap/task.h"
 
@@ -22,6 +23,7 @@ struct Facts {
     bool repeats = false;    // the instruction in that slot may stop half-way with the pc on it
     bool watched = false;    // debug registers of ours have fired
     bool until_exec = false; // the task is to stop at system calls
+    bool follows = false;    // so it is, until it returns from a signal's handler
     bool leftover = false;   // a step or hardware breakpoint of a ktrace that was killed
 };
 
@@ -39,6 +41,7 @@ enum class Verdict : std::uint8_t {
     syscall_entered,
     syscall_left,
     syscall_told, // one of the task's own, at which it was to stop
+    handler_told, // the same, perhaps the return from the handler that is followed
     group_stop,
     go_on,       // nothing to do: resume in whatever it was doing
     new_task,    // clone event
@@ -48,6 +51,11 @@ enum class Verdict : std::uint8_t {
 };
 
 Verdict classify(const Facts &facts);
+
+/// How a task goes on in what it is in the middle of. `at_calls`: it is to stop at its system calls. `trap_pending`: at
+/// an interrupt's or a group's stop a step's end is still to be told; to step once more then would leave a stepped popf
+/// its trap flag.
+os::Resume way_on(Over over, bool at_calls, bool trap_pending);
 
 /// Signals that the kernel raises for an instruction, when it raises them.
 bool is_synchronous(int signal);

@@ -8,10 +8,12 @@
 #include "base/clock.h"
 #include "trap/calls.h"
 #include "trap/classify.h"
+#include "trap/goroutines.h"
 #include "trap/hit.h"
 #include "trap/interruption.h"
 #include "trap/over.h"
 #include "trap/restore.h"
+#include "trap/retry.h"
 #include "trap/watch.h"
 
 namespace ktrace::trap {
@@ -66,10 +68,12 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
     f.signal = stop.signal;
     f.over = task.over;
     f.until_exec = task.until_exec;
+    f.follows = task.follows != 0;
     if (stop.kind != Stop::Kind::signal) return seen;
     Ground &ground = *traced.ground;
     if (stop.signal == SIGTRAP) {
-        if (!task.watching.empty()) seen.fired = arch::HostNative::take_watch_hits(stop.tid);
+        // What a killed one has left in DR6 says nothing of this stop.
+        if (!task.watching.empty() && !world.mending) seen.fired = arch::HostNative::take_watch_hits(stop.tid);
         f.watched = seen.fired != 0;
         if (task.wants_registers) stopped.registers();
         seen.trap_at = Host::trap_address(stopped.pc());
@@ -93,15 +97,6 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
         f.repeats = in->plan.repeats;
     }
     return seen;
-}
-
-/// The same hit as before: its instruction had not run.
-bool is_retry(Task &task, const Site &site, Stopped &stopped) {
-    if (!task.retry_at) return false;
-    VirtAddr sp = stopped.sp();
-    bool same = task.retry_at == site.at && task.retry_sp == sp;
-    if (same || sp > task.retry_sp) task.retry_at = task.retry_sp = VirtAddr{};
-    return same;
 }
 
 /// The event that a site of ours stands for, if it is one that goes up.
@@ -134,7 +129,7 @@ Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopp
     task.wants_registers = reads_registers(site);
     task.outside_at = world.stops;
     Event event;
-    if (is_retry(task, site, stopped) || traced.silent) {
+    if (is_retry(*traced.ground, task, site, stopped) || traced.silent) {
         get_over(world, traced, task, site, std::move(stopped), {});
         return event;
     }
@@ -254,11 +249,12 @@ void end_calls(World &world, Traced &traced, Task &task) {
 
 void continue_task(World &world, Task &task, Stopped stopped, int signal) {
     if (world.watches) set_watches(world, task, stopped);
-    os::Resume how = os::Resume::run;
-    if (task.over == Over::stepping)
-        how = os::Resume::step;
-    else if (task.over != Over::none || task.until_exec)
-        how = os::Resume::syscall;
+    const bool at_signal = stopped.stop().kind == Stop::Kind::signal;
+    if (task.enters_handler && stopped.stop().kind == Stop::Kind::started) open_traps(task, stopped);
+    if (signal != 0 && signal != SIGTRAP && !task.saved_mask) restore_saved_mask(task, stopped);
+    const bool trap_pending = task.over == Over::stepping && !at_signal && os::has_fault_pending(task.tid, SIGTRAP);
+    if (signal != 0) follow_handler(task, stopped, signal);
+    const os::Resume how = way_on(task.over, task.until_exec || task.follows != 0, trap_pending);
     if (task.calls && world.waiter.looks_often()) {
         stopped.write_back(); // before the clock is read: how much is written differs from site to site
         std::uint64_t now = monotonic_ns();
@@ -314,10 +310,9 @@ Event dispatch(World &world, const Stop &stop) {
         continue_task(world, task, std::move(stopped));
         break;
     case Verdict::deliver:
-        if (undo_interruption(stopped) && traced->ground->site_at(stopped.pc())) {
-            task.retry_at = stopped.pc();
-            task.retry_sp = stopped.sp();
-        }
+        if (undo_interruption(stopped) && traced->ground->site_at(stopped.pc()))
+            remember_retry(task, stopped.pc(), stopped);
+        if (stop.signal == SIGTRAP) follow_into_handler(task);
         continue_task(world, task, std::move(stopped), stop.signal);
         break;
     case Verdict::deliver_behind: deliver_outside(world, *traced, task, std::move(stopped), false); break;
@@ -331,6 +326,10 @@ Event dispatch(World &world, const Stop &stop) {
     case Verdict::step_fault: fault_in_step(world, *traced, task, std::move(stopped)); break;
     case Verdict::syscall_entered: enter_syscall(world, *traced, task, std::move(stopped)); break;
     case Verdict::syscall_left: leave_syscall(world, *traced, task, std::move(stopped)); break;
+    case Verdict::handler_told:
+        see_return(*traced, task, stopped);
+        continue_task(world, task, std::move(stopped));
+        break;
     case Verdict::syscall_told: return on_syscall(world, task, std::move(stopped));
     case Verdict::group_stop:
         task.stopped_by_group = true;

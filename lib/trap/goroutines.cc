@@ -1,5 +1,6 @@
 #include "trap/goroutines.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -10,6 +11,8 @@ namespace ktrace::trap {
 using arch::Host;
 
 namespace {
+
+constexpr std::size_t most_restarts = 4096; // under way: as many as there are goroutines between two instructions
 
 constexpr std::int64_t far_away = std::numeric_limits<std::int64_t>::min(); // sets a bit that no program's address has
 
@@ -26,12 +29,15 @@ std::optional<StackMove> stack_of(Traced &traced, VirtAddr goroutine) {
 
 /// What is known to be in [low, high) cannot be there any longer.
 void make_way(World &world, Traced &traced, VirtAddr low, VirtAddr high) {
+    std::erase_if(traced.ground->restarts, [&](const Restart &each) { return low <= each.sp && each.sp < high; });
     for (Instance *stale : traced.ground->returns.within(low, high)) end_unreturned(world, traced, *stale);
 }
 
 void move_calls(World &world, Traced &traced, VirtAddr low, VirtAddr high, std::int64_t by) {
     make_way(world, traced, low + by, high + by);
     traced.ground->returns.shift(low, high, by);
+    for (Restart &each : traced.ground->restarts)
+        if (low <= each.sp && each.sp < high) each.sp = each.sp + by;
 }
 
 } // namespace
@@ -50,6 +56,19 @@ void arrive_on_stack(World &world, Traced &traced, Task &task) {
     if (!to) return;
     make_way(world, traced, to->low, to->high);
     move_calls(world, traced, from.low + far_away, from.high + far_away, to->high - (from.high + far_away));
+}
+
+void note_restart(Ground &ground, VirtAddr function, VirtAddr sp) {
+    if (ground.restarts.size() == most_restarts) ground.restarts.erase(ground.restarts.begin());
+    ground.restarts.push_back({function, sp});
+}
+
+bool take_restart(Ground &ground, VirtAddr function, VirtAddr sp) {
+    auto found = std::find_if(ground.restarts.begin(), ground.restarts.end(),
+                              [&](const Restart &each) { return each.function == function && each.sp == sp; });
+    if (found == ground.restarts.end()) return false;
+    ground.restarts.erase(found);
+    return true;
 }
 
 } // namespace ktrace::trap

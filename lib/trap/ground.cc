@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 
 #include "base/log.h"
-#include "os/remote.h"
+#include "rescue/call.h"
 
 namespace ktrace::trap {
 
@@ -108,9 +108,10 @@ Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, o
         process.maps = std::move(*maps);
         auto at = place_arena(process.maps, low, high, size);
         if (!at) return fail(Error::Kind::refused, "there is no free address space near the code");
-        auto mapped = os::remote_syscall(waiter, stopped, *process.syscall_instruction, SYS_mmap,
-                                         {at->value, size, PROT_READ | PROT_EXEC,
-                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, ~std::uint64_t{0}, 0});
+        auto mapped = rescue::call_with_way_back(
+            waiter, stopped, *process.syscall_instruction, ground.rescue, *ground.space, SYS_mmap,
+            {at->value, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+             ~std::uint64_t{0}, 0});
         if (!mapped) return tl::make_unexpected(mapped.error());
         if (*mapped == -EEXIST) continue; // somebody was faster: look again
         if (*mapped < 0 && *mapped > -4096)
@@ -127,8 +128,8 @@ Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, o
 
 Status unmap_arenas(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped) {
     for (const Arena &arena : ground.slots.arenas()) {
-        auto answer = os::remote_syscall(waiter, stopped, *process.syscall_instruction, SYS_munmap,
-                                         {arena.start.value, arena.size});
+        auto answer = rescue::call_with_way_back(waiter, stopped, *process.syscall_instruction, ground.rescue,
+                                                 *ground.space, SYS_munmap, {arena.start.value, arena.size});
         if (!answer) return tl::make_unexpected(answer.error());
     }
     ground.slots.clear();

@@ -37,6 +37,12 @@ struct Watchpoint {
     std::unordered_map<pid_t, std::vector<std::byte>> values; // as last seen, by thread; 0: of all
 };
 
+/// A function of Go's has found its stack too small and has jumped back to its first instruction: the hit there that
+/// comes with this stack pointer is the same call, whichever thread its goroutine runs on by then.
+struct Restart {
+    VirtAddr function, sp;
+};
+
 struct Ground {
     std::shared_ptr<target::AddressSpace> space;
     Slots slots;
@@ -49,6 +55,7 @@ struct Ground {
     std::unordered_map<VirtAddr, Site *> by_slot; // start of the slot → its site
     std::vector<Buried> buried;                   // for buried.cc
     Returns returns;
+    std::vector<Restart> restarts;                        // for goroutines.cc
     std::vector<Watchpoint> watches;                      // for watch.cc
     std::uint32_t watch_generation = 0;                   // counts their changes
     std::uint32_t last_watch = 0;                         // id

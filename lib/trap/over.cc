@@ -6,6 +6,7 @@
 #include "trap/dispatch.h"
 #include "trap/handled.h"
 #include "trap/hit.h"
+#include "trap/retry.h"
 
 namespace ktrace::trap {
 
@@ -38,18 +39,18 @@ void begin_step(World &world, Task &task, Site &site, os::Stopped stopped) {
     continue_task(world, task, std::move(stopped));
 }
 
-/// The step is over, one way or the other: the task runs on, with the signal that waited for it.
-void end_step(World &world, Task &task, os::Stopped stopped) {
+/// The step is over, one way or the other: the task runs on, with this signal or the one that waited for it.
+void end_step(World &world, Task &task, os::Stopped stopped, int signal = 0) {
     task.over = Over::none;
     task.site = nullptr;
     task.post = {};
     unblock_signals(task);
-    int signal = 0;
     if (task.held) {
         os::set_signal_info(task.tid, *task.held);
         signal = task.held->si_signo;
         task.held.reset();
     }
+    for (const siginfo_t &info : std::exchange(task.held_more, {})) os::send_again(task.pid, task.tid, info);
     continue_task(world, task, std::move(stopped), signal);
 }
 
@@ -62,9 +63,10 @@ void tell_at(Task &task, const Site &site, VirtAddr slot_pc) {
     os::set_signal_info(task.tid, *info);
 }
 
-void remember_retry(Task &task, const Site &site, os::Stopped &stopped) {
-    task.retry_at = site.at;
-    task.retry_sp = stopped.sp();
+/// Here, where the trap is hit once more in a mask that has just been put right.
+void retry(Task &task, const Site &site, os::Stopped &stopped) {
+    remember_retry(task, site.at, stopped);
+    task.hits_until_mask = 0;
 }
 
 /// The signal that the instruction itself would have raised.
@@ -91,7 +93,7 @@ siginfo_t fault_signal(const arch::Emulated &done) {
 /// The signal that the thread gets for a fault of the site's instruction: 0 where a handler has dealt with it.
 int signal_of_fault(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped, const siginfo_t &info) {
     if (!handle_fault(world, traced, task, site, stopped, info)) return info.si_signo;
-    if (stopped.pc() != site.at) task.retry_at = task.retry_sp = VirtAddr{}; // it goes on elsewhere
+    if (stopped.pc() != site.at) forget_retry(task); // it goes on elsewhere
     return 0;
 }
 
@@ -100,7 +102,7 @@ void fault_at_site(World &world, Traced &traced, Task &task, Site &site, os::Sto
                    const arch::Emulated &done) {
     siginfo_t info = fault_signal(done);
     stopped.set_pc(site.at);
-    remember_retry(task, site, stopped);
+    retry(task, site, stopped);
     int signal = signal_of_fault(world, traced, task, site, stopped, info);
     if (signal != 0) os::set_signal_info(task.tid, info);
     continue_task(world, task, std::move(stopped), signal);
@@ -183,24 +185,24 @@ void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped
     VirtAddr slot_pc = stopped.pc();
     Host::abort_step(site.placed, site.at, site.slot, task.old_scratch, stopped.change_registers());
     tell_at(task, site, slot_pc);
-    if (stopped.pc() == site.at) remember_retry(task, site, stopped);
-    int signal = stopped.stop().signal;
-    if (auto info = os::signal_info(task.tid)) signal = signal_of_fault(world, traced, task, site, stopped, *info);
-    task.over = Over::none;
-    task.site = nullptr;
-    task.post = {};
-    unblock_signals(task);
-    // What was held comes after the fault, as it would have: it is sent again.
-    if (task.held) {
-        ::sigqueue(task.tid.value, task.held->si_signo, task.held->si_value);
-        task.held.reset();
+    if (stopped.pc() == site.at) retry(task, site, stopped);
+    // What is held came before the instruction was run: it is told first, at the site. The fault is dropped; it comes
+    // again when the task has returned to the instruction.
+    int signal = 0;
+    if (!task.held || stopped.pc() != site.at) {
+        signal = stopped.stop().signal;
+        if (auto info = os::signal_info(task.tid)) signal = signal_of_fault(world, traced, task, site, stopped, *info);
+        if (task.held) os::send_again(task.pid, task.tid, *std::exchange(task.held, std::nullopt));
     }
-    continue_task(world, task, std::move(stopped), signal);
+    end_step(world, task, std::move(stopped), signal);
 }
 
 void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped) {
     auto info = os::signal_info(task.tid);
-    if (info) task.held = *info;
+    if (info && task.held)
+        task.held_more.push_back(*info);
+    else if (info)
+        task.held = *info;
     block_signals(task);
     if (task.over == Over::stepping) {
         continue_task(world, task, std::move(stopped));
@@ -215,13 +217,13 @@ void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped) 
     continue_task(world, task, std::move(stopped));
 }
 
-void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopped, bool retry) {
+void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopped, bool again) {
     Site &site = *traced.ground->site_of_pc_in_slot(stopped.pc());
     VirtAddr slot_pc = stopped.pc();
     bool after = Host::slot_position(site.placed, site.slot, slot_pc) == arch::SlotPosition::after;
     stopped.set_pc(after ? site.at + site.plan.length : site.at);
     if (!after) tell_at(task, site, slot_pc);
-    if (retry) remember_retry(task, site, stopped);
+    if (again) retry(task, site, stopped);
     if (task.over == Over::to_syscall) {
         task.over = Over::none;
         task.site = nullptr;
@@ -237,7 +239,7 @@ void fault_outside(World &world, Traced &traced, Task &task, os::Stopped stopped
     VirtAddr slot_pc = stopped.pc();
     stopped.set_pc(site.at);
     tell_at(task, site, slot_pc);
-    remember_retry(task, site, stopped);
+    retry(task, site, stopped);
     unblock_signals(task);
     int signal = stopped.stop().signal;
     if (auto info = os::signal_info(task.tid)) signal = signal_of_fault(world, traced, task, site, stopped, *info);

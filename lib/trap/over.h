@@ -24,9 +24,9 @@ void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped
 /// A signal arrived with nothing of the copy done, or in the middle of it: it waits until the copy is done.
 void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped);
 
-/// The pc is in a slot, and the signal is to be told at the program's own address. `retry`: the site's instruction will
+/// The pc is in a slot, and the signal is to be told at the program's own address. `again`: the site's instruction will
 /// run again without being a new hit.
-void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopped, bool retry);
+void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopped, bool again);
 
 /// The copy has faulted where it ran freely: the fault is told at the site.
 void fault_outside(World &world, Traced &traced, Task &task, os::Stopped stopped);

@@ -15,6 +15,18 @@ void look_at_signals(const World &world, Traced &traced);
 void restore_signals(World &world, Traced &traced, Task &task, os::Stopped &stopped);
 
 /// The task, which is stopped, is let go: its mask is as it set it, though the last traps were not looked at.
-void restore_mask(Task &task);
+void restore_mask(Task &task, os::Stopped &stopped);
+
+/// A signal is about to be delivered to the task: the mask that its handler's frame saves, and brings back, is the
+/// task's own.
+void restore_saved_mask(Task &task, os::Stopped &stopped);
+
+/// A SIGTRAP of the program's own is about to be delivered: where it is caught, the task stops once more, at the first
+/// instruction of the handler.
+void follow_into_handler(Task &task);
+
+/// There, SIGTRAP is made open to it. It is blocked while its handler runs, and a trap of ours in there would take the
+/// action from all threads: the next SIGTRAP of any of them would be the end of the process.
+void open_traps(Task &task, os::Stopped &stopped);
 
 } // namespace ktrace::trap

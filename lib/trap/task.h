@@ -38,14 +38,20 @@ struct Task {
     std::uint64_t old_scratch = 0;           // stepping with a scratch register
     Places post;                             // the probes of the site that wait for the end of the instruction
     std::optional<siginfo_t> held;           // a signal that came in the middle of a step: delivered when it is done
+    std::vector<siginfo_t> held_more;        // came behind it in the same step (only those that faults raise do)
     std::optional<std::uint64_t> saved_mask; // signals are blocked for the moment: the task's own mask
 
     // The site's hit has been counted, but its instruction has not run: when the task comes back to it in the same
-    // frame, it is the same hit (a signal handler or a fixed fault was in between).
+    // frame, it is the same hit (retry.h). follows: how many stops at its system calls it is still to have, for the
+    // return from the signal's handler has not been seen.
     VirtAddr retry_at, retry_sp;
+    std::uint16_t follows = 0;
 
     bool wants_registers = false;     // its last hit has read them all: the next one's pc is read with them
     std::uint8_t hits_until_mask = 0; // until its signal mask is looked at again
+    bool mask_unseen = false;         // it has come by traps since
+    bool enters_handler = false;      // its next stop is at the first instruction of the program's handler for SIGTRAP
+    VirtAddr handler_sp;              // it runs that handler with SIGTRAP open, from there on downwards (restore.h)
     std::uint64_t sequence = 0;       // records
     std::uint64_t stops = 0;          // so far
     std::uint64_t steps = 0;          // resumes by a single step so far

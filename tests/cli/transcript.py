@@ -21,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 
+LIMIT = 300  # seconds until something is taken to hang
+
 
 class Case:
     def __init__(self, name, line):
@@ -74,7 +76,7 @@ def run(case, ktrace):
     environment = dict(os.environ, LC_ALL="C.UTF-8", PATH=f"{os.path.dirname(ktrace)}:{os.environ['PATH']}")
     with tempfile.TemporaryDirectory() as directory:
         done = subprocess.run(["bash", "-c", case.run], cwd=directory, env=environment, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT, check=False)
     return done.returncode, done.stdout.decode("utf-8", "surrogateescape")
 
 

@@ -41,6 +41,15 @@ class Lines:
         self.seen.append(line.decode(errors="replace"))
         return self.seen[-1]
 
+    def told(self, text):
+        """Whether this is among what has been said and not been read."""
+        while select.select([self.fd], [], [], 0)[0]:
+            data = os.read(self.fd, 65536)
+            if not data:
+                break
+            self.buffer += data
+        return text in self.buffer.decode(errors="replace")
+
     def until(self, pattern):
         while True:
             line = self.next()
@@ -52,9 +61,9 @@ class Lines:
 class Target:
     """A program of tests/targets (or any other) that waits for lines on its standard input."""
 
-    def __init__(self, *command, ready=r"^ready", env=None, cwd=None):
+    def __init__(self, *command, ready=r"^ready", env=None, cwd=None, process_group=None):
         self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        env=env, cwd=cwd)
+                                        env=env, cwd=cwd, process_group=process_group)
         self.lines = Lines(self.process.stdout, command[0])
         if ready:
             self.lines.until(ready)
@@ -183,10 +192,46 @@ def children_of(pid):
         return [int(child) for child in children.read().split()]
 
 
+def told_of(folder, file):
+    """What /proc tells of a process or thread; "" of one that has ended meanwhile."""
+    try:
+        with open(f"{folder}/{file}") as f:
+            return f.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def state_of(folder):
-    """The state letter of a process or thread, by its folder in /proc."""
-    with open(f"{folder}/stat") as f:
-        return f.read().rsplit(")", 1)[1].split()[0]
+    """The state letter of a process or thread, by its folder in /proc; X: it is there no more."""
+    stat = told_of(folder, "stat")
+    return stat.rsplit(")", 1)[1].split()[0] if stat else "X"
+
+
+def wait_until_let_go(pid):
+    """Nobody traces a thread of it any more: who did may still be at it when it is told of, or be on its way out."""
+    def traced(folder):
+        status = told_of(folder, "status")
+        return status and "TracerPid:\t0\n" not in status
+    until(lambda: not any(map(traced, thread_folders(pid))), f"process {pid} is let go")
+
+
+def sleeps_in(folder):
+    """The number of the system call that a thread sleeps in; None: it does not sleep."""
+    place = told_of(folder, "syscall").split() or ["running"]
+    return int(place[0]) if place[0] not in ("running", "-1") and state_of(folder) == "S" else None
+
+
+WRITE = 1  # the number of the system call that tells a line
+
+
+def is_asleep(pid):
+    """It sleeps, and not for its reader."""
+    return sleeps_in(f"/proc/{pid}") not in (None, WRITE)
+
+
+def wait_until_asleep(pid):
+    """The process has said that it is ready, and goes to sleep next."""
+    until(lambda: is_asleep(pid), "the process sleeps")
 
 
 def until(condition, what):
@@ -234,10 +279,10 @@ class LiveTest(unittest.TestCase):
         """Nothing of ours is left in the process: no tracer, no mapping, its text as in the file. Of one that generates code
         itself no anonymous mapping is asked whose it is."""
         for folder in thread_folders(target.pid):
-            with open(f"{folder}/status") as f:
-                status = f.read()
-            self.assertIn("TracerPid:\t0\n", status)
-            self.assertNotIn("State:\tt", status)
+            status = told_of(folder, "status")
+            if status:
+                self.assertIn("TracerPid:\t0\n", status)
+                self.assertNotIn("State:\tt", status)
         # Of a leader that has ended before its threads the files are empty.
         folder = next(f for f in thread_folders(target.pid) if state_of(f) not in "ZX")
         with open(f"{folder}/maps") as f, open(f"{folder}/mem", "rb") as memory:

@@ -1,4 +1,5 @@
 """ktrace ctl: the probes of a trace that runs come and go, and every hit is counted by who was on when it happened."""
+import glob
 import os
 import platform
 import random
@@ -11,9 +12,10 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
-from live import KTRACE, LIMIT, LiveTest, adds_up, ktrace, program, until
-from test_attach import wait_until_asleep
+from live import (KTRACE, LIMIT, LiveTest, adds_up, ktrace, program, thread_folders, until,
+                  wait_until_asleep)
 
 
 WATCHES = platform.machine() == "x86_64"  # debug registers
@@ -206,8 +208,10 @@ class Orders(Ctl):
         self.assertIn("^", self.refused("add", "-j", "do_work", "--print", "args.m"))
         self.refused("add", "-j", "do_work", "--print", "args.", status=2)
         self.refused("add", "-k", "do_work+1000000")
-        self.assertEqual(self.ask("add", "-j", "do_work", "-r", "do_wrok", "--allow-missing"),
-                         "2 j do_work: 1 location\n3 r do_wrok: 0 locations\n")
+        self.assertRegex(self.ask("add", "-j", "do_work", "-r", "do_wrok", "--allow-missing"),
+                         r"^2 j do_work: 1 location\n3 r do_wrok: 0 locations: no function do_wrok in calls and its .*\n$")
+        self.assertRegex(self.ask("add", "-k", "libnone.so:some", "--allow-missing"),
+                         r"^4 k libnone.so:some: 0 locations: it waits for libnone.so to be loaded\n$")
         calls = self.work()
         self.assertEqual(self.hits(), {1: calls, 2: calls})
         trace = self.finish()
@@ -222,7 +226,9 @@ class Orders(Ctl):
 
     def test_a_return_probe_leaves_with_calls_in_flight(self):
         """Its calls are unreturned; the trap at their caller is gone before they return."""
-        self.begin("-r", "libc.so.6:fgets", "--format", "json")
+        self.target = self.start(program("calls"), self.threads, self.calls)
+        wait_until_asleep(self.target.pid)  # in its first call of fgets, which is not seen
+        self.tracer = self.attach(self.target, "-r", "libc.so.6:fgets", "--format", "json")
         calls = self.work() # and then the target waits in fgets for another line
         until(lambda: "1 unreturned" in self.ask("stats"), "it waits")
         self.ask("remove", "libc.so.6:fgets")
@@ -239,8 +245,12 @@ class Watchpoints(Ctl):
         self.target = self.start(program("watch"))
         self.tracer = self.attach(self.target, *options)
 
+    def busy(self, threads):
+        self.target.tell(f"busy {threads}")
+        self.target.truth(f"^busy {threads}$")
+
     def rest(self):
-        """The threads come to rest: how much each has written, by id."""
+        """The threads come to rest, each behind one more write at least: how much each has written, by id."""
         self.target.tell("rest")
         own = {}
         while True:
@@ -257,7 +267,7 @@ class Watchpoints(Ctl):
     def test_added_under_load(self):
         """From the answer on every write of every thread is seen; new threads have it, too."""
         self.begin("-k", "look", "--format", "json")
-        self.target.tell("busy 4")
+        self.busy(4)
         self.assertEqual(self.ask("add", "-w", "own"), "2 w own: 1 location\n")
         written = self.rest()
         self.target.truth("^done$")
@@ -300,7 +310,7 @@ class Watchpoints(Ctl):
     def test_switched_under_load(self):
         """The threads that write are told in the middle of it; one that is off and another one do not mix."""
         self.begin("-w", "counter", "-w", "own", "-w", "ratio", "--count")
-        self.target.tell("busy 4")
+        self.busy(4)
         for _ in range(10):
             self.ask("disable", "1")
             self.ask("off")
@@ -328,7 +338,7 @@ class Watchpoints(Ctl):
 
     def test_refused_whole(self):
         self.begin("-w", "counter", "-w", "own", "--count")
-        self.target.tell("busy 2")
+        self.busy(2)
         error = self.refused("add", "-k", "look", "-w", "cfg")
         self.assertIn("need 5 debug registers, and a processor has 4", error)
         self.assertIn("not a multiple", self.refused("add", "-w", "0x1001/4"))
@@ -362,13 +372,14 @@ class Watchpoints(Ctl):
     def test_a_parent_that_waits_for_its_vfork_child(self):
         """It cannot be interrupted; its child goes on meanwhile."""
         self.begin("-f", "-k", "bump", "--count")
-        self.target.tell("child vfork 20000")
+        self.target.tell("borrow")
         until(lambda: self.hits()[1] > 0, "the child writes")
         self.ask("add", "-w", "counter", "--count")
+        until(lambda: self.hits()[2] > 0, "the child's writes are seen")
+        self.target.tell("enough")
         self.assertEqual(self.target.truth(r"^child \d+ (-?\d+)$")[1], "0")
         self.target.truth("^done$")
         before = self.hits()
-        self.assertGreater(before[2], 0)
         self.assertEqual(self.writes(), self.hits()[2] - before[2])
         self.finish()
 
@@ -525,13 +536,42 @@ class UnderLoad(Ctl):
 def socket_of(tracer):
     for directory in (os.environ.get("XDG_RUNTIME_DIR"), None):
         path = f"{directory}/ktrace" if directory else f"/tmp/ktrace-{os.geteuid()}"
-        path += f"/{tracer.tracing}.sock"
-        if os.path.exists(path):
+        for path in glob.glob(f"{path}/{tracer.tracing}-*.sock"):
             return path
     raise AssertionError("there is no socket")
 
 
+def traced_by(ancestor):
+    """The process `calls` below another one, by the numbers of this pid namespace."""
+    children = []
+    for task in thread_folders(ancestor):
+        with open(f"{task}/children") as f:
+            children += [int(pid) for pid in f.read().split()]
+    for pid in children:
+        with open(f"/proc/{pid}/comm") as f:
+            if f.read() == "calls\n":
+                return pid
+        if found := traced_by(pid):
+            return found
+    return None
+
+
+def own_number(pid):
+    """The number that a process has in its own pid namespace."""
+    with open(f"/proc/{pid}/status") as f:
+        return int(re.search(r"^NSpid:.*\s(\d+)$", f.read(), re.M)[1])
+
+
 class Socket(Ctl):
+    def in_a_directory_of_its_own(self):
+        """This test's sockets are apart from those of others that run meanwhile."""
+        runtime = tempfile.TemporaryDirectory()
+        self.addCleanup(runtime.cleanup)
+        os.chmod(runtime.name, 0o755)
+        changed = unittest.mock.patch.dict(os.environ, XDG_RUNTIME_DIR=runtime.name)
+        changed.start()
+        self.addCleanup(changed.stop)
+
     def connect(self):
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(LIMIT)
@@ -561,6 +601,7 @@ class Socket(Ctl):
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
     def test_another_user_who_reaches_it_is_not_heard(self):
         """Even where the directory and the socket were opened to everybody."""
+        self.in_a_directory_of_its_own()
         self.begin("-k", "do_work", "--count")
         path = socket_of(self.tracer)
         os.chmod(os.path.dirname(path), 0o755)
@@ -613,7 +654,11 @@ class Socket(Ctl):
         words = b"".join(word + b"\0" for word in (b"ctl", b"-p", str(self.target.pid).encode(), b"list"))
         for byte in b"ktrace-ctl 1 4 %d\n%s" % (len(words), words):
             waiting[20].sendall(bytes([byte]))
-        self.assertRegex(waiting[20].recv(1000), rb"^ktrace-ctl 1 0 \d+ 0\n[0-9a-f]{16} k do_work")
+        answer = b""
+        while not re.match(rb"ktrace-ctl 1 0 \d+ 0\n[0-9a-f]{16} k do_work", answer):
+            part = waiting[20].recv(1000)
+            self.assertNotEqual(part, b"", answer)
+            answer += part
         self.finish()
 
     def test_a_client_that_does_not_listen_holds_nobody_up(self):
@@ -633,6 +678,7 @@ class Socket(Ctl):
         self.assertRegex(answer.err, r"^ktrace: no ktrace traces process \d+ \(calls\); ktrace attach -p \d+ starts one\n$")
 
     def test_a_socket_of_a_killed_ktrace_is_taken_away(self):
+        self.in_a_directory_of_its_own()  # any other ktrace would take it away
         self.begin("-k", "main", "--count")
         left = socket_of(self.tracer)
         os.kill(self.tracer.tracing, signal.SIGKILL)
@@ -654,6 +700,36 @@ class Socket(Ctl):
         self.assertEqual(other.returncode, 0, other.stderr)
         self.assertEqual(self.ask("list").count("\n"), 1)
         self.finish()
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs root and unshare")
+    def test_two_containers_share_the_directory_and_the_process_numbers(self):
+        """Both ktraces have the same number, each in its own pid namespace; ctl finds either from outside."""
+        traces = []
+        for _ in range(2):
+            trace = subprocess.Popen(["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", KTRACE, "run", "-k",
+                                      "do_work", "--count", "--", program("calls"), "1", "10"], stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for stream in (trace.stdin, trace.stdout, trace.stderr):
+                self.addCleanup(stream.close)
+            self.addCleanup(trace.wait)
+            self.addCleanup(trace.kill)
+            line = trace.stdout.readline()
+            if not line and "unshare" in trace.stderr.read():
+                self.skipTest("unshare is not permitted")
+            self.assertRegex(line, "^ready")
+            traces.append(trace)
+        targets = [traced_by(trace.pid) for trace in traces]
+        self.assertEqual([own_number(pid) for pid in targets], [own_number(targets[0])] * 2)
+        for pid, own in zip(targets, ("-j", "-r")):
+            added = ktrace("ctl", "-p", pid, "add", own, "do_work", "--count")
+            self.assertEqual((added.status, added.err), (0, ""), added)
+        for pid, own in zip(targets, "jr"):
+            listed = ktrace("ctl", "-p", pid, "list")
+            self.assertEqual([line.split()[1] for line in listed.out.splitlines()], ["k", own], listed)
+        for trace in traces:
+            trace.stdin.write("go\n")
+            trace.stdin.close()
+            self.assertEqual(trace.wait(timeout=LIMIT), 0)
 
     def test_a_directory_of_somebody_else_is_not_used(self):
         """Tracing goes on without ctl, and says so."""

@@ -1,9 +1,12 @@
 """The end of a trace: by signals, by time, by number, by output that fails; and the target afterwards."""
+import errno
 import os
 import signal
 import subprocess
 
-from live import KTRACE, LIMIT, Ktrace, LiveTest, adds_up, program
+from live import KTRACE, LIMIT, Ktrace, LiveTest, adds_up, program, sleeps_in, state_of, thread_folders, until
+
+SEMTIMEDOP = 220  # the number of the system call
 
 
 class Detach(LiveTest):
@@ -41,7 +44,7 @@ class Detach(LiveTest):
         target = self.busy()
         trace = self.attach(target, "-k", "do_work", "--count", "--duration", "100ms", "--format", "json").finish()
         self.assertEqual(trace.status, 0, trace)
-        self.assertGreater(trace.summary("do_work")["hits"], 0)
+        self.assertTrue(adds_up(trace.summary("do_work")), trace)
         self.check_runs_on(target)
 
     def test_duration_idle(self):
@@ -132,6 +135,24 @@ class Detach(LiveTest):
         target.truth("woke 1 0")
         self.assertEqual(target.end(), 0)
 
+    def test_beside_a_parent_in_vfork(self):
+        """It has debug registers to lose and stops when its child has ended; who can stop before that is not waited for
+        one after the other."""
+        target = self.start(program("threads"))
+        tracer = self.attach(target, "-w", "stop")
+        target.tell("vfork 8")
+        target.truth("spinning 8")
+        until(lambda: state_of(f"/proc/{target.pid}") == "D", "the parent waits in vfork")
+        tracer.process.send_signal(signal.SIGINT)
+        others = [folder for folder in thread_folders(target.pid) if not folder.endswith(f"/{target.pid}")]
+        until(lambda: all(state_of(folder) == "t" for folder in others), "all others are stopped")
+        target.tell("on")
+        trace = tracer.finish()
+        self.assertEqual(trace.status, 0, trace)
+        self.check_untouched(target)
+        self.assertGreater(int(target.truth(r"calls (\d+)")[1]), 0)
+        self.assertEqual(target.end(), 0)
+
     def streams(self, *closed):
         """ktrace with some of its standard streams closed."""
         def close():
@@ -164,3 +185,58 @@ class Detach(LiveTest):
         with open(path) as f:
             self.assertEqual(f.read().count(" do_work+0x0"), 5)
         self.check_runs_on(target)
+
+
+class Patient(LiveTest):
+    """Detaching where all sleep in a call whose time-out would begin anew. The target knows whether it did."""
+    WAITING = "waiting for up to 10 s until threads wake up"
+    LONG = 1_000_000  # milliseconds that nobody waits for
+
+    def asleep_under(self, milliseconds, *arguments, other=()):
+        """(target, tracer): attached while it can be stopped, so that pages and registers are to be given back."""
+        target = self.start(program("patient"), milliseconds, *other)
+        tracer = self.attach(target, *arguments)
+        target.tell("sleep")
+        until(lambda: sleeps_in(f"/proc/{target.pid}") == SEMTIMEDOP or target.lines.told("woke"), "it sleeps")
+        target.tell("swap")
+        target.truth("swapped")
+        return target, tracer
+
+    def check_end(self, target, *woke):
+        self.assertEqual(tuple(map(int, target.truth(r"woke (-?\d+) (\d+) (\d+)").groups())), woke)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_time_out_within_the_time(self):
+        for arguments in (("-k", "do_work"), ("-w", "awake"), ("-k", "do_work", "--duration", "1s")):
+            with self.subTest(arguments):
+                target, tracer = self.asleep_under(4000, *arguments)
+                trace = tracer.finish() if "--duration" in arguments else tracer.stop()
+                self.assertEqual(trace.status, 0, trace)
+                self.check_end(target, -1, errno.EAGAIN, 0)
+
+    def test_told_and_interrupted(self):
+        for probe in (("-k", "do_work"), ("-w", "awake")):
+            for sig in (signal.SIGINT, signal.SIGTERM):
+                with self.subTest(probe=probe, sig=sig):
+                    target, tracer = self.asleep_under(self.LONG, *probe)
+                    tracer.process.send_signal(signal.SIGINT)
+                    tracer.errors.until(self.WAITING)
+                    self.assertEqual(tracer.stop(sig).status, 0)
+                    self.check_end(target, 0, 0, 1)
+
+    def test_the_time_is_up(self):
+        target, tracer = self.asleep_under(self.LONG, "-k", "do_work")
+        trace = tracer.stop()
+        self.assertEqual((trace.status, trace.err.count(self.WAITING)), (0, 1), trace)
+        self.check_end(target, 0, 0, 1)
+
+    def test_another_can_be_stopped(self):
+        target, tracer = self.asleep_under(self.LONG, "-k", "do_work", other=("other",))
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.assertNotIn(self.WAITING, trace.err)
+        self.check_untouched(target)
+        target.tell("give")
+        # What it waits for is the kernel's copy of what it was told first.
+        self.check_end(target, 0, 0, 0)

@@ -10,19 +10,22 @@ import subprocess
 import sys
 import unittest
 
-from live import LiveTest, ktrace, program
+from live import KTRACE, LIMIT, LiveTest, ktrace, program, state_of, until, wait_until_let_go
+from test_attach import sleep_on
 
 PROBES = ("-r", "do_work", "-j", "leaf", "-k", "choose_branch", "-k", "flags_popf", "-k", "ask_syscall", "--count")
+IDLE = ("-k", "unexpected", "-j", "tick", "--count")  # nothing that runs
+EVERY = int(os.environ.get("KTRACE_KILL_EVERY", "13"))  # of the tracing process's requests
 ROUNDS = int(os.environ.get("KTRACE_KILLS", "6"))
 
 
-def system_calls(pid):
-    """What its threads sleep in."""
-    found = []
-    for tid in sorted(os.listdir(f"/proc/{pid}/task")):
-        with open(f"/proc/{pid}/task/{tid}/syscall") as f:
-            found.append(f.read().split()[0])
-    return found
+def kill_both(tracer):
+    """The tracing process first: it would detach without its guardian, and that one would mend, were it not stopped."""
+    tracing = tracer.tracing
+    os.kill(tracer.pid, signal.SIGSTOP)
+    until(lambda: state_of(f"/proc/{tracer.pid}") == "T", "the guardian is stopped")
+    os.kill(tracing, signal.SIGKILL)
+    os.kill(tracer.pid, signal.SIGKILL)
 
 
 class Kills(LiveTest):
@@ -36,13 +39,13 @@ class Kills(LiveTest):
         self.target.tell(f"check {self.random.randrange(most)}")
         self.target.truth(r"^right \d+$")
 
-    def kill(self, pids_of, probes=PROBES, most=60):
+    def kill(self, kill_it, probes=PROBES, most=60):
         tracer = self.attach(self.target, *probes)
         self.wait_random(most)
-        for pid in pids_of(tracer):
-            os.kill(pid, signal.SIGKILL)
+        kill_it(tracer)
         trace = tracer.finish()
         self.wait_random(3 * most)
+        wait_until_let_go(self.target.pid)  # what was killed may be on its way out still
         return trace
 
     def check_end(self):
@@ -55,16 +58,14 @@ class Kills(LiveTest):
             with self.subTest(arguments):
                 self.begin(*arguments)
                 for _ in range(ROUNDS):
-                    self.kill(lambda tracer: [tracer.pid])
-                # The last one may be on its way out still: it is gone when another can attach.
-                self.attach(self.target, *PROBES).stop()
+                    self.kill(lambda tracer: os.kill(tracer.pid, signal.SIGKILL))
                 self.check_end()
 
     def test_of_the_tracing_process(self):
         """The guardian puts everything back and says so."""
         self.begin("8")
         for _ in range(ROUNDS):
-            trace = self.kill(lambda tracer: [tracer.tracing])
+            trace = self.kill(lambda tracer: os.kill(tracer.tracing, signal.SIGKILL))
             self.assertEqual(trace.status, 1)
             self.assertIn("the tracing process was killed by signal 9", trace.err)
             self.assertRegex(trace.err, rf"took out of process {self.target.pid} .* [1-9]\d* traps?, 1 page")
@@ -81,7 +82,7 @@ class Kills(LiveTest):
         self.addCleanup(other.wait)
         self.addCleanup(other.kill)
         for _ in range(ROUNDS):
-            trace = self.kill(lambda tracer: [tracer.tracing], most=20)
+            trace = self.kill(lambda tracer: os.kill(tracer.tracing, signal.SIGKILL), most=20)
             self.assertRegex(trace.err, rf"took out of process {self.target.pid} .* [1-9]\d* traps?, 1 page")
         self.check_end()
 
@@ -89,7 +90,7 @@ class Kills(LiveTest):
         """The target lives on by the page that is in it; the next attach takes that out, or repair does."""
         self.begin("8")
         for _ in range(ROUNDS):
-            self.kill(lambda tracer: [tracer.pid, tracer.tracing])
+            self.kill(kill_both)
         repaired = ktrace("repair", "-p", self.target.pid)
         self.assertEqual(repaired.status, 0, repaired)
         self.assertRegex(repaired.err, r"took out of process \d+ .* [1-9]\d* traps?, 1 page")
@@ -102,8 +103,7 @@ class Kills(LiveTest):
         """Every instruction is stepped."""
         self.begin("8")
         for _ in range(ROUNDS):
-            self.kill(lambda tracer: [tracer.pid, tracer.tracing],
-                      ("-k", "leaf", "-k", "do_work", "--post"))
+            self.kill(kill_both, ("-k", "leaf", "-k", "do_work", "--post"))
         self.assertEqual(ktrace("repair", "-p", self.target.pid).status, 0)
         self.check_end()
 
@@ -111,22 +111,23 @@ class Kills(LiveTest):
         """All threads sleep in a call that may not be interrupted, so there is no page yet: the guardian has the bytes."""
         for several in (False, True):
             with self.subTest(several=several):
-                while not self.killed_asleep(several):
-                    pass  # its time-out was over before ktrace was there
+                timeout = 2000
+                while not self.killed_asleep(several, timeout):
+                    timeout *= 2  # it was over before ktrace was there
 
-    def killed_asleep(self, several):
+    def killed_asleep(self, several, timeout):
         """False: it did not sleep on until the guardian had done its work."""
-        target = self.start(program("sleeper"), "epoll_wait_timeout", 2)
-        target.truth("moment 1")
-        call = system_calls(target.pid)
+        target = self.start(program("sleeper"), "epoll_wait_timeout", 2, timeout)
+        sleep_on(target, 2)
         tracer = self.attach(target, *(("-r", "do_work", "-k", "milliseconds") if several else ("-k", "do_work")))
         os.kill(tracer.tracing, signal.SIGKILL)
         trace = tracer.finish()
-        slept = system_calls(target.pid) == call
+        slept = sleep_on(target, 2)
         if slept:
             self.assertRegex(trace.err, rf"took out of process {target.pid} .* [1-9]\d* traps?, 0 pages")
         self.check_untouched(target)
-        target.truth("woke 0 0 9")
+        for _ in range(2):
+            self.assertGreaterEqual(int(target.truth(r"woke 0 0 (\d+) ")[1]), timeout - 1)
         target.truth("done")
         self.assertEqual(target.end(), 0)
         return slept
@@ -139,6 +140,48 @@ class Kills(LiveTest):
         self.assertIn("traced already, by ktrace", repaired.err)
         tracer.stop()
         self.check_end()
+
+
+class Requests(LiveTest):
+    """The tracing process is killed before one of its requests: each of them, from the first to the last."""
+
+    def kill_before(self, target, request, arguments):
+        """False: there were not that many."""
+        killed = subprocess.run([program("undertaker"), str(request), KTRACE, "attach", "-p", str(target.pid), *arguments],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+        target.tell("check 3")
+        try:
+            target.truth(r"^right \d+$")
+        except EOFError:
+            self.fail(f"request {request}: {target.lines.seen[-1:]}, status {target.process.wait()}; {killed.stderr}")
+        return f"killed before {request}\n" in killed.stdout
+
+    def check(self, survivor, *arguments):
+        target = self.start(program("survivor"), *survivor)
+        request = 1
+        while self.kill_before(target, request, arguments):
+            request += EVERY
+        self.assertGreater(request, 1)
+        self.assertEqual(ktrace("repair", "-p", target.pid).status, 0)
+        # Who maps memory and is killed before that is told leaves a mapping that nobody knows to be ktrace's.
+        self.check_untouched(target, generates_code=True)
+        self.assertEqual(target.end(), 0, target.lines.seen)
+
+    def test_at_requests_plain(self):
+        self.check(("4",), "-k", "leaf", "-k", "flags_popf", "-j", "do_work", "--max-events", "30")
+
+    def test_at_requests_blocked(self):
+        self.check(("4", "blocked", "4"), *IDLE, "--duration", "20ms")
+
+    def test_at_requests_handler(self):
+        self.check(("4", "handler"), *IDLE, "--duration", "20ms")
+
+    def test_at_requests_ignored(self):
+        self.check(("4", "ignore"), *IDLE, "--duration", "20ms")
+
+    def test_at_requests_asleep(self):
+        """Its one thread waits for what to check."""
+        self.check(("0",), *IDLE, "--duration", "20ms")
 
 
 if __name__ == "__main__":

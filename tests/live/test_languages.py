@@ -37,6 +37,19 @@ class Languages(LiveTest):
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
 
+    def test_stacks_that_another_thread_goes_on_with(self):
+        """A goroutine that is preempted where it starts over is the same call on another thread."""
+        for options in (("-k", "climb"), ("-r", "climb", "-j", "climb")):
+            with self.subTest(options):
+                target = self.start(program("goroutines"))
+                tracer = self.attach(target, *options, "--count", "--format", "json")
+                target.tell("hop 20")
+                truth = self.counts(target, "climb", "ride")
+                trace = tracer.stop()
+                self.check(trace, truth)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+
     def test_coroutines(self):
         source = os.path.join(workshop.SOURCES, "languages", "coroutines.cc")
         target = self.start(workshop.build("coroutines", "-std=c++20", "-O2", "-g", "-pthread", sources=[source],

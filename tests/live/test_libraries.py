@@ -110,7 +110,8 @@ class Pending(Libraries):
     def test_added_while_it_waits(self):
         self.begin("-k", "do_work", "--count")
         added = ktrace("ctl", "-p", self.target.pid, "add", "-j", "libpart.so:part_work", "--count")
-        self.assertEqual((added.status, added.out), (0, "2 j libpart.so:part_work: 0 locations\n"))
+        self.assertEqual((added.status, added.out),
+                         (0, "2 j libpart.so:part_work: 0 locations: it waits for libpart.so to be loaded\n"))
         disabled = ktrace("ctl", "-p", self.target.pid, "disable", "2")
         self.assertEqual(disabled.status, 0)
         self.assertTrue(self.list()[1].endswith(" [DISABLED] [PENDING]"))
@@ -211,6 +212,26 @@ class Starting(LiveTest):
         self.assertEqual(trace.status, 0, trace)
         self.assertEqual(trace.summary("fgets")["hits"], 8)
         self.assertGreaterEqual(trace.summary("stdin")["hits"], 8)
+
+    def test_plugins_wait_for_the_last_process(self):
+        """One runs, the other has not begun: the plugin starts with the libraries of that, and both are told of."""
+        plugin = os.path.join(workshop.room(), "two.so")
+        source = os.path.join(os.path.dirname(workshop.SOURCES), "plugins", "counts.c")
+        workshop.execute(KTRACE, "plugin", "build", source, "-o", plugin)
+        running = self.start(program("mobile"))
+        late = self.start(program("atexec"), program("mobile"), ready=None)
+        pid = int(late.truth(r"^(\d+) is stopped$")[1])
+        tracer = self.trace("-p", f"{running.pid},{pid}", "--plugin", f"{plugin} func=fgets", wait=False)
+        tracer.errors.until(f"{pid} .*is just being started")
+        os.kill(pid, signal.SIGCONT)
+        told = {tracer.errors.until(r"Attached 1 probe to (\d+) \(mobile\)")[1] for _ in range(2)}
+        self.assertEqual(told, {str(running.pid), str(pid)})
+        late.truth("^ready")
+        trace = tracer.stop()
+        self.assertEqual((trace.status, trace.err.count("Attached")), (0, 2), trace)
+        self.check_untouched(running)
+        for target in (running, late):
+            self.assertEqual(target.end(), 0)
 
     def test_libraries_that_audit(self):
         """They come first, in a name space of their own, whose loading tells nothing of the program's."""

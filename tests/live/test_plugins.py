@@ -1,14 +1,18 @@
 """Plugins: sources in the kernel's kprobes style, built by `ktrace plugin build` and run on a live target."""
 import os
+import platform
 import re
 import signal
+import subprocess
+import sys
 import unittest
 
-from live import LiveTest, Trace, adds_up, ktrace, program, state_of, until
+from live import LiveTest, Trace, adds_up, ktrace, program, state_of, told_of, until
 import workshop
 
 SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "plugins")
 HOST = "ktrace-plugin-host"
+WIRE = r"\S+ \d+ +/memfd:ktrace-plugin"  # in a line of /proc/PID/maps: device, inode, name
 _built = {}
 
 
@@ -33,14 +37,14 @@ def family(pid):
 def hosts_of(tracer):
     """The plugin hosts that this ktrace has started: they have its memory for the wire."""
     found = []
-    ours = "".join(open(f"/proc/{pid}/maps").read() for pid in family(tracer.pid))
+    ours = [wire for pid in family(tracer.pid) for wire in re.findall(WIRE, told_of(f"/proc/{pid}", "maps"))]
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             if os.path.basename(os.readlink(f"/proc/{pid}/exe")) != HOST:
                 continue
             with open(f"/proc/{pid}/maps") as theirs:
-                inode = re.search(r" (\d+) +/memfd:ktrace-plugin", theirs.read())
-            if inode and f" {inode[1]} " in ours:
+                wire = re.search(WIRE, theirs.read())
+            if wire and wire[0] in ours:
                 found.append(int(pid))
         except OSError:
             pass
@@ -246,8 +250,17 @@ class GoneWrong(PluginTest):
         self.bad("exit", r"plugin bad.so: its pre_handler of do_work ended its host.*; its probes are removed", ran=None)
 
     def test_loop(self):
-        for how in ("loop", "ask"):
+        for how in ("loop", "ask", "sleep"):
             self.bad(how, r"plugin bad.so: its pre_handler of do_work took longer than 2 s; the probe is disabled")
+
+    def test_long_on_a_busy_machine(self):
+        """It is ended by its own time, here 0.9 s once, and not by the time that others have taken from it."""
+        for _ in range(5 * len(os.sched_getaffinity(0))):
+            busy = subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
+            self.addCleanup(busy.wait)
+            self.addCleanup(busy.kill)
+        trace = self.bad("long", "Attached 2 probes")
+        self.assertNotIn("disabled", trace.err)
 
     def test_throw(self):
         trace, said = self.run_plugin(built("throws"), "do_work 3")
@@ -269,6 +282,40 @@ class GoneWrong(PluginTest):
         self.assertEqual(target.end(), 3)
         self.assertEqual(tracer.finish().payloads, ["trap 14 at +0"])
 
+    TRAPS = {0: (signal.SIGFPE, 70), 3: (signal.SIGTRAP, 73), 6: (signal.SIGILL, 76), 13: (signal.SIGSEGV, 5),
+             14: (signal.SIGSEGV, 5)}  # the signal, and what the target's function returns once it is mended
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "these are x86's traps")
+    def test_every_trap_of_a_handler(self):
+        for trap in self.TRAPS:
+            with self.subTest(trap=trap):
+                trace, said = self.run_plugin(f"{built('traps')} trap={trap}", "do_work 1")
+                self.assertEqual(said, ["done 1"])
+                value = 77 if trap > 6 else 6
+                self.assertEqual(trace.payloads, [f"trap {trap}", f"went on with {value}"], trace)
+                self.assertNotIn("disabled", trace.err)
+                trace, said = self.run_plugin(f"{built('traps')} trap={trap} mend=0", "do_work 2")
+                self.assertEqual(said, ["done 2"])
+                self.assertEqual(trace.payloads, [f"trap {trap}"], trace)
+                self.assertRegex(trace.err, f"of do_work faulted \\({self.TRAPS[trap][0].name}.*; the probe is disabled")
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "these are x86's traps")
+    def test_every_trap_of_an_instruction(self):
+        """But for a breakpoint of the program's own, which is refused."""
+        for trap, (number, value) in self.TRAPS.items():
+            if trap == 3:
+                continue
+            with self.subTest(trap=trap):
+                trace, said = self.run_plugin(f"{built('traps')} trap={trap} handler=0", f"trap {trap}")
+                self.assertEqual(said, [f"got {value}"])
+                self.assertEqual(trace.payloads, [f"trap {trap}"], trace)
+                target = self.target()
+                tracer = self.plug(target, f"{built('traps')} trap={trap} handler=0 mend=0")
+                target.tell(f"trap {trap}")
+                target.truth(f"signal {int(number)} at ")
+                self.assertEqual(target.end(), 3)
+                self.assertEqual(tracer.finish().payloads, [f"trap {trap}"])
+
     def test_host_killed(self):
         target = self.target()
         tracer = self.plug(target, built("deep"), options=("-k", "sum_list"))
@@ -289,8 +336,15 @@ class GoneWrong(PluginTest):
 
         def files(pid):
             """Behind the three that all have; sockets and pipes by kind."""
-            links = (os.readlink(f"/proc/{pid}/fd/{n}") for n in os.listdir(f"/proc/{pid}/fd") if int(n) > 2)
-            return sorted(re.sub(r":?\[\d+\]$", "", link) for link in links)
+            links = [link_of(f"/proc/{pid}/fd/{n}") for n in os.listdir(f"/proc/{pid}/fd") if int(n) > 2]
+            return sorted(re.sub(r":?\[\d+\]$", "", link) for link in links if link)
+
+        def link_of(path):
+            """None: it has been closed meanwhile."""
+            try:
+                return os.readlink(path)
+            except FileNotFoundError:
+                return None
 
         self.assertEqual(files(host), ["/memfd:ktrace-plugin (deleted)", "socket"])
         self.assertEqual(files(tracer.pid), [])

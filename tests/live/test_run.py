@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 
 from live import KTRACE, LIMIT, LiveTest, Lines, adds_up, ktrace, program, until
+import workshop
 
 ELSE = ["-k", "libc:getppid"]  # a probe that is placed and hardly hit
 
@@ -217,6 +218,15 @@ class Signals(LiveTest):
             lines.until("do_work 2000 sum")
             process.stdin.close()
             self.assertEqual(process.wait(LIMIT), 0)
+
+    def test_duration_begins_with_the_probes(self):
+        """What the loader takes before it has mapped the program's libraries is no part of it."""
+        auditor = workshop.build("libslow.so", "-shared", "-fPIC", sources=["libraries/slow_auditor.c"])
+        trace = run("-k", "do_work", "--count", "--duration", "20ms", "--", program("processes"), "work", "5",
+                    env=dict(os.environ, LD_AUDIT=auditor, SLOW=os.path.realpath(program("processes"))))
+        self.assertEqual(trace.status, 0, trace)
+        self.assertIn("do_work 5", trace.out)
+        self.assertRegex(trace.err, r"Attached 1 probe to .*\n(.*\n)*do_work\+0x0 \[processes\] k: \d+ hits", trace)
 
     def test_max_events(self):
         with tempfile.TemporaryFile() as lines:

@@ -89,11 +89,66 @@ class Deliveries(LiveTest):
             self.assertEqual(truth, [100, 100], options)
 
 
+class Masks(LiveTest):
+    """What ktrace's own traps do to masks and actions is never seen."""
+
+    def run_traced(self, order, pattern, *options):
+        target = self.start(program("blocked"))
+        tracer = self.attach(target, *options, "--count", "--format", "json")
+        target.tell(order)
+        truth = [int(n) for n in target.truth(pattern).groups()]
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        for summary in trace.summaries():
+            self.assertTrue(adds_up(summary), trace)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+        return truth, trace
+
+    def test_faults_that_are_mended(self):
+        """The load runs again when its handler has returned: no new hit, and SIGTRAP is blocked as before."""
+        for options in (("-k", "fault_load"), ("-k", "fault_load", "--post")):
+            with self.subTest(options):
+                (loads, faults, bad), trace = self.run_traced(
+                    "retry 50", r"retry loads (\d+) faults (\d+) bad (\d+)", *options)
+                self.assertEqual((faults, bad), (50, 0))
+                self.assertEqual(trace.summary("fault_load")["hits"], loads, trace)
+
+    def test_signals_before_faults(self):
+        """A signal that comes before a stepped load that faults: as it was sent, and the fault at its own address."""
+        for options in (("-k", "fault_load"), ("-k", "fault_load", "--post")):
+            with self.subTest(options):
+                (loads, faults, signals, bad), trace = self.run_traced(
+                    "fault 3000", r"fault loads (\d+) faults (\d+) signals (\d+) bad (\d+)", *options)
+                self.assertEqual((faults, signals, bad), (loads, 3000, 0))
+                self.assertEqual(trace.summary("fault_load")["hits"], loads, trace)
+
+    def test_handlers_that_do_not_come_back(self):
+        """A load whose handler goes on elsewhere is not what the next one at the same stack pointer begins again with."""
+        for options in (("-k", "fault_load"), ("-k", "fault_load", "--post")):
+            with self.subTest(options):
+                (loads, faults, bad), trace = self.run_traced("leave 300", r"leave loads (\d+) faults (\d+) bad (\d+)", *options)
+                self.assertEqual((loads, faults, bad), (300, 300, 0))
+                self.assertEqual(trace.summary("fault_load")["hits"], loads, trace)
+
+    def test_probes_in_a_handler_for_traps(self):
+        """SIGTRAP is blocked in there, and int3 would take the handler from all threads."""
+        for options in (("-r", "in_handler"), ("-k", "in_handler", "-k", "handler_byte"),
+                        ("-k", "in_handler", "--post")):
+            with self.subTest(options):
+                (times, handled, calls, bad), trace = self.run_traced(
+                    "traps 300", r"traps (\d+) handled (\d+) calls (\d+) bad (\d+)", *options)
+                self.assertEqual((times, handled, calls, bad), (1200, 1200, 3600, 0))
+                for summary in trace.summaries():
+                    self.assertEqual(summary["hits"], calls, trace)
+
+
 class Parent(LiveTest):
     """What a parent sees of its traced child is what it would have seen."""
 
     def test_stops_continuations_and_ends(self):
-        target = self.start(program("threads"))
+        # In a group that has no parent in its session (the test's, where nobody does job control) SIGTSTP stops nobody.
+        target = self.start(program("threads"), process_group=0)
         tracer = self.attach(target, "-k", "do_work", "--count", "--format", "json")
         for sig in (signal.SIGSTOP, signal.SIGTSTP):
             os.kill(target.pid, sig)

@@ -14,6 +14,7 @@ from live import LiveTest, adds_up, ktrace, program
 from workshop import address_in_file, build, copy_of, execute, instructions, require, room
 
 NAMES = ["names/main.c", "names/other.c"]
+OWN_ID = "-Wl,--build-id=0x" + os.urandom(20).hex()  # so that no other test's program is taken for one of these
 
 
 def names(*flags, compiler="gcc"):
@@ -134,6 +135,16 @@ class Names(SpecTest):
             self.assertEqual(sum(where.values()), 5, where)
             self.assertTrue(all(name.startswith("plain_one") for name in where), where)
 
+    def test_source_file_in_place_of_a_module(self):
+        """It is no module that one could wait for."""
+        target, _ = self.started(names())
+        trace = ktrace("attach", "-p", target.pid, "-k", "main.c:plain_one")
+        self.assertEqual(trace.status, 1, trace)
+        self.assertIn("main.c is a source file, not a module", trace.err)
+        self.assertIn("give plain_one, names:plain_one or main.c:LINE", trace.err)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
     def test_address(self):
         self.assertEqual(self.count_of(names(), "{plain_one}"), {"plain_one": 5})
 
@@ -170,12 +181,86 @@ class Names(SpecTest):
                 self.assertEqual(sum(s["hits"] for s in trace.summaries()), 3, trace)
                 self.assertEqual(len(trace.summaries()), 2, trace)
 
+    def inlines(self, spec, compiler, *flags):
+        """What an entry probe tells of inlined functions that begin at one instruction, and the truth."""
+        path = build("inlines", "-O2", "-g", *flags, sources=["names/inlines.c"], compiler=compiler)
+        target, _ = self.started(path)
+        tracer = self.attach(target, "-j", spec, "--format", "json")
+        target.tell()
+        side, weight = target.truth(r"done side (\d+) weight (\d+)").groups()
+        trace = tracer.stop()
+        for summary in trace.summaries():
+            self.assertTrue(adds_up(summary), summary)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+        seen = [(e["symbol"], e["args"]) for e in trace.events("entry")]
+        return trace, seen, {"side": int(side), "weight": int(weight)}
+
+    def test_inlined_at_one_instruction(self):
+        for compiler in ("gcc", "clang"):
+            if not shutil.which(compiler):
+                continue
+            for version in ("-gdwarf-4", "-gdwarf-5"):
+                with self.subTest(compiler=compiler, version=version):
+                    trace, seen, box = self.inlines("nest_*", compiler, version)
+                    self.assertEqual(sorted((s["symbol"], s["hits"]) for s in trace.summaries()),
+                                     [("nest_inner", 2), ("nest_outer", 2)], trace)
+                    self.assertIn("Attached 2 probes from 1 spec", trace.err)
+                    self.assertEqual(sorted(name for name, _ in seen), ["nest_inner"] * 2 + ["nest_outer"] * 2)
+                    for name, arguments in seen:
+                        wanted = {"out"} if name == "nest_outer" else {"in", "level"}
+                        self.assertEqual(set(arguments), wanted, trace)
+                        if name == "nest_inner":
+                            self.assertEqual(arguments["level"], 7, trace)
+                        self.assertEqual(arguments["out" if name == "nest_outer" else "in"], box, trace)
+
+    def test_inlined_twice_at_one_instruction(self):
+        """clang lets both begin at the same one, gcc at two."""
+        for compiler in ("gcc", "clang"):
+            if not shutil.which(compiler):
+                continue
+            with self.subTest(compiler=compiler):
+                trace, seen, _ = self.inlines("twin", compiler)
+                self.assertEqual([s["hits"] for s in trace.summaries()], [1, 1], trace)
+                self.assertEqual([set(arguments) for _, arguments in seen], [{"n"}] * 2, trace)
+                if compiler == "clang":  # gcc does not say where the second has it
+                    self.assertEqual(sorted(arguments["n"] for _, arguments in seen), [5, 6], trace)
+
     def test_inlined_has_no_return(self):
         target, _ = self.started(names())
         trace = ktrace("attach", "-p", target.pid, "-r", "inlined_twice")
         self.assertEqual(trace.status, 1, trace)
         self.assertRegex(trace.err, r"inlined")
         self.check_untouched(target)
+
+    def cast(self, path):
+        """What EXPRs tell of an object whose type only another unit knows."""
+        target, _ = self.started(path)
+        shown = ["((struct other *)arg0)->weight", "((other_t *)arg0)->weight", "((other_t *)arg0)->in->number",
+                 "str(((struct other *)arg0)->name)", "sizeof(struct other)", "sizeof(other_t)", "sizeof (struct other *)",
+                 "sizeof(((other_t *)arg0)->name)", "sizeof(args.other)", "sizeof(short) + 1"]
+        options = [option for each in shown for option in ("--print", each)]
+        tracer = self.attach(target, "-k", "take", *options, "--format", "json")
+        target.tell()
+        size = int(target.truth(r"done size (\d+)")[1])
+        trace = tracer.stop()
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+        values = trace.events("pre")[0]["values"]
+        self.assertEqual([values[each] for each in shown], [1234, 1234, 41, "other", size, size, 8, 12, 8, 3], trace)
+
+    def test_casts_to_types_of_another_unit(self):
+        for version in ("-gdwarf-4", "-gdwarf-5"):
+            self.cast(build("casts", "-g", version, sources=["names/casts.c", "names/casts_types.c"]))
+
+    def test_casts_to_types_of_another_module(self):
+        sources = os.path.join(os.path.dirname(__file__), "..", "targets", "names")
+        directory = tempfile.mkdtemp(dir=room())
+        library, path = os.path.join(directory, "libcasts.so"), os.path.join(directory, "casts")
+        require("gcc")
+        execute("gcc", "-shared", "-fPIC", "-g", f"{sources}/casts_types.c", "-o", library)
+        execute("gcc", "-g", f"{sources}/casts.c", "-o", path, library, "-Wl,-rpath," + directory)
+        self.cast(path)
 
     def test_versioned(self):
         require("gcc")
@@ -415,7 +500,7 @@ class Files(SpecTest):
     def test_file_build_id(self):
         if not os.access("/usr/lib/debug" if os.path.exists("/usr/lib/debug") else "/usr/lib", os.W_OK):
             self.skipTest("/usr/lib/debug may not be written")
-        path = copy_of(names("-Wl,--build-id"), "id")
+        path = copy_of(names(OWN_ID), "id")
         debug = self.separate(path)
         build_id = re.search(r"Build ID: ([0-9a-f]+)", execute("readelf", "-n", path))[1]
         home = os.path.join("/usr/lib/debug/.build-id", build_id[:2])
@@ -426,7 +511,7 @@ class Files(SpecTest):
         self.check(path)
 
     def test_file_by_debuginfod(self):
-        path = copy_of(names("-Wl,--build-id"), "server")
+        path = copy_of(names(OWN_ID), "server")
         build_id = re.search(r"Build ID: ([0-9a-f]+)", execute("readelf", "-n", path))[1]
         debug = self.separate(path)
         with open(debug, "rb") as f:
@@ -459,7 +544,7 @@ class Files(SpecTest):
 
     def test_debuginfod_that_does_not_answer(self):
         """Ctrl-C ends the wait for it."""
-        path = copy_of(names("-Wl,--build-id"), "silent")
+        path = copy_of(names(OWN_ID), "silent")
         execute("strip", path)
         target, _ = self.started(path)
         with socket.create_server(("127.0.0.1", 0)) as server:

@@ -106,3 +106,31 @@ class Threads(LiveTest):
             self.assertTrue(adds_up(trace.summary("do_work")), trace)
             self.assertIn("do_work", trace.err)
             self.assertEqual(target.process.wait(), -signal.SIGKILL)
+
+
+class Workers(LiveTest):
+    """Threads of the kernel's in the process (io_uring): they cannot be traced and are none of the program's."""
+
+    def test_are_left_alone(self):
+        target = self.start(program("ring"), ready=None)
+        if target.truth(r"^(ready|none.*)")[1] != "ready":
+            self.skipTest(target.lines.seen[-1])
+        target.tell("work 3")
+        target.truth("workers 3")
+        for options in (("-r", "do_work"), ("-k", "do_work", "--post"), ("-k", "do_work", "-w", "watched")):
+            with self.subTest(options):
+                tracer = self.attach(target, *options, "--count", "--format", "json")
+                self.assertRegex(tracer.errors.seen[-1], r"\(ring\), 1 thread$")
+                target.tell("work 1")  # one more, while it is traced
+                target.truth(r"workers \d")
+                target.tell("call 100")
+                target.truth("calls 100")
+                trace = tracer.stop()
+                self.assertEqual(trace.status, 0, trace)
+                self.assertEqual(trace.summary("do_work")["hits"], 100, trace)
+                if "-w" in options:
+                    self.assertEqual(trace.summary("watched")["hits"], 100, trace)
+                self.check_untouched(target)
+        target.tell("open")
+        self.assertEqual(target.truth(r"opened (\d+)")[1], "6")
+        self.assertEqual(target.end(), 0)

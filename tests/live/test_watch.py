@@ -7,8 +7,8 @@ import signal
 import unittest
 from collections import Counter
 
-from live import LiveTest, adds_up, ktrace, program
-from test_attach import WOKEN, wait_until_asleep
+from live import LiveTest, adds_up, ktrace, program, wait_until_asleep, wait_until_let_go
+from test_attach import WOKEN
 from workshop import address_in_file, build, offset_of
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -28,14 +28,6 @@ def debug_registers(pid):
     values = [request(PEEKUSER, U_DEBUGREG + 8 * n) for n in (0, 1, 2, 3, 7)]
     request(DETACH)
     return values
-
-
-def wait_until_let_go(pid):
-    """A child is told of by its parent while ktrace may still be cleaning it."""
-    while True:
-        with open(f"/proc/{pid}/status") as f:
-            if "TracerPid:\t0\n" in f.read():
-                return
 
 
 @unittest.skipUnless(platform.machine() == "x86_64", "debug registers of x86-64")

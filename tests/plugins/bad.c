@@ -6,12 +6,20 @@
 #include <linux/uaccess.h>
 
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 static char *how = "fault";
 module_param(how, charp, 0444);
 
 static volatile int *nowhere = (int *)0x10;
+
+/* As long as that by the processor's time, which is not that of a busy machine. */
+static void runs_for(long ms) {
+    struct timespec now;
+    do clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < ms);
+}
 
 static int goes_wrong(struct kprobe *probe, struct pt_regs *regs) {
     if (strcmp(how, "fault") == 0 || strcmp(how, "handled") == 0) return *nowhere;
@@ -23,6 +31,8 @@ static int goes_wrong(struct kprobe *probe, struct pt_regs *regs) {
         int there;
         if (copy_from_user(&there, (void *)nowhere, sizeof there) == 0) break;
     }
+    while (strcmp(how, "sleep") == 0) pause();
+    if (strcmp(how, "long") == 0) runs_for(900);
     BUG_ON(strcmp(how, "bug") == 0);
     if (strcmp(how, "abort") == 0) abort();
     if (strcmp(how, "exit") == 0) _exit(1);

@@ -68,6 +68,33 @@ KEEP int recurse(int n) {
     return n == 0 ? 0 : 1 + again(n - 1);
 }
 
+#ifdef __x86_64__
+// Functions whose first instruction raises a trap; what they return is what they would without it. mov_divides goes on
+// in divides.
+__asm__(".text\n"
+        ".globl mov_divides, divides, breaks, undefined, reads\n"
+        ".type mov_divides, @function\n.type divides, @function\n.type breaks, @function\n"
+        ".type undefined, @function\n.type reads, @function\n"
+        "mov_divides: movl %edi, %eax\n xorl %edx, %edx\n.size mov_divides, . - mov_divides\n"
+        "divides: divl %esi\n ret\n.size divides, . - divides\n"
+        "breaks: int3\n movl %edi, %eax\n ret\n.size breaks, . - breaks\n"
+        "undefined: ud2\n movl %edi, %eax\n ret\n.size undefined, . - undefined\n"
+        "reads: movl (%rdi), %eax\n ret\n.size reads, . - reads\n");
+int mov_divides(int n, int by), breaks(int n), undefined(int n), reads(const int *from);
+
+static int raise_trap(int number) {
+    switch (number) {
+    case 0: return mov_divides(70, 0);
+    case 3: return breaks(73);
+    case 6: return undefined(76);
+    case 13: return reads((const int *)((uintptr_t)1 << 63));
+    default: return reads(NULL);
+    }
+}
+#else
+static int raise_trap(int number) { return number; }
+#endif
+
 static struct device eth0 = {"eth0", 2};
 int shared_value = 5;
 
@@ -133,6 +160,8 @@ static int serve(const char *what, int n) {
         printf("checked %d\n", checked(n));
     } else if (strcmp(what, "read_at") == 0) {
         printf("read %d\n", read_at(n ? &shared_value : NULL));
+    } else if (strcmp(what, "trap") == 0) {
+        printf("got %d\n", raise_trap(n));
     } else if (strcmp(what, "list") == 0) {
         struct packet *list = make_list(n);
         printf("sum %ld\n", sum_list(list));
@@ -162,6 +191,8 @@ int main(void) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
     sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGFPE, &action, NULL);
+    sigaction(SIGILL, &action, NULL);
     puts("ready");
     char line[64], what[32];
     int n;

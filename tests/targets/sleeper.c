@@ -1,15 +1,15 @@
 /*
- * sleeper CALL [THREADS]: sleeps in the system call CALL, with all of its threads (default 1).
+ * sleeper CALL [THREADS [TIMEOUT_MS]]: sleeps in the system call CALL, with all of its threads (default 1).
  *
  * Prints "ready PID" and sleeps. A helper process, which is nobody's business, reads lines: `wake` ends the sleep in
  * the way that the call waits for. Calls with a timeout (their names end with _timeout) end by themselves after
- * TIMEOUT_MS; the helper prints "moment 1" and "moment 2" when one and two thirds of that are over. Then each thread
- * prints
+ * TIMEOUT_MS (default 900); the helper prints "moment 1" and "moment 2" when one and two thirds of that are over. Then
+ * each thread writes the variable `awake`, calls do_work once, and prints
  *
- *     woke RESULT ERRNO MILLISECONDS
+ *     woke RESULT ERRNO MILLISECONDS at MOMENT
  *
- * where RESULT is the call's own (for calls that are woken 1 where all is as it should be), writes the variable
- * `awake`, calls do_work once, and leaves with status 0 when its input has ended.
+ * where RESULT is the call's own (for calls that are woken 1 where all is as it should be), and MOMENT is when it was
+ * over, in milliseconds of CLOCK_MONOTONIC. The process leaves with status 0 when its input has ended.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,8 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TIMEOUT_MS 900
-
+static long timeout_ms = 900;
 static int pipe_fds[2], listener, pair[2], messages, semaphores, epoll, epoll_idle;
 static struct sockaddr_un address;
 static socklen_t address_size = sizeof(address);
@@ -45,7 +44,7 @@ static volatile sig_atomic_t handled;
 static long (*sleep_in)(void);
 static volatile long *started; /* when, in milliseconds; shared with the helper */
 volatile long awake;
-static const struct timespec duration = {TIMEOUT_MS / 1000, TIMEOUT_MS % 1000 * 1000000L};
+static struct timespec duration;
 
 __attribute__((noinline)) long do_work(long n) {
     __asm__ volatile("" ::: "memory");
@@ -80,7 +79,7 @@ static long sleep_poll(void) {
 static long sleep_poll_timeout(void) {
     struct pollfd wanted = {pair[0], POLLIN, 0};
 
-    return poll(&wanted, 1, TIMEOUT_MS);
+    return poll(&wanted, 1, (int)timeout_ms);
 }
 static long sleep_select(void) {
     fd_set set;
@@ -95,7 +94,7 @@ static long sleep_ppoll_timeout(void) {
     return ppoll(&wanted, 1, &duration, &usr1);
 }
 static long sleep_select_timeout(void) {
-    struct timeval timeout = {TIMEOUT_MS / 1000, TIMEOUT_MS % 1000 * 1000L};
+    struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000L};
     fd_set set;
 
     FD_ZERO(&set);
@@ -110,7 +109,7 @@ static long sleep_epoll_wait(void) {
 static long sleep_epoll_wait_timeout(void) {
     struct epoll_event event;
 
-    return epoll_wait(epoll_idle, &event, 1, TIMEOUT_MS);
+    return epoll_wait(epoll_idle, &event, 1, (int)timeout_ms);
 }
 static long sleep_epoll_pwait2_timeout(void) {
     struct epoll_event event;
@@ -126,14 +125,14 @@ static long sleep_read(void) {
     return read(pipe_fds[0], &byte, 1);
 }
 static long sleep_recv_timeout(void) {
-    struct timeval timeout = {TIMEOUT_MS / 1000, TIMEOUT_MS % 1000 * 1000L};
+    struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000L};
     char byte;
 
     setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
     return recv(pair[0], &byte, 1, 0);
 }
 static long sleep_accept_timeout(void) {
-    struct timeval timeout = {TIMEOUT_MS / 1000, TIMEOUT_MS % 1000 * 1000L};
+    struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000L};
 
     setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
     return accept(listener, NULL, NULL);
@@ -280,7 +279,7 @@ static void tell_moment(int moment) {
     long left;
 
     while (*started == 0) poll(NULL, 0, 1);
-    left = *started + moment * TIMEOUT_MS / 3 - milliseconds();
+    left = *started + moment * timeout_ms / 3 - milliseconds();
     if (left > 0 && poll(&input, 1, (int)left) != 0) return;
     printf("moment %d\n", moment);
     fflush(stdout);
@@ -298,18 +297,18 @@ static void help(pid_t sleeper, const char *call) {
 }
 
 static void *sleep_once(void *unused) {
-    long before = milliseconds(), result, took;
+    long before = milliseconds(), result, woke;
     int error;
 
     (void)unused;
     errno = 0;
     result = sleep_in();
     error = result < 0 ? errno : 0;
-    took = milliseconds() - before;
+    woke = milliseconds();
     // What is told has been seen by whoever traces.
     __sync_fetch_and_add(&awake, 1);
     do_work(1);
-    printf("woke %ld %d %ld\n", result, error, took);
+    printf("woke %ld %d %ld at %ld\n", result, error, woke - before, woke);
     fflush(stdout);
     return NULL;
 }
@@ -319,6 +318,9 @@ int main(int argc, char **argv) {
     long threads = argc > 2 ? atol(argv[2]) : 1;
     pthread_t others[16];
     pid_t self = getpid();
+
+    if (argc > 3) timeout_ms = atol(argv[3]);
+    duration = (struct timespec){timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
 
     make_ready();
     child = fork();

@@ -97,6 +97,35 @@ ALONE long ask(void) {
     return result;
 }
 
+/* All vector registers keep what they hold: which is whatever n says, lane by lane. */
+ALONE long vectors(long n) {
+    long lost;
+
+    __asm__ volatile("movq %1, %%xmm0\n"
+                     "punpcklqdq %%xmm0, %%xmm0\n"
+                     ".irp r,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+                     "movdqa %%xmm0, %%xmm\\r\n"
+                     ".endr\n"
+                     "mov $50, %0\n"
+                     "1: dec %0\n"
+                     "jnz 1b\n"
+                     ".irp r,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+                     "pxor %%xmm0, %%xmm\\r\n"
+                     "por %%xmm\\r, %%xmm1\n"
+                     ".endr\n"
+                     "movq %1, %%xmm2\n"
+                     "punpcklqdq %%xmm2, %%xmm2\n"
+                     "pxor %%xmm2, %%xmm0\n"
+                     "por %%xmm0, %%xmm1\n"
+                     "packsswb %%xmm1, %%xmm1\n"
+                     "movq %%xmm1, %0\n"
+                     : "=&r"(lost)
+                     : "r"(n)
+                     : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+                       "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+    return lost;
+}
+
 static void wrong(const char *what, long n, long got) {
     printf("wrong %s(%ld) = %ld\n", what, n, got);
     fflush(stdout);
@@ -117,6 +146,7 @@ static void *work(void *arg) {
         if ((got = do_work(n)) != 12 * n + 22) wrong("do_work", n, got);
         if ((got = choose(n)) != (n & 1 ? 7 : 11)) wrong("choose", n, got);
         if ((got = flags(n)) != (n < 5)) wrong("flags", n, got);
+        if ((got = vectors(n)) != 0) wrong("vectors", n, got);
         if ((got = ask()) != parent && getppid() == parent) wrong("ask", n, got);
         rounds[me]++;
     }

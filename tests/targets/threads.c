@@ -7,6 +7,7 @@
  *     exit N     N threads that end inside leave_here (pthread_exit)               "calls N"
  *     leader N   main ends; four threads call do_work N times each, and the last of them goes on obeying  "calls 4*N"
  *     spin N     N threads call do_work until the next line                        "spinning N", then "calls M"
+ *     vfork N    spin N, while main waits in vfork for a child that runs until the next line
  *     exec N     a thread that is not the leader becomes `threads`, while N others call do_work
  *     segv N     N calls of do_work, and a write through a null pointer inside crash_here
  *     abort N    N calls of do_work, and abort() inside crash_here
@@ -15,10 +16,12 @@
  * status 0.
  */
 #define _GNU_SOURCE
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { most_threads = 64 };
@@ -81,7 +84,19 @@ static void *spin(void *arg) {
     return (void *)calls;
 }
 
-static void spin_until_told(long count) {
+static void wait_in_vfork(void) {
+    pid_t child = vfork();
+
+    if (child == 0) {
+        struct pollfd input = {0, POLLIN, 0};
+
+        while (poll(&input, 1, 0) == 0) continue;
+        _exit(0);
+    }
+    if (child < 0 || waitpid(child, NULL, 0) != child) exit(6);
+}
+
+static void spin_until_told(long count, int in_vfork) {
     pthread_t id[most_threads];
     char line[64];
     long calls = 0;
@@ -92,6 +107,7 @@ static void spin_until_told(long count) {
     for (long i = 0; i < count; i++) pthread_create(&id[i], NULL, spin, NULL);
     pthread_barrier_wait(&started);
     say("spinning", count);
+    if (in_vfork) wait_in_vfork();
     if (!fgets(line, sizeof(line), stdin)) exit(5);
     stop = 1;
     for (long i = 0; i < count; i++) {
@@ -154,7 +170,9 @@ static void obey(void) {
             in_eights(leave, count);
             say("calls", count);
         } else if (strcmp(what, "spin") == 0) {
-            spin_until_told(count);
+            spin_until_told(count, 0);
+        } else if (strcmp(what, "vfork") == 0) {
+            spin_until_told(count, 1);
         } else if (strcmp(what, "leader") == 0) {
             without_leader(count);
         } else if (strcmp(what, "exec") == 0) {

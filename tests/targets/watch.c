@@ -1,12 +1,15 @@
 // Variables that are written and read a known number of times, by the main thread and others.
 //
 // watch       Prints "ready PID"; for each line of its input: `write N`, `threads T N` (each writes the counter N times
-//             and its own variable N times), `touch` (one write or read of each kind), `busy T` (T threads write until
-//             the next line: "wrote N", and "own TID N" of each thread), `child WAY N` (a child by fork, vfork, clone
-//             in the same memory, posix_spawn or exec, which writes the counter N times: "child PID STATUS"), `sleeper`
-//             (a child that does nothing: "child PID"); then "done".
+//             and its own variable N times), `touch` (one write or read of each kind), `busy T` (T threads write:
+//             "busy T" when all of them do; until the next line has come and each has written once more: "wrote N", and
+//             "own TID N" of each thread), `child WAY N` (a child by fork, vfork, clone in the same memory,
+//             posix_spawn or exec, which writes the counter N times: "child PID STATUS"), `borrow` (a child by vfork
+//             that writes the counter until the next line: "child PID STATUS"), `sleeper` (a child that does nothing:
+//             "child PID"); then "done".
 // watch N     Writes N times and leaves.
 #define _GNU_SOURCE
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
@@ -47,27 +50,40 @@ static void *worker(void *argument) {
     return NULL;
 }
 
-static volatile int resting;
+enum { most_busy = 64 };
 
-static void *busy_worker(void *unused) {
+static volatile int resting;
+static volatile long turns[most_busy]; /* of each busy thread */
+
+static void *busy_worker(void *number) {
     long before = own;
-    (void)unused;
     while (!resting) {
         bump();
         own = own + 1;
+        turns[(long)number]++;
     }
     printf("own %ld %ld\n", (long)syscall(SYS_gettid), own);
     return (void *)(own - before);
 }
 
+/* Until each of them has written a whole turn since. */
+static void wait_for_a_turn_of_each(long threads) {
+    for (long i = 0; i < threads; i++)
+        for (long before = turns[i]; turns[i] < before + 2;) sched_yield();
+}
+
 /* Until the next line. */
 static void be_busy(long threads) {
-    pthread_t ids[64];
+    pthread_t ids[most_busy];
     char line[64];
     long total = 0;
     resting = 0;
-    for (long i = 0; i < threads; i++) pthread_create(&ids[i], NULL, busy_worker, NULL);
+    for (long i = 0; i < threads; i++) pthread_create(&ids[i], NULL, busy_worker, (void *)i);
+    wait_for_a_turn_of_each(threads);
+    printf("busy %ld\n", threads);
+    fflush(stdout);
     if (!fgets(line, sizeof line, stdin)) exit(5);
+    wait_for_a_turn_of_each(threads);
     resting = 1;
     for (long i = 0; i < threads; i++) {
         void *wrote;
@@ -103,6 +119,21 @@ static pid_t start_child(const char *way, long count) {
     }
     worker((void *)count);
     _exit(0);
+}
+
+/* Its parent waits in vfork meanwhile, and reads the line then. */
+static void borrow(void) {
+    struct pollfd input = {0, POLLIN, 0};
+    char line[64];
+    int status = -1;
+    pid_t child = vfork();
+    if (child == 0) {
+        while (poll(&input, 1, 0) == 0) bump();
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    if (!fgets(line, sizeof line, stdin)) exit(5);
+    printf("child %d %d\n", child, status);
 }
 
 static void touch(void) {
@@ -143,6 +174,8 @@ int main(int argc, char **argv) {
             pid_t child = start_child(way, count);
             waitpid(child, &status, 0);
             printf("child %d %d\n", child, status);
+        } else if (strcmp(line, "borrow\n") == 0) {
+            borrow();
         } else if (strcmp(line, "sleeper\n") == 0) {
             pid_t child = fork();
             if (child == 0) {

@@ -109,6 +109,8 @@ constexpr Row others[] = {
 };
 
 constexpr Row refused[] = {
+    {"repne loope", "f2 e1 02", Method::refuse, Flow::branch},
+    {"rep loopne", "f3 e0 02", Method::refuse, Flow::branch},
     {"sysenter", "0f 34", Method::refuse, Flow::syscall},
     {"int3", "cc", Method::refuse, Flow::other},
     {"int 3", "cd 03", Method::refuse, Flow::other},

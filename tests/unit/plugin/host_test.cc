@@ -117,7 +117,8 @@ class PluginHost : public testing::Test {
         channel_->hand_over(which);
         while (true) {
             bool may_loop = loops_ && !late && !requests_.empty();
-            if (!channel_->wait(may_loop ? patience_ns : limit_ns)) {
+            Allowance allowance{may_loop ? patience_ns : limit_ns, 0, {}};
+            if (!channel_->wait(allowance)) {
                 if (channel_->dead() || !may_loop) return false;
                 late = true;
                 channel_->tell_late();

@@ -94,7 +94,7 @@ TEST_F(ResolveProgram, FindsFunctions) {
     EXPECT_EQ(found.locations[0].vaddr, symbol->vaddr);
     EXPECT_EQ(found.locations[0].function, symbol->vaddr);
     EXPECT_EQ(found.locations[0].function_end, symbol->vaddr + symbol->size);
-    EXPECT_FALSE(found.locations[0].inlined);
+    EXPECT_FALSE(found.locations[0].inlined());
 }
 
 TEST_F(ResolveProgram, TriesExactNamesBeforeGlobs) {
@@ -149,7 +149,7 @@ TEST_F(ResolveProgram, FindsInlinedInstances) {
         EXPECT_EQ(found->locations.size(), 2U);
         const symbols::Symbol *into = modules[0].module->named("do_work").at(0);
         for (const Location &location : found->locations) {
-            EXPECT_TRUE(location.inlined);
+            EXPECT_TRUE(location.inlined());
             EXPECT_EQ(location.symbol, "inlined");
             EXPECT_EQ(location.offset, 0U);
             EXPECT_EQ(location.function, into->vaddr);

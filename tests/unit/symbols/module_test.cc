@@ -308,6 +308,35 @@ TEST(Module, DemanglesAndTellsClones) {
     EXPECT_EQ(module->matching(NamePattern::glob("ns::*")).size(), 2U);
 }
 
+/// Names are looked up in the tables of the file, and in order once all symbols are known: both find the same.
+TEST(Module, FindsTheSameNamesInOrderAsOneByOne) {
+    Workshop workshop;
+    workshop.compile(
+        "program",
+        "namespace ns { struct Foo { int v; int bar(int *p) const; }; int Foo::bar(int *p) const { return *p "
+        "+ v; } template <class T> T twice(T x) { return x * 2; } template int twice<int>(int); template "
+        "long twice<long>(long); }"
+        "extern \"C\" { int f(int n) { return n; } int f_more(int n) { return n; } "
+        "int part(int n) __asm__(\"f.part.0\"); int part(int n) { return n + 1; } "
+        "int cold(int n) __asm__(\"f.cold\"); int cold(int n) { return n + 2; } "
+        "int avx(int n) __asm__(\"f.avx2\"); int avx(int n) { return n + 3; } } int f(long n) { return 1; }"
+        "int main() { return 0; }",
+        "-O0", "cc");
+    auto one_by_one = workshop.open("program"), in_order = workshop.open("program");
+    ASSERT_FALSE(in_order->symbols().empty());
+    std::size_t found = 0;
+    for (const char *name : {"f", "f_more", "f.part.0", "f.cold", "f.avx2", "_Z1fl", "f(long)", "ns::Foo::bar", "bar",
+                             "ns::twice", "ns::twice<long>", "main", "none", "", "f.", "ns::"}) {
+        std::vector<std::pair<std::string, std::uint64_t>> seen[2];
+        for (const auto *module : {one_by_one.get(), in_order.get()})
+            for (const Symbol *symbol : module->matching(NamePattern::exact(name)))
+                seen[module == in_order.get()].emplace_back(symbol->name, symbol->vaddr);
+        EXPECT_EQ(seen[0], seen[1]) << name;
+        found += seen[0].size();
+    }
+    EXPECT_GT(found, 12U);
+}
+
 TEST(Module, ReadsTheSystemsLibraries) {
     auto libc = Module::open("/usr/lib/x86_64-linux-gnu/libc.so.6", "libc.so.6");
     if (!libc) libc = Module::open("/usr/lib/aarch64-linux-gnu/libc.so.6", "libc.so.6");

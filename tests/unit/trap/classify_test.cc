@@ -26,6 +26,11 @@ Facts leftover(Facts facts) {
     return facts;
 }
 
+Facts followed(Facts facts) {
+    facts.follows = true;
+    return facts;
+}
+
 Facts until_exec(Facts facts) {
     facts.until_exec = true;
     return facts;
@@ -74,7 +79,13 @@ const Row rows[] = {
     {"a timer in a repeated string instruction",
      signal(SIGALRM, false, Over::none, false, false, SlotPosition::at_start, true), Verdict::deliver_retry},
     {"a signal that cannot be blocked, on the way to a system call",
-     signal(SIGSTOP, false, Over::to_syscall, false, false, SlotPosition::at_start), Verdict::deliver_retry},
+     signal(SIGSTOP, false, Over::to_syscall, false, false, SlotPosition::at_start), Verdict::deliver},
+    {"SIGSTOP in a step: it has no handler, and SIGCONT can take it back only while it is not held",
+     signal(SIGSTOP, false, Over::stepping, false, false, SlotPosition::at_start), Verdict::deliver},
+    {"SIGSTOP, nothing of the copy done", signal(SIGSTOP, false, Over::none, false, false, SlotPosition::at_start),
+     Verdict::deliver},
+    {"SIGSTOP, the copy done", signal(SIGSTOP, false, Over::none, false, false, SlotPosition::after),
+     Verdict::deliver_behind},
     {"the boosted copy faults", signal(SIGSEGV, true, Over::none, false, false, SlotPosition::at_start),
      Verdict::deliver_fault},
     {"a signal elsewhere", signal(SIGUSR1, false, Over::none, false, false, SlotPosition::elsewhere), Verdict::deliver},
@@ -84,6 +95,8 @@ const Row rows[] = {
     {"and left it", event(Kind::syscall, Over::in_syscall), Verdict::syscall_left},
     {"a system-call stop that nobody asked for", event(Kind::syscall), Verdict::go_on},
     {"a system-call stop of a task that is let go at an exec", until_exec(event(Kind::syscall)), Verdict::syscall_told},
+    {"one in a handler that is followed to its return", followed(event(Kind::syscall)), Verdict::handler_told},
+    {"a probed one in such a handler", followed(event(Kind::syscall, Over::to_syscall)), Verdict::syscall_entered},
     {"its way through a slot into a probed one", until_exec(event(Kind::syscall, Over::to_syscall)),
      Verdict::syscall_entered},
     {"job control", event(Kind::group), Verdict::group_stop},
@@ -99,6 +112,24 @@ const Row rows[] = {
 
 TEST(Classify, EveryRow) {
     for (const Row &row : rows) EXPECT_EQ(classify(row.facts), row.verdict) << row.what;
+}
+
+TEST(WayOn, EveryRow) {
+    struct {
+        const char *what;
+        Over over;
+        bool at_calls, trap_pending;
+        os::Resume way;
+    } const ways[] = {
+        {"on its own", Over::none, false, false, os::Resume::run},
+        {"in a step", Over::stepping, false, false, os::Resume::step},
+        {"an interrupt's stop between a step's end and its SIGTRAP", Over::stepping, false, true, os::Resume::run},
+        {"on its way to a system call", Over::to_syscall, false, false, os::Resume::syscall},
+        {"in it", Over::in_syscall, false, false, os::Resume::syscall},
+        {"let go at an exec, or in a handler that is followed", Over::none, true, false, os::Resume::syscall},
+        {"let go at an exec, in a step", Over::stepping, true, false, os::Resume::step},
+    };
+    for (const auto &row : ways) EXPECT_EQ(way_on(row.over, row.at_calls, row.trap_pending), row.way) << row.what;
 }
 
 TEST(Classify, DeathWinsOverEverything) {

@@ -1,0 +1,45 @@
+// Way back: returns from the handlers of signals, of the instruction set that this build traces. By one a task finds
+// back by itself from a system call that it makes for ktrace, should ktrace be killed meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/addr.h"
+#include "base/ids.h"
+#include "base/memory.h"
+#include "host.h"
+
+namespace ktrace::arch {
+
+/// Bytes right behind the page of rescue.h, before the first table: for the frame of a task that makes its call there.
+inline constexpr std::size_t rescue_frame_size = 16384;
+
+/// The frame of a signal that has come to a stopped task: rt_sigreturn with the stack pointer at `at` (a multiple of
+/// 64) leads the task to `before` and `mask`, its floating-point registers are as they are now. Empty: there is none
+/// for this task.
+std::vector<std::byte> signal_frame(Tid tid, const Host::Registers &before, std::uint64_t mask, VirtAddr at);
+
+/// Where in the code for the page (HostNative::rescue_code) the system call instruction is whose task comes to
+/// rt_sigreturn with that frame; nothing: there is none.
+std::optional<std::size_t> call_in_rescue_code();
+
+/// A system call instruction and a return right behind it, as the C library has them; empty: no such is used.
+std::span<const std::byte> call_and_return();
+
+/// Where a task goes that returns from a signal's handler.
+struct SignalReturn {
+    VirtAddr pc, sp;
+};
+
+/// At the entry of rt_sigreturn; nothing: what the task would return by cannot be read.
+std::optional<SignalReturn> signal_return(const Host::Registers &registers, Memory &memory);
+
+void set_stack_pointer(Host::Registers &registers, VirtAddr sp);
+
+/// True in a system call that the kernel makes again when the task goes on.
+bool awaits_restart(const Host::Registers &registers);
+
+} // namespace ktrace::arch

@@ -1,0 +1,234 @@
+// How a task is brought out: it is interrupted, and what it stops for before that is served; where its pc is in the
+// slot of an instruction that has not begun, or is done, it is set to where the program would be; else the task runs on
+// to there. All are asked to stop before one is waited for: each of many that share a processor stops when its turn
+// comes.
+//
+// What bounds it, whatever the tasks do: one that has stopped for something else has the next interrupt before it goes
+// on, and a task that it has started meanwhile is held where it was born.
+#include "session/hold.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <set>
+
+#include <sched.h>
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+#include "os/asleep.h"
+#include "session/settle.h"
+#include "trap/dispatch.h"
+#include "trap/interruption.h"
+
+namespace ktrace::session {
+
+using arch::Host;
+using arch::SlotPosition;
+using trap::Ground;
+using trap::Over;
+using trap::Task;
+using trap::Traced;
+
+namespace {
+
+/// A task at an interrupt's stop: its pc goes out of the slot it may be in. False: it is in the middle of an
+/// instruction there and has to run on first.
+bool leave_slot(Traced &traced, Task &task, os::Stopped &stopped) {
+    trap::Site *site = traced.ground->site_of_pc_in_slot(stopped.pc());
+    if (!site) {
+        if (traced.ground->rescue.contains(stopped.pc())) return false;
+        if (task.over == Over::stepping) return false;
+        task.over = Over::none;
+        return true;
+    }
+    switch (Host::slot_position(site->placed, site->slot, stopped.pc())) {
+    case SlotPosition::at_start:
+        // One that sets the trap flag is only ever stepped: by a ktrace that was killed, if not by this one.
+        if (task.over == Over::stepping || site->placed.sets_trap_flag)
+            Host::abort_step(site->placed, site->at, site->slot, task.old_scratch, stopped.change_registers());
+        stopped.set_pc(site->at);
+        break;
+    case SlotPosition::after:
+        if (task.over == Over::stepping) return false;
+        stopped.set_pc(site->at + site->plan.length);
+        break;
+    case SlotPosition::inside: return false;
+    case SlotPosition::elsewhere: break;
+    }
+    if (task.saved_mask) os::set_signal_mask(task.tid, *task.saved_mask);
+    task.saved_mask.reset();
+    task.over = Over::none;
+    task.site = nullptr;
+    return true;
+}
+
+/// A call that makes a copy of the memory: what it copies must be known before our pages go.
+bool copies_memory(const os::TaskPlace &place) {
+#ifdef SYS_fork
+    if (place.syscall == SYS_fork) return true;
+#endif
+    constexpr std::uint64_t shares = CLONE_VM;
+    return place.syscall == SYS_clone && (place.arguments[0] & shares) == 0;
+}
+
+/// Sleeping in the kernel, at an address of its own, or a leader that has ended before its threads: it can be let go by
+/// the end of the tracing thread, undisturbed.
+bool sleeps_outside(const Ground &ground, const Task &task) {
+    if (os::has_ended(task.tid)) return true;
+    if (task.over == Over::stepping || task.over == Over::to_syscall || !task.watching.empty()) return false;
+    auto place = os::read_task_place(task.pid, task.tid);
+    return place && !place->running && place->syscall >= 0 && !ground.slots.contains(place->pc) &&
+           !ground.rescue.contains(place->pc) && !copies_memory(*place);
+}
+
+/// A trap of ours was hit and is still to be told. Until that is done the pc stands behind its first byte.
+bool trap_is_pending(os::Stopped &stopped) { return os::has_fault_pending(stopped.tid(), SIGTRAP); }
+
+/// Lets a task run on before it is interrupted again, twice as long each time. On a busy processor an interrupt that
+/// follows at once is there before the task has come to its next instruction, again and again.
+class Pause {
+  public:
+    void take() {
+        const std::uint64_t end = monotonic_ns() + next_ns_;
+        const timespec until{static_cast<time_t>(end / second_ns), static_cast<long>(end % second_ns)};
+        while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+        }
+        next_ns_ = std::min(next_ns_ * 2, second_ns / 2);
+    }
+
+  private:
+    static constexpr std::uint64_t second_ns = 1'000'000'000;
+    std::uint64_t next_ns_ = 50'000;
+};
+
+/// Of a task's processor time. The handler in our page is done in microseconds: what stays there is code that a process
+/// has put into a page that only looks like ours. Other clocks go on while a task waits for a busy processor.
+constexpr std::uint64_t longest_in_page_ms = 50;
+
+/// False: it is gone. One that stands at a stop is not asked: what it stops for is told first.
+bool ask_to_stop(State &state, Tid tid) { return state.world.waiter.has_news_of(tid) || os::interrupt(tid); }
+
+/// A parent in vfork does not stop before its child has ended or called exec: those that borrow its memory go on until
+/// then.
+void let_borrowers_run(State &state, const GroundPointer &ground, Tid parent, HeldTasks &held) {
+    for (Tid tid : tasks_in(state, ground)) {
+        auto task = state.world.tasks.find(tid.value);
+        const Traced *traced = task == state.world.tasks.end() ? nullptr : state.world.process_of(task->second);
+        if (!traced || !traced->borrowed || tid == parent) continue;
+        if (auto stopped = held.find(tid.value); stopped != held.end()) {
+            trap::continue_task(state.world, task->second, std::move(stopped->second));
+            held.erase(stopped);
+        } else if (auto stop = state.world.waiter.next_of(tid, os::Waiter::Block::no)) {
+            settle(state, trap::dispatch(state.world, *stop));
+        }
+    }
+}
+
+/// The next stop of a task that was asked to stop; nothing: it is gone.
+std::optional<os::Stop> await_stop(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held) {
+    while (true) {
+        auto stop = state.world.waiter.next_of(tid, os::Waiter::Block::briefly);
+        if (stop || errno != EINTR || os::has_ended(tid)) return stop;
+        if (os::sleeps_deeply(tid)) let_borrowers_run(state, ground, tid, held);
+    }
+}
+
+/// Those that have to be stopped and are not held yet.
+std::vector<Tid> tasks_to_stop(State &state, const GroundPointer &ground, Spare spare, const HeldTasks &held,
+                               std::set<pid_t> &asleep) {
+    std::vector<Tid> tids;
+    for (Tid tid : tasks_in(state, ground)) {
+        if (held.contains(tid.value) || asleep.contains(tid.value)) continue;
+        const Task &task = state.world.tasks.at(tid.value);
+        if (!state.world.waiter.has_news_of(tid) &&
+            (sleeps_outside(*ground, task) || (spare == Spare::yes && is_spared(task))))
+            asleep.insert(tid.value);
+        else
+            tids.push_back(tid);
+    }
+    return tids;
+}
+
+} // namespace
+
+std::vector<Tid> tasks_in(const State &state, const GroundPointer &ground) {
+    std::vector<Tid> tids;
+    for (const auto &[id, task] : state.world.tasks) {
+        auto process = state.world.processes.find(task.pid.value);
+        if (process != state.world.processes.end() && process->second->ground == ground) tids.push_back(Tid{id});
+    }
+    return tids;
+}
+
+bool is_spared(const Task &task) {
+    return task.watched_as != 0 && task.over == Over::none && !os::has_ended(task.tid) &&
+           os::interrupted(task.pid, task.tid) == os::Interrupted::begins_anew;
+}
+
+std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid, HeldTasks &held) {
+    bool asked = false; // a stop is sure to come
+    Pause pause;
+    const std::uint64_t run_before_ms = os::processor_time_ms(traced.process.pid, tid);
+    auto has_run_long = [&] {
+        return os::processor_time_ms(traced.process.pid, tid) > run_before_ms + longest_in_page_ms;
+    };
+    while (true) {
+        if (!asked && !ask_to_stop(state, tid)) break;
+        asked = true;
+        auto stop = await_stop(state, traced.ground, tid, held);
+        if (!stop) break;
+        if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
+            os::Stopped stopped(state.world.waiter, *stop);
+            Task &task = state.world.tasks.at(tid.value);
+            bool pending = trap_is_pending(stopped);
+            bool stays = traced.ground->rescue.contains(stopped.pc()) && has_run_long();
+            if (!pending && (leave_slot(traced, task, stopped) || stays)) {
+                if (stop->kind == os::Stop::Kind::started) trap::undo_interruption(stopped);
+                stopped.write_back(); // the slots go while it is held: should ktrace be killed then, it is outside
+                return stopped;
+            }
+            // The trap's stop comes, or the step's; one that runs on in a slot is interrupted again.
+            asked = pending || task.over != Over::none;
+            if (pending)
+                std::move(stopped).resume(os::Resume::run); // to step again is to leave a stepped popf its trap flag
+            else
+                trap::continue_task(state.world, task, std::move(stopped));
+            if (!asked) pause.take();
+            continue;
+        }
+        os::interrupt(tid); // pending while it goes on: it stops again before it can start another task
+        settle(state, trap::dispatch(state.world, *stop));
+        if (!state.world.tasks.contains(tid.value)) return std::nullopt;
+        asked = false;
+    }
+    settle_ended(state, tid);
+    return std::nullopt;
+}
+
+void hold_tasks(State &state, const GroundPointer &ground, Spare spare, HeldTasks &held) {
+    std::set<pid_t> asleep;
+    while (true) {
+        const std::vector<Tid> running = tasks_to_stop(state, ground, spare, held, asleep);
+        if (running.empty()) return;
+        for (Tid tid : running) ask_to_stop(state, tid);
+        for (Tid tid : running) {
+            auto task = state.world.tasks.find(tid.value);
+            Traced *traced = task == state.world.tasks.end() ? nullptr : state.world.process_of(task->second);
+            if (!traced || traced->ground != ground) continue;
+            if (auto stopped = bring_out(state, *traced, tid, held)) held.emplace(tid.value, std::move(*stopped));
+        }
+    }
+}
+
+void serve_once(State &state) {
+    std::vector<Tid> tids;
+    for (const auto &[id, task] : state.world.tasks) tids.push_back(Tid{id});
+    for (Tid tid : tids)
+        if (state.world.tasks.contains(tid.value))
+            if (auto stop = state.world.waiter.next_of(tid, os::Waiter::Block::no))
+                settle(state, trap::dispatch(state.world, *stop));
+}
+
+} // namespace ktrace::session

@@ -1,0 +1,37 @@
+// hold: brings the tasks of an address space that is to be left to stops from which they can be let go.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "os/stopped.h"
+#include "session/state.h"
+
+namespace ktrace::session {
+
+using GroundPointer = std::shared_ptr<trap::Ground>;
+using HeldTasks = std::map<pid_t, os::Stopped>;
+
+/// All tasks that run in the memory.
+std::vector<Tid> tasks_in(const State &state, const GroundPointer &ground);
+
+/// Sleeps in a call that is not to be interrupted, though it has to be stopped once: its debug registers are armed.
+bool is_spared(const trap::Task &task);
+
+/// Those who sleep in calls with a time-out that would begin anew.
+enum class Spare : std::uint8_t { yes, no };
+
+/// Stops all that run, until nobody new comes.
+void hold_tasks(State &state, const GroundPointer &ground, Spare spare, HeldTasks &held);
+
+/// Brings a task to a stop from which it can be let go; nothing: it has ended, or left the process's memory. Of those
+/// that are `held` some may have to run on for that. A Ticker runs.
+std::optional<os::Stopped> bring_out(State &state, trap::Traced &traced, Tid tid, HeldTasks &held);
+
+/// Serves the stop at which a task stands already, of each task at most one: who stops as fast as it is served keeps
+/// nobody.
+void serve_once(State &state);
+
+} // namespace ktrace::session

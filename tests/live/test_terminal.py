@@ -1,0 +1,126 @@
+"""The live line: what a terminal shows while a trace runs."""
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import unittest
+
+from live import KTRACE, LIMIT, LiveTest, adds_up, program  # noqa: F401
+
+ERASE = "\r\033[K"
+
+
+class Screen:
+    """ktrace on a terminal of its own, in whose foreground it is."""
+
+    def __init__(self, test, *arguments, together=False, env=None):
+        master, slave = pty.openpty()
+        self.fd, self.text = master, ""
+        test.addCleanup(os.close, master)
+
+        def take_terminal():
+            os.setsid()
+            # The first terminal that a session opens is its own.
+            os.close(os.open(os.ttyname(slave), os.O_RDWR))
+
+        self.process = subprocess.Popen([KTRACE, "attach", *map(str, arguments)], stdin=slave,
+                                        stdout=slave if together else subprocess.DEVNULL, stderr=slave,
+                                        preexec_fn=take_terminal, env={**os.environ, "TERM": "xterm", **(env or {})})
+        os.close(slave)
+        test.addCleanup(self.end)
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def read(self):
+        """False: nobody will write any more."""
+        if not select.select([self.fd], [], [], LIMIT)[0]:
+            raise AssertionError(f"the terminal shows nothing new: {self.text!r}")
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:  # the last one has closed it
+            return False
+        self.text += data.decode(errors="replace")
+        return bool(data)
+
+    def until(self, pattern):
+        while not (found := re.search(pattern, self.text)):
+            if not self.read():
+                raise AssertionError(f"{pattern} did not come: {self.text!r}")
+        return found
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        while self.read():
+            pass
+        return self.process.wait(LIMIT)
+
+    def shown(self):
+        """The lines as they stand on the terminal in the end."""
+        return [line.rsplit("\r", 1)[-1].removeprefix("\033[K") for line in self.text.replace("\r\n", "\n").split("\n")]
+
+
+class LiveLine(LiveTest):
+    def test_rate_and_cost(self):
+        """It tells the hits so far, and is gone when the summary comes."""
+        target = self.start(program("calls"), 1, 1000)
+        screen = Screen(self, "-p", target.pid, "-k", "do_work", "--count")
+        screen.until("Attached 1 probe")
+        target.tell()
+        target.truth("do_work 1000 sum")
+        screen.until(re.escape(ERASE) + r"1000 hits, \d+ a second, (?:\d+\.\d us each, )?\d+% of a processor")
+        self.assertEqual(screen.stop(), 0)
+        shown = [line for line in screen.shown() if line and "^C" not in line]
+        self.assertRegex(shown[0], "^ktrace: Attached 1 probe")
+        self.assertRegex(shown[1], r"^do_work\+0x0 \[calls\] k: 1000 hits = 1000 events")
+        self.assertEqual(len(shown), 2, shown)
+        self.check_untouched(target)
+
+    def test_beside_events_on_the_same_terminal(self):
+        """Lines of events, notices and the line itself never share a line."""
+        target = self.start(program("calls"), 1, 100)
+        screen = Screen(self, "-p", target.pid, "-k", "do_work", together=True)
+        screen.until("Attached 1 probe")
+        for round in range(1, 4):
+            target.tell()
+            target.truth("do_work 100 sum")
+            screen.until(re.escape(ERASE) + f"{100 * round} hits, ")
+        self.assertEqual(screen.stop(), 0)
+        shown = [line for line in screen.shown() if line]
+        events = [line for line in shown if re.match(r"\d\d:\d\d:\d\d\.\d{6} calls/\d+ do_work\+0x0$", line)]
+        self.assertEqual(len(events), 300)
+        self.assertEqual(sum(" a second" in line for line in shown), 0)
+        self.check_untouched(target)
+
+    def test_not_where_it_is_not_wanted(self):
+        """With -q, on a terminal that cannot erase, and where standard error is a file."""
+        target = self.start(program("calls"), 1, 100)
+        for options, kind in ((["-q"], "xterm"), ([], "dumb"), ([], "")):
+            screen = Screen(self, "-p", target.pid, "-k", "do_work", "--count", "--duration", "1500ms", *options,
+                            env={"TERM": kind})
+            while screen.read():
+                pass
+            self.assertEqual(screen.process.wait(LIMIT), 0)
+            self.assertNotIn("\033", screen.text)
+        self.check_untouched(target)
+
+    def test_a_killed_tracer_leaves_no_half_line(self):
+        target = self.start(program("calls"), 1, 100)
+        screen = Screen(self, "-p", target.pid, "-k", "do_work", "--count")
+        screen.until(r"0 hits, 0 a second")
+        with open(f"/proc/{screen.process.pid}/task/{screen.process.pid}/children") as children:
+            os.kill(int(children.read()), signal.SIGKILL)
+        while screen.read():
+            pass
+        self.assertIn("ktrace: the tracing process was killed by signal 9 (Killed)", screen.shown())
+        target.tell()
+        target.truth("do_work 100 sum")
+        self.check_untouched(target)
+
+
+if __name__ == "__main__":
+    unittest.main()

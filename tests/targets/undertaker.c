@@ -1,0 +1,110 @@
+/*
+ * undertaker: starts ktrace and kills its tracing process before one of its requests.
+ *
+ *     undertaker N COMMAND [ARG...]
+ *
+ * COMMAND is run; the first process that it starts is the one that traces. That one is killed (-9) when it is about to
+ * make its Nth request: a ptrace(2), or a write to a process's memory. Prints "killed before N", or, where it ended
+ * first, "ended after M"; COMMAND's exit status becomes its own.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/ptrace.h>
+
+static long requests, limit;
+static pid_t tracing;
+static int killed;
+
+static void die(const char *what) {
+    perror(what);
+    exit(125);
+}
+
+/* The command, seized before it runs, up to its first fork; the new process is traced from its birth. */
+static pid_t start(char **command) {
+    int go[2], status;
+    char byte = 0;
+    pid_t pid;
+
+    if (pipe(go) != 0) die("pipe");
+    if ((pid = fork()) == 0) {
+        if (read(go[0], &byte, 1) != 1) _exit(125);
+        close(go[0]);
+        close(go[1]);
+        execvp(command[0], command);
+        _exit(127);
+    }
+    if (ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEFORK | PTRACE_O_EXITKILL) != 0) die("seize");
+    if (write(go[1], &byte, 1) != 1) die("write");
+    close(go[0]);
+    close(go[1]);
+    for (;;) {
+        unsigned long child;
+        int event;
+
+        if (waitpid(pid, &status, __WALL) < 0) die("wait");
+        if (!WIFSTOPPED(status)) return pid; /* it has ended */
+        event = status >> 16;
+        if (event == PTRACE_EVENT_FORK) {
+            ptrace(PTRACE_GETEVENTMSG, pid, 0, &child);
+            tracing = (pid_t)child;
+            ptrace(PTRACE_DETACH, pid, 0, 0);
+            return pid;
+        }
+        ptrace(PTRACE_CONT, pid, 0, event == 0 ? WSTOPSIG(status) : 0);
+    }
+}
+
+static int is_request(pid_t tid) {
+    struct ptrace_syscall_info info;
+
+    if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof info, &info) <= 0) return 0;
+    return info.op == PTRACE_SYSCALL_INFO_ENTRY && (info.entry.nr == SYS_ptrace || info.entry.nr == SYS_pwrite64);
+}
+
+static void serve(pid_t tid, int status) {
+    int event = status >> 16, sig = WSTOPSIG(status);
+
+    if (event == PTRACE_EVENT_STOP && tid == tracing)
+        /* Its threads are traced, too; not the processes that it starts. */
+        ptrace(PTRACE_SETOPTIONS, tid, 0, PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+    if (sig == (SIGTRAP | 0x80) && is_request(tid) && ++requests == limit) {
+        kill(tracing, SIGKILL);
+        killed = 1;
+    }
+    ptrace(PTRACE_SYSCALL, tid, 0, event != 0 || (sig & 0x80) ? 0 : sig);
+}
+
+int main(int argc, char **argv) {
+    int status = 0;
+    pid_t pid, tid;
+
+    if (argc < 3) return 125;
+    limit = atol(argv[1]);
+    pid = start(argv + 2);
+    if (tracing) {
+        /* Until the process has ended, that is its last thread and then its leader. */
+        while ((tid = waitpid(-1, &status, __WALL)) > 0) {
+            if (WIFSTOPPED(status))
+                serve(tid, status);
+            else if (tid == tracing)
+                break;
+            else if (tid == pid)
+                die("the command has ended before the process that it had started");
+        }
+        if (waitpid(pid, &status, 0) != pid) die("wait");
+    }
+    if (killed)
+        printf("killed before %ld\n", requests);
+    else
+        printf("ended after %ld\n", requests);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
