@@ -119,9 +119,10 @@ Result<ArmPlan> plan_anew(State &state, Traced &traced) {
     return plan_all(state, traced);
 }
 
-/// `stopped`: a task of the process; nullptr: none may be stopped.
-Status arm_all(State &state, Traced &traced, ArmPlan plan, os::Stopped *stopped) {
-    if (became_another(traced)) {
+/// `plan`: nothing where the process never held still for long enough to make one. `stopped`: a task of the process;
+/// nullptr: none may be stopped.
+Status arm_all(State &state, Traced &traced, std::optional<ArmPlan> plan, os::Stopped *stopped) {
+    if (!plan || became_another(traced)) {
         auto anew = plan_anew(state, traced);
         if (!anew) return tl::make_unexpected(anew.error());
         plan = std::move(*anew);
@@ -138,7 +139,7 @@ Status arm_all(State &state, Traced &traced, ArmPlan plan, os::Stopped *stopped)
         if (!anew) return tl::make_unexpected(anew.error());
         plan = std::move(*anew);
     }
-    return carry_out(state, traced, std::move(plan), stopped);
+    return carry_out(state, traced, std::move(*plan), stopped);
 }
 
 /// Plugins are started when all processes are there.
@@ -173,8 +174,8 @@ bool is_overtaken_by_exec(State &state, Pid pid) {
     return true;
 }
 
-/// Seizes a process and arms everything in it; on an error lets it go as it was.
-Status take(State &state, Pid pid, ArmPlan plan) {
+/// Seizes a process and arms everything in it; on an error lets it go as it was. `plan`: as for arm_all.
+Status take(State &state, Pid pid, std::optional<ArmPlan> plan) {
     Traced &traced = *state.world.processes.at(pid.value);
     auto ground = traced.ground;
     forbid_downloads();
@@ -190,8 +191,9 @@ Status take(State &state, Pid pid, ArmPlan plan) {
     Status armed = seen_exec ? Status() : arm_all(state, traced, std::move(plan), stopped ? &*stopped : nullptr);
     if (stopped) release_one(state, std::move(*stopped));
     if (armed) armed = set_all_watches(state, traced);
-    // An exec has come in between: its event is there, and sees to everything.
+    // An exec has come in between: its event is there, or comes, and sees to everything.
     if (!armed && armed.error().kind == Error::Kind::gone && is_overtaken_by_exec(state, pid)) return {};
+    if (!armed && !os::has_ended(Tid{pid.value}) && became_another(traced)) return {};
     if (armed && !seen_exec) announce_attached(state, traced);
     return armed;
 }
@@ -214,8 +216,8 @@ Result<std::unique_ptr<Traced>> look_patiently(State &state, pid_t pid) {
 }
 
 Status attach_one(State &state, pid_t pid) {
-    constexpr int attempts = 10; // for one that calls exec again and again while it is being looked at
-    for (int i = 0;; i++) {
+    constexpr int attempts = 4; // for one that calls exec again and again while it is being looked at
+    for (int i = 1;; i++) {
         auto looked = look_patiently(state, pid);
         if (!looked) return tl::make_unexpected(looked.error());
         Pid id = (*looked)->process.pid;
@@ -223,8 +225,9 @@ Status attach_one(State &state, pid_t pid) {
         Traced &traced = *(state.world.processes[id.value] = std::move(*looked));
         auto plan = plan_all(state, traced);
         if (plan) return take(state, id, std::move(*plan));
-        if (i == attempts || !(became_another(traced) || has_loaded_more(state, traced)))
-            return tl::make_unexpected(plan.error());
+        if (!(became_another(traced) || has_loaded_more(state, traced))) return tl::make_unexpected(plan.error());
+        // Seized, it cannot get ahead of ktrace any more.
+        if (i == attempts) return take(state, id, std::nullopt);
         state.armings.erase(traced.ground.get());
         state.world.processes.erase(id.value);
     }
