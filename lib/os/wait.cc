@@ -20,6 +20,8 @@ constexpr unsigned quiet_limit = 32;       // sweeps without a stop after which 
 constexpr unsigned discover_every = 8;     // stops served between two looks at a quiet task, while some are busy
 constexpr unsigned fruitless_limit = 32;   // early sweeps in vain (all run on this core, perhaps): then few are made
 constexpr unsigned sweep_early_every = 8;  // that few
+constexpr unsigned single_limit = 32;      // sweeps in a row that found one stop: the tasks take turns with us
+constexpr unsigned sweep_every = 16;       // then so many stops are waited for with one sweep
 constexpr std::size_t many_tasks = 64;     // from here on a wait for all costs more than one for the only busy task
 constexpr unsigned alone_after = 32;       // stops of one task in a row: the others are idle
 constexpr unsigned look_at_all_every = 16; // looks at it, between two at all
@@ -140,6 +142,15 @@ void Waiter::sweep_early() {
     fruitless_ = queue_.size() > before ? 0 : fruitless_ + 1;
 }
 
+/// No stop is known: which of the busy tasks have stopped? Where all share one processor with us, each runs up to its
+/// stop and then we do: to ask all of them costs more than all else, and a wait for any finds the one that has. As soon
+/// as there are two at a time, a wait for any would prefer the first of the kernel's list, and all are asked again.
+void Waiter::sweep_if_worthwhile() {
+    if (!often_ && single_ >= single_limit && ++unswept_ % sweep_every != 0) return;
+    sweep();
+    single_ = queue_.size() > 1 ? 0 : single_ + 1;
+}
+
 /// A P_ALL peek answers with the first of the kernel's list, which may be one that waits here already: ask by name.
 void Waiter::ask_one_more() {
     if (order_.empty()) return;
@@ -183,7 +194,7 @@ void Waiter::count_in_a_row(const Stop &stop) {
 std::optional<Stop> Waiter::next(Block block) {
     if (!queue_.empty() && ++served_ % discover_every == 0) ask_one_more();
     if (recent_.size() > 1 && queue_.empty())
-        sweep();
+        sweep_if_worthwhile();
     else if (recent_.size() > 1 && often_)
         sweep_early();
     if (queue_.empty() && block != Block::no) ask_for_a_moment();

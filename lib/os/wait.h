@@ -106,6 +106,7 @@ class Waiter {
     void note(Known &task, const Stop &stop);
     void sweep();
     void sweep_early();
+    void sweep_if_worthwhile();
     void ask_one_more();
     void ask_for_a_moment();
     Known *waited_for_alone();
@@ -123,6 +124,8 @@ class Waiter {
     bool none_left_ = false;
     unsigned served_ = 0;
     unsigned fruitless_ = 0; // early sweeps in a row that found nothing
+    unsigned single_ = 0;    // other sweeps in a row that found one stop at most
+    unsigned unswept_ = 0;   // stops waited for without a sweep
     unsigned in_a_row_ = 0;  // stops of one task
     unsigned looks_ = 0;     // at one task alone
     unsigned ticks_ = 0;     // since it stopped

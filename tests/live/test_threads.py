@@ -1,8 +1,10 @@
 """Threads that begin and end under probes, and processes that end, crash or become another program."""
+import collections
 import os
+import re
 import signal
 
-from live import LiveTest, adds_up, program
+from live import LiveTest, adds_up, ktrace, program
 
 
 class Threads(LiveTest):
@@ -106,6 +108,32 @@ class Threads(LiveTest):
             self.assertTrue(adds_up(trace.summary("do_work")), trace)
             self.assertIn("do_work", trace.err)
             self.assertEqual(target.process.wait(), -signal.SIGKILL)
+
+
+class Fairness(LiveTest):
+    """No thread is starved by the others. A wait for any of them prefers the first of the kernel's list: left to that,
+    the last of eight gets hundreds of times what the first one gets."""
+
+    def share(self, *placed):
+        target = self.start(*placed, program("threads"))
+        target.tell("spin 8")
+        target.truth("spinning")
+        trace = ktrace("attach", "-p", target.pid, "-k", "do_work", "--max-events", 40000)
+        self.assertEqual(trace.status, 0, trace.err)
+        hits = collections.Counter(re.findall(r"(?m)^\S+ threads/(\d+) do_work\+0x0$", trace.out))
+        self.assertEqual(sum(hits.values()), 40000)
+        self.assertEqual(len(hits), 8, hits)
+        self.assertGreater(min(hits.values()), 40000 / 8 / 10, hits)
+        self.check_untouched(target)
+        target.tell("on")
+        target.truth("calls")
+        self.assertEqual(target.end(), 0)
+
+    def test_of_eight_threads(self):
+        self.share()
+
+    def test_of_eight_threads_on_one_processor(self):
+        self.share("taskset", "-c", str(min(os.sched_getaffinity(0))))
 
 
 class Workers(LiveTest):
