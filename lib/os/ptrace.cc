@@ -86,6 +86,13 @@ bool has_fault_pending(Tid task, int signal) {
     }
 }
 
+bool has_signal_queued(Tid task) {
+    siginfo_t first;
+    __ptrace_peeksiginfo_args own{0, 0, 1}, shared{0, PTRACE_PEEKSIGINFO_SHARED, 1};
+    return ::ptrace(PTRACE_PEEKSIGINFO, task.value, &own, &first) > 0 ||
+           ::ptrace(PTRACE_PEEKSIGINFO, task.value, &shared, &first) > 0;
+}
+
 std::optional<unsigned long> event_message(Tid task) {
     unsigned long message = 0;
     if (::ptrace(PTRACE_GETEVENTMSG, task.value, nullptr, &message) != 0) return std::nullopt;

@@ -51,6 +51,9 @@ bool set_signal_mask(Tid task, std::uint64_t mask);
 /// task stops for an interrupt or with its group before it takes such a signal.
 bool has_fault_pending(Tid task, int signal);
 
+/// Any signal that is queued for this stopped task or for its process, blocked or not.
+bool has_signal_queued(Tid task);
+
 /// PTRACE_GETEVENTMSG: the new task of a clone, fork or vfork event; the former tid at exec.
 std::optional<unsigned long> event_message(Tid task);
 

@@ -39,10 +39,12 @@ void Ledger::drop(Pid pid) {
     for (std::size_t i = 0; i < shared_->used; i++)
         if (shared_->entries[i].pid == pid.value) shared_->entries[i].pid = 0;
     forget_untold(pid);
+    for (std::size_t i = 0; i < shared_->owed_used; i++)
+        if (shared_->owed[i].owed.pid == pid) shared_->owed[i].tid = 0;
 }
 
 void Ledger::clear() {
-    if (shared_) shared_->used = shared_->traps_used = 0;
+    if (shared_) shared_->used = shared_->traps_used = shared_->owed_used = 0;
 }
 
 void Ledger::tell(const Untold &trap) {
@@ -77,6 +79,37 @@ std::vector<Covered> Ledger::covered() const {
     for (std::size_t i = 0; i < shared_->used && i < most; i++)
         if (pid_t pid = shared_->entries[i].pid; pid != 0)
             all.push_back({Pid{pid}, VirtAddr{shared_->entries[i].page}});
+    return all;
+}
+
+/// Of the first entries; tid 0: the first that is free, or nothing.
+Ledger::OwedEntry *Ledger::owed_entry(pid_t tid) {
+    for (std::size_t i = 0; i < shared_->owed_used; i++)
+        if (shared_->owed[i].tid == tid) return &shared_->owed[i];
+    if (tid != 0 || shared_->owed_used == most_owed) return nullptr;
+    return &shared_->owed[shared_->owed_used++];
+}
+
+void Ledger::owe(const Owed &owed) {
+    if (!shared_) return;
+    OwedEntry *entry = owed_entry(owed.tid.value);
+    if (!entry) entry = owed_entry(0);
+    if (!entry) return;
+    entry->tid = 0;
+    entry->owed = owed;
+    entry->tid = owed.tid.value;
+}
+
+void Ledger::settle(Tid tid) {
+    if (!shared_) return;
+    if (OwedEntry *entry = owed_entry(tid.value)) entry->tid = 0;
+}
+
+std::vector<Owed> Ledger::owed(Pid pid) const {
+    std::vector<Owed> all;
+    if (!shared_) return all;
+    for (std::size_t i = 0; i < shared_->owed_used && i < most_owed; i++)
+        if (shared_->owed[i].tid != 0 && shared_->owed[i].owed.pid == pid) all.push_back(shared_->owed[i].owed);
     return all;
 }
 

@@ -1,14 +1,17 @@
 // Ledger: what the tracing process tells its guardian, in memory that the two share: where in each process the rescue
-// page is, what traps there are that no page tells of, and the program that `run` has started.
+// page is, what traps there are that no page tells of, what is owed to a task whose signals wait for the end of an
+// instruction, and the program that `run` has started.
 //
 // Invariants: a process, or the trap itself, is entered before the trap is planted; an entry is complete when its pid
-// is there; one process writes, the other reads when the first is dead.
+// (its tid) is there; one process writes, the other reads when the first is dead.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <vector>
+
+#include <csignal>
 
 #include "base/addr.h"
 #include "base/ids.h"
@@ -26,6 +29,17 @@ struct Untold {
     VirtAddr at;
     std::array<std::byte, 8> original; // what the trap replaces,
     std::size_t size = 0;              // and how many bytes that is
+};
+
+/// What a task has to get back: in the middle of an instruction its signals are blocked, and one that came there is
+/// held.
+struct Owed {
+    Pid pid;
+    Tid tid;
+    bool has_mask = false;
+    std::uint64_t mask = 0;        // its own, while others are blocked, too
+    std::size_t signals = 0;       // taken from it,
+    std::array<siginfo_t, 4> held; // so many of these
 };
 
 class Ledger {
@@ -49,11 +63,18 @@ class Ledger {
     void forget_untold(Pid pid);
     std::vector<Untold> untold() const;
 
+    /// In place of what was said of that task before. Beyond what there is room for nothing is told.
+    void owe(const Owed &owed);
+    /// It has all that is its own.
+    void settle(Tid tid);
+    /// What the tasks of a process are owed.
+    std::vector<Owed> owed(Pid pid) const;
+
     void set_program(Pid pid);
     Pid program() const;
 
   private:
-    static constexpr std::size_t most = 65536, most_traps = 1 << 20;
+    static constexpr std::size_t most = 65536, most_traps = 1 << 20, most_owed = 4096;
     struct Entry {
         std::atomic<std::uint64_t> page;
         std::atomic<pid_t> pid;
@@ -62,12 +83,20 @@ class Ledger {
         std::atomic<pid_t> pid;
         Untold trap;
     };
+    struct OwedEntry {
+        std::atomic<pid_t> tid;
+        Owed owed;
+    };
+    OwedEntry *owed_entry(pid_t tid);
+
     struct Shared {
         std::atomic<pid_t> program;
         std::atomic<std::size_t> used; // entries from the front that may hold something
         Entry entries[most];
         std::atomic<std::size_t> traps_used;
         TrapEntry traps[most_traps];
+        std::atomic<std::size_t> owed_used;
+        OwedEntry owed[most_owed];
     };
     Shared *shared_; // nullptr: there was no memory; then nothing is told
 };

@@ -24,6 +24,7 @@
 #include "session/waking.h"
 #include "trap/calls.h"
 #include "trap/dispatch.h"
+#include "trap/over.h"
 #include "trap/restore.h"
 #include "trap/watch.h"
 
@@ -174,7 +175,7 @@ void release(State &state, os::Stopped stopped) {
     Tid tid = stopped.tid();
     auto found = state.world.tasks.find(tid.value);
     if (found != state.world.tasks.end()) {
-        for (const siginfo_t &info : found->second.held_more) os::send_again(found->second.pid, tid, info);
+        trap::pay(found->second);
         trap::restore_mask(found->second, stopped);
         trap::clear_watches(found->second);
     }
@@ -187,6 +188,7 @@ void release(State &state, os::Stopped stopped) {
         // Where job control has stopped the process, the kernel stops the task again.
         std::move(stopped).resume(os::Resume::detach);
     }
+    if (state.world.ledger) state.world.ledger->settle(tid);
     state.world.waiter.forget(tid);
     state.world.tasks.erase(tid.value);
 }
@@ -213,7 +215,7 @@ void detach_all(State &state) {
     WakingTime time(state);
     for (const auto &[ground, pid] : grounds) detach(state, ground, pid, time);
     for (auto &[pid, traced] : state.world.processes) trap::end_all(state.world, *traced);
-    if (state.ledger) state.ledger->clear();
+    if (state.world.ledger) state.world.ledger->clear();
 }
 
 } // namespace ktrace::session

@@ -177,7 +177,8 @@ void adopt_child(State &state, Traced *parent, os::Stopped stopped) {
     traced.process.syscall_instruction = parent->process.syscall_instruction;
     traced.process.space = std::move(*copy);
     traced.ground = copy_ground(state, *parent, traced.process.space);
-    if (state.ledger && traced.ground->rescue.mapped()) state.ledger->cover(child, traced.ground->rescue.address());
+    if (state.world.ledger && traced.ground->rescue.mapped())
+        state.world.ledger->cover(child, traced.ground->rescue.address());
     trap::continue_task(state.world, make_task(state, child, tid), std::move(stopped));
 }
 

@@ -77,6 +77,7 @@ bool copies_memory(const os::TaskPlace &place) {
 /// the end of the tracing thread, undisturbed.
 bool sleeps_outside(const Ground &ground, const Task &task) {
     if (os::has_ended(task.tid)) return true;
+    if (task.saved_mask || !task.held_more.empty()) return false; // to be given back
     if (task.over == Over::stepping || task.over == Over::to_syscall || !task.watching.empty()) return false;
     auto place = os::read_task_place(task.pid, task.tid);
     return place && !place->running && place->syscall >= 0 && !ground.slots.contains(place->pc) &&

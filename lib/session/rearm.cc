@@ -91,14 +91,14 @@ Status plant(trap::Ground &ground, const PlannedSite &planned) {
 
 /// The guardian is told of every trap that no page tells of.
 void tell_guardian(State &state, const Traced &traced, const std::vector<PlannedSite> &planned) {
-    if (!state.ledger) return;
+    if (!state.world.ledger) return;
     const trap::Ground &ground = *traced.ground;
-    if (ground.rescue.mapped()) state.ledger->cover(traced.process.pid, ground.rescue.address());
+    if (ground.rescue.mapped()) state.world.ledger->cover(traced.process.pid, ground.rescue.address());
     if (!ground.owes_room) return;
     for (const PlannedSite &p : planned) {
         rescue::Untold trap{traced.process.pid, p.site->at, {}, 0};
         trap.size = ground.space->read(p.site->at, std::span(trap.original).first(arch::Host::trap_bytes().size()));
-        state.ledger->tell(trap);
+        state.world.ledger->tell(trap);
     }
 }
 
@@ -191,7 +191,7 @@ Status make_owed_room(State &state, Traced &traced, os::Stopped &stopped) {
     ground.owes_room = !furnished;
     if (!furnished) return furnished;
     tell_guardian(state, traced, {});
-    if (state.ledger) state.ledger->forget_untold(traced.process.pid);
+    if (state.world.ledger) state.world.ledger->forget_untold(traced.process.pid);
     return {};
 }
 

@@ -53,8 +53,18 @@ void recall(Ground &ground, const Left &left) {
     ground.rescue = rescue::Page::adopt(left.page, left.header);
 }
 
+/// What it held of a task's, and what it blocked: it gets that back when it is let go.
+void recall_owed(State &state, const std::vector<rescue::Owed> &owed) {
+    for (const rescue::Owed &each : owed) {
+        auto found = state.world.tasks.find(each.tid.value);
+        if (found == state.world.tasks.end() || found->second.pid != each.pid) continue;
+        if (each.has_mask) found->second.saved_mask = each.mask;
+        found->second.held_more.assign(each.held.begin(), each.held.begin() + std::min(each.signals, each.held.size()));
+    }
+}
+
 /// One page and all that belongs to it.
-Status take_out_page(Pid pid, const Left &left, const Voice &voice) {
+Status take_out_page(Pid pid, const Left &left, const std::vector<rescue::Owed> &owed, const Voice &voice) {
     const Config config;
     State state(config, voice);
     auto looked = look_at(state, pid.value);
@@ -68,6 +78,7 @@ Status take_out_page(Pid pid, const Left &left, const Voice &voice) {
         task.watched_as = ~task.watched_as;
         task.watching.assign(1, 0);
     }
+    recall_owed(state, owed);
     detach_all(state);
     return {};
 }
@@ -82,7 +93,7 @@ std::string what_was_taken_out(Pid pid, const Repaired &repaired) {
 
 } // namespace
 
-Result<Repaired> take_out(Pid pid, const Voice &voice) {
+Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue::Owed> &owed) {
     auto status = os::read_status(pid.value);
     if (!status) return fail(Error::Kind::not_found, "no process " + std::to_string(pid.value));
     pid = Pid{status->tgid};
@@ -97,7 +108,9 @@ Result<Repaired> take_out(Pid pid, const Voice &voice) {
     Repaired repaired;
     for (const Left &each : *left) repaired.traps += rescue::put_back(pid, each);
     for (const Left &each : *left) {
-        if (auto out = take_out_page(pid, each, voice); !out) return tl::make_unexpected(out.error());
+        const bool first = repaired.pages == 0; // what is owed is given once
+        if (auto out = take_out_page(pid, each, first ? owed : std::vector<rescue::Owed>{}, voice); !out)
+            return tl::make_unexpected(out.error());
         repaired.pages++;
     }
     return repaired;
@@ -134,7 +147,7 @@ void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice) {
     for (const auto &[pid, count] : untold)
         if (count != 0) voice.notice(what_was_taken_out(Pid{pid}, {count, 0}));
     for (std::size_t i = 0; i < covered.size(); i++) {
-        auto repaired = take_out(covered[i].pid, voice);
+        auto repaired = take_out(covered[i].pid, voice, ledger.owed(covered[i].pid));
         if (!repaired && repaired.error().kind != Error::Kind::gone &&
             repaired.error().kind != Error::Kind::not_found) {
             voice.complain(repaired.error());

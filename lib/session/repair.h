@@ -2,6 +2,8 @@
 // steps.
 #pragma once
 
+#include <vector>
+
 #include "base/ids.h"
 #include "base/result.h"
 #include "rescue/ledger.h"
@@ -15,9 +17,10 @@ struct Repaired {
     std::size_t pages = 0; // of how many ktraces
 };
 
-/// Takes out all that was left in the process; nothing may be left. The calling thread traces the process until it ends
-/// (see in_tracing_thread). Errors: not_found, denied, refused (it is traced), gone.
-Result<Repaired> take_out(Pid pid, const Voice &voice);
+/// Takes out all that was left in the process; nothing may be left. `owed`: what its tasks are to get back, as the
+/// ledger has it. The calling thread traces the process until it ends (see in_tracing_thread). Errors: not_found,
+/// denied, refused (it is traced), gone.
+Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue::Owed> &owed = {});
 
 /// Before a process is attached to: the same with a notice, where there is anything.
 void take_out_what_is_left(Pid pid, const Voice &voice);

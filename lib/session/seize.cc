@@ -81,7 +81,7 @@ Result<std::unique_ptr<Traced>> look_at(State &state, pid_t pid) {
     if (os::has_ended(Tid{pid}) && os::process_folder(Pid{pid}) == "/proc/" + std::to_string(pid))
         return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") has ended: it is a zombie");
     if (status->tracer != 0 && status->tracer != ::gettid()) return fail(denied(pid));
-    if (pid == ::getpid() || (state.ledger && pid == ::getppid())) // the guardian
+    if (pid == ::getpid() || (state.world.ledger && pid == ::getppid())) // the guardian
         return fail(Error::Kind::refused, "ktrace cannot trace itself");
     if (os::is_kernel_thread(pid))
         return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") is a thread of the kernel",

@@ -240,7 +240,7 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
     const Voice beside_line = beside(line.get(), voice);
     State state(config, beside_line);
     state.live_line = line;
-    state.ledger = &ledger;
+    state.world.ledger = &ledger;
     state.interrupts = &interrupts;
     permit_downloads();
     Status ready = prepare(state);
@@ -286,7 +286,7 @@ trap::Event exec_event(State &state, Pid pid) {
 
 Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &interrupts, rescue::Ledger &ledger) {
     State state(config, voice);
-    state.ledger = &ledger;
+    state.world.ledger = &ledger;
     state.interrupts = &interrupts;
     permit_downloads();
     if (auto ready = prepare(state); !ready) {

@@ -30,7 +30,7 @@ void end_process(State &state, Pid pid) {
         state.armings.erase(traced.ground.get());
     }
     state.world.processes.erase(found);
-    if (state.ledger) state.ledger->drop(pid);
+    if (state.world.ledger) state.world.ledger->drop(pid);
 }
 
 void on_ended(State &state, const Event &event) {

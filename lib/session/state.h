@@ -100,7 +100,6 @@ struct State {
     std::shared_ptr<output::LiveLine> live_line; // nullptr: there is none
     std::unique_ptr<Control> control;            // nullptr: no socket could be had
     os::Interrupts *interrupts = nullptr;
-    rescue::Ledger *ledger = nullptr; // told before anything is planted; nullptr: nobody guards this trace
     std::unordered_map<pid_t, std::string> last_names; // of tasks and processes, as last seen
     Pid program;                                       // run: the program's process
     int program_status = -1;                           // its end, as run returns it; -1: it runs

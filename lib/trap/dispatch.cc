@@ -249,6 +249,7 @@ void end_calls(World &world, Traced &traced, Task &task) {
 
 void continue_task(World &world, Task &task, Stopped stopped, int signal) {
     if (world.watches) set_watches(world, task, stopped);
+    if (task.blocks_next && stopped.stop().kind == Stop::Kind::started) block_others(world, task);
     const bool at_signal = stopped.stop().kind == Stop::Kind::signal;
     if (task.enters_handler && stopped.stop().kind == Stop::Kind::started) open_traps(task, stopped);
     if (signal != 0 && signal != SIGTRAP && !task.saved_mask) restore_saved_mask(task, stopped);

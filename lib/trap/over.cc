@@ -19,11 +19,38 @@ namespace {
 constexpr std::uint64_t synchronous_signals = signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) |
                                               signal_bit(SIGFPE) | signal_bit(SIGTRAP) | signal_bit(SIGSYS);
 
+constexpr std::uint64_t never_blocked = signal_bit(SIGKILL) | signal_bit(SIGSTOP);
+
+constexpr std::uint64_t blocked_for(std::uint64_t mask) { return (mask | ~synchronous_signals) & ~never_blocked; }
+
+/// Should ktrace be killed, the guardian gives the task back what is its own: a mask, told before it is changed and
+/// until it is put back; signals, told once the task runs on without them, and until it runs on with them.
+void tell_what_is_owed(World &world, Task &task) {
+    const bool owes = task.saved_mask || task.held;
+    if (!world.ledger || (!owes && !task.owed_told)) return;
+    task.owed_told = owes;
+    if (!owes) {
+        world.ledger->settle(task.tid);
+        return;
+    }
+    rescue::Owed owed{};
+    owed.pid = task.pid;
+    owed.tid = task.tid;
+    owed.has_mask = task.saved_mask.has_value();
+    owed.mask = task.saved_mask.value_or(0);
+    if (task.held) owed.held[owed.signals++] = *task.held;
+    for (const siginfo_t &info : task.held_more)
+        if (owed.signals < owed.held.size()) owed.held[owed.signals++] = info;
+    world.ledger->owe(owed);
+}
+
 /// No signal that is not the copy's own fault comes in until unblock_signals.
-void block_signals(Task &task) {
+void block_signals(World &world, Task &task) {
     if (task.saved_mask) return;
     task.saved_mask = os::signal_mask(task.tid);
-    if (task.saved_mask) os::set_signal_mask(task.tid, *task.saved_mask | ~synchronous_signals);
+    if (!task.saved_mask) return;
+    tell_what_is_owed(world, task);
+    os::set_signal_mask(task.tid, blocked_for(*task.saved_mask));
 }
 
 void unblock_signals(Task &task) {
@@ -52,6 +79,7 @@ void end_step(World &world, Task &task, os::Stopped stopped, int signal = 0) {
     }
     for (const siginfo_t &info : std::exchange(task.held_more, {})) os::send_again(task.pid, task.tid, info);
     continue_task(world, task, std::move(stopped), signal);
+    tell_what_is_owed(world, task);
 }
 
 /// A fault is reported with the address of the instruction (SIGILL, SIGFPE, and a trap): never that of the copy.
@@ -110,6 +138,11 @@ void fault_at_site(World &world, Traced &traced, Task &task, Site &site, os::Sto
 
 } // namespace
 
+void pay(Task &task) {
+    if (task.saved_mask && os::signal_mask(task.tid) == blocked_for(*task.saved_mask)) unblock_signals(task);
+    for (const siginfo_t &info : std::exchange(task.held_more, {})) os::send_again(task.pid, task.tid, info);
+}
+
 void mark_moved(Traced &traced, Task &task, os::Stopped &stopped) {
     VirtAddr to = stopped.pc();
     if (!traced.ground->site_at(Host::trap_address(to))) return;
@@ -155,7 +188,7 @@ void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
         // A signal on that short way is told at the site, which then is no new hit; a post handler would be lost by
         // that, so with one signals wait until the call is entered. (A mask of ours would outlive us if we were
         // killed.)
-        if (!post.empty()) block_signals(task);
+        if (!post.empty()) block_signals(world, task);
         stopped.set_pc(site.slot + site.placed.copy_at);
         task.over = Over::to_syscall;
         task.site = &site;
@@ -203,18 +236,23 @@ void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped) 
         task.held_more.push_back(*info);
     else if (info)
         task.held = *info;
-    block_signals(task);
-    if (task.over == Over::stepping) {
-        continue_task(world, task, std::move(stopped));
-        return;
+    if (task.over != Over::stepping) { // the copy was boosted: from where it is, step by step out of the slot
+        task.over = Over::stepping;
+        task.site = traced.ground->site_of_pc_in_slot(stopped.pc());
+        task.post = {};
+        task.old_scratch = 0;
     }
-    // The copy was boosted: from where it is, step by step out of the slot.
-    Site &site = *traced.ground->site_of_pc_in_slot(stopped.pc());
-    task.over = Over::stepping;
-    task.site = &site;
-    task.post = {};
-    task.old_scratch = 0;
+    // Where more wait they would come before the step. They are blocked, but not here: if ktrace were killed at this
+    // stop, the kernel would deliver the signal with our mask in its frame, for ever.
+    if (!task.saved_mask && (!task.held_more.empty() || os::has_signal_queued(task.tid)))
+        task.blocks_next = os::interrupt(task.tid);
     continue_task(world, task, std::move(stopped));
+    tell_what_is_owed(world, task);
+}
+
+void block_others(World &world, Task &task) {
+    task.blocks_next = false;
+    if (task.over == Over::stepping && task.held) block_signals(world, task);
 }
 
 void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopped, bool again) {
@@ -232,6 +270,7 @@ void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopp
     unblock_signals(task);
     int signal = stopped.stop().signal;
     continue_task(world, task, std::move(stopped), signal);
+    tell_what_is_owed(world, task);
 }
 
 void fault_outside(World &world, Traced &traced, Task &task, os::Stopped stopped) {
@@ -244,6 +283,7 @@ void fault_outside(World &world, Traced &traced, Task &task, os::Stopped stopped
     int signal = stopped.stop().signal;
     if (auto info = os::signal_info(task.tid)) signal = signal_of_fault(world, traced, task, site, stopped, *info);
     continue_task(world, task, std::move(stopped), signal);
+    tell_what_is_owed(world, task);
 }
 
 void enter_syscall(World &world, Traced &, Task &task, os::Stopped stopped) {
@@ -253,6 +293,7 @@ void enter_syscall(World &world, Traced &, Task &task, os::Stopped stopped) {
     task.over = task.post.empty() ? Over::none : Over::in_syscall;
     if (task.post.empty()) task.site = nullptr;
     continue_task(world, task, std::move(stopped));
+    tell_what_is_owed(world, task);
 }
 
 void leave_syscall(World &world, Traced &traced, Task &task, os::Stopped stopped) {

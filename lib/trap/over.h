@@ -10,6 +10,10 @@ namespace ktrace::trap {
 /// end. The task runs on, unless emulation faulted (then it gets its SIGSEGV). Spends the token.
 void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, Places post);
 
+/// A stopped task that is about to be let go gets back what it is still owed: its mask, if it is blocked as for the
+/// middle of an instruction, and the signals that came behind the one that is held.
+void pay(Task &task);
+
 /// The task, at a trap's stop, is about to go to an address that may be right behind another trap of ours: killed
 /// before it has gone on, we leave it where the handler in the rescue page would take it for a hit there. Marks it for
 /// that.
@@ -23,6 +27,9 @@ void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped
 
 /// A signal arrived with nothing of the copy done, or in the middle of it: it waits until the copy is done.
 void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped);
+
+/// At an interrupt's stop that hold_signal has asked for: blocks what else would come in before the copy is done.
+void block_others(World &world, Task &task);
 
 /// The pc is in a slot, and the signal is to be told at the program's own address. `again`: the site's instruction will
 /// run again without being a new hit.

@@ -38,8 +38,10 @@ struct Task {
     std::uint64_t old_scratch = 0;           // stepping with a scratch register
     Places post;                             // the probes of the site that wait for the end of the instruction
     std::optional<siginfo_t> held;           // a signal that came in the middle of a step: delivered when it is done
-    std::vector<siginfo_t> held_more;        // came behind it in the same step (only those that faults raise do)
+    std::vector<siginfo_t> held_more;        // came behind it in the same step
     std::optional<std::uint64_t> saved_mask; // signals are blocked for the moment: the task's own mask
+    bool blocks_next = false;                // its next interrupt's stop is where its signals are blocked
+    bool owed_told = false;                  // the guardian knows of the two
 
     // The site's hit has been counted, but its instruction has not run: when the task comes back to it in the same
     // frame, it is the same hit (retry.h). follows: how many stops at its system calls it is still to have, for the

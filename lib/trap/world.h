@@ -11,6 +11,7 @@
 #include "os/wait.h"
 #include "program/changes.h"
 #include "program/record.h"
+#include "rescue/ledger.h"
 #include "symbols/unwind.h"
 #include "target/process.h"
 #include "trap/ground.h"
@@ -76,6 +77,7 @@ struct World {
     arch::Host::Registers registers{};
     program::Changes changes;
     Corrections corrections;
+    rescue::Ledger *ledger = nullptr;   // told before anything is planted; nullptr: nobody guards this trace
     std::unique_ptr<Overhead> overhead; // nullptr: nobody asks what probes cost
     std::uint64_t stops = 0;            // dispatched so far: the clock of retired slots and hits
     std::uint64_t events = 0;           // records so far

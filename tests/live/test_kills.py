@@ -99,6 +99,15 @@ class Kills(LiveTest):
                          (0, f"ktrace: nothing to repair in process {self.target.pid}\n"))
         self.check_end()
 
+    def test_under_a_timer(self):
+        """Signals that arrive in the middle of instructions: nobody is left with others blocked that wait for that."""
+        for kill_it in (kill_both, lambda tracer: os.kill(tracer.tracing, signal.SIGKILL)):
+            self.begin("8", "timer")
+            for _ in range(ROUNDS):
+                self.kill(kill_it)
+            self.assertEqual(ktrace("repair", "-p", self.target.pid).status, 0)
+            self.check_end()
+
     def test_with_post_handlers(self):
         """Every instruction is stepped."""
         self.begin("8")
