@@ -63,6 +63,11 @@ KEEP long sum_list(const struct packet *list) {
     return sum;
 }
 
+// What the kernel's samples probe; they know its arguments.
+KEEP long do_fork(unsigned long flags, unsigned long stack, void *regs, unsigned long size, int *parent, int *child) {
+    return (long)flags + 25 + (stack != 0) + (regs != NULL) + (size != 0) + (parent != NULL) + (child != NULL);
+}
+
 KEEP int recurse(int n) {
     static int (*volatile again)(int) = recurse;
     return n == 0 ? 0 : 1 + again(n - 1);
@@ -152,7 +157,7 @@ static int serve(const char *what, int n) {
         struct result result;
         printf("found %d\n", look_up((unsigned)n, &result));
     } else if (strcmp(what, "mixed") == 0) {
-        printf("mixed %g\n", mixed(-7, 2.5, "three", 4.25f, -5, 6, &eth0, 1LL << 40, -8.5, -9, 10.75L));
+        printf("mixed %.17g\n", mixed(-7, 2.5, "three", 4.25f, -5, 6, &eth0, 1LL << 40, -8.5, -9, 10.75L));
     } else if (strcmp(what, "do_work") == 0) {
         for (int i = 0; i < n; i++) do_work(i);
         printf("done %d\n", n);
@@ -165,6 +170,8 @@ static int serve(const char *what, int n) {
     } else if (strcmp(what, "list") == 0) {
         struct packet *list = make_list(n);
         printf("sum %ld\n", sum_list(list));
+    } else if (strcmp(what, "do_fork") == 0) {
+        printf("forked %ld\n", do_fork((unsigned long)n, 0, NULL, 0, NULL, NULL));
     } else if (strcmp(what, "recurse") == 0) {
         printf("depth %d\n", recurse(n));
     } else if (strcmp(what, "value") == 0) {
