@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <sys/mman.h>
@@ -282,8 +283,10 @@ int check(const Wanted &wanted) {
 
 int add(std::vector<Wanted> all) {
     if (all.empty()) return -EINVAL;
+    std::unordered_set<const kprobe *> met; // one that is there twice is registered already the second time
     for (Wanted &wanted : all) {
         if (int error = check(wanted)) return error;
+        if (!met.insert(wanted.probe).second) return -EINVAL;
         if (wanted.probe->symbol_name) wanted.symbol = wanted.probe->symbol_name;
     }
     wire->bulk_used = wire->count = 0;
@@ -314,11 +317,12 @@ int add(std::vector<Wanted> all) {
 
 void remove(const std::vector<kprobe *> &all) {
     std::vector<std::uint64_t> leaving;
+    std::unordered_set<const kprobe *> met;
     for (kprobe *probe : all) {
         if (!probe) continue;
         auto found = numbers.find(probe);
-        if (found == numbers.end())
-            probe->addr = nullptr; // it was not registered
+        if (found == numbers.end() || !met.insert(probe).second)
+            probe->addr = nullptr; // it was not registered, or is no more
         else
             leaving.push_back(found->second);
     }

@@ -3,9 +3,13 @@
 #define KTRACE_LINUX_KPROBES_H
 
 #include <linux/errno.h>
+#include <linux/kallsyms.h>
 #include <linux/kernel.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
 
 typedef u8 kprobe_opcode_t;
