@@ -160,6 +160,47 @@ class Injection(LiveTest):
         self.assertEqual(failed, self.injected("add"))
         self.assertTrue(60 < failed < 140, failed)
 
+    # Each way to inject with each way to select. By way: the probe and what is said of add(n, 2).
+    WAYS = {"--set-arg": (["-j", "add", "--set-arg", "b=40"], lambda n: (f"{n} 40", str(n + 40))),
+            "--set-reg": (["-k", "add", "--set-reg", "si=40"], lambda n: (f"{n} 40", str(n + 40))),
+            "--set-ret": (["-r", "add", "--set-ret", "-1"], lambda n: (f"{n} 2", "-1")),
+            "--skip": (["-j", "add", "--skip=-1"], lambda n: ("-", "-1"))}
+    SELECTIONS = [(["--every", "3"], lambda n: n % 3 == 2), (["--first", "2"], lambda n: n < 2),
+                  (["--every", "3", "--first", "1"], lambda n: n == 2), (["--if", "arg0 % 2 == 1"], lambda n: n % 2 == 1),
+                  (["--if", "arg0 % 2 == 1", "--every", "2"], lambda n: n % 4 == 3),
+                  (["--if", "arg0 > 4", "--every", "2", "--first", "3"], lambda n: n in (6, 8, 10)),
+                  (["--inside", "outer", "--every", "5"], lambda n: False)]
+
+    def check_selected(self, way, selected, function, *options):
+        probe, effect = self.WAYS[way]
+        said = self.told(function, 24, *probe, *options)
+        untouched = [(f"{n} 2", str(n + 2)) for n in range(24)]
+        if selected is None:
+            selected = {n for n in range(24) if said[n] != untouched[n]}.__contains__
+        self.assertEqual(said, [effect(n) if selected(n) else untouched[n] for n in range(24)], (way, options))
+        chosen = {n for n in range(24) if selected(n)}
+        self.assertEqual(self.injected("add"), len(chosen))
+        self.assertEqual(self.ran, 24 - (len(chosen) if way == "--skip" else 0))
+        return chosen
+
+    def test_every_way_with_every_selection(self):
+        for way in self.WAYS:
+            for options, selected in self.SELECTIONS:
+                with self.subTest(way=way, options=options):
+                    self.check_selected(way, selected, "add", *options)
+            with self.subTest(way=way, inside="outer"):
+                self.check_selected(way, lambda n: n % 5 == 4, "outer", "--inside", "outer", "--every", "5")
+
+    def test_every_way_by_chance(self):
+        """The seed decides, not the way; another seed chooses others."""
+        chosen = {}
+        for seed in ("1", "2"):
+            for way in self.WAYS:
+                with self.subTest(way=way, seed=seed):
+                    these = self.check_selected(way, None, "add", "--chance", "0.5", "--seed", seed)
+                    self.assertEqual(chosen.setdefault(seed, these), these)
+        self.assertNotEqual(chosen["1"], chosen["2"])
+
     def test_malloc_fails_inside(self):
         """The third malloc fails, and only below one function."""
         said = self.told("fallible", 5, "-j", "libc:malloc", "--inside", "fallible", "--every", "3", "--first", "1", "--skip=0")

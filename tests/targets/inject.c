@@ -73,10 +73,16 @@ ALONE long deep(long n, long add) {
     return add + below;
 }
 
+ALONE long outer(long a) {
+    volatile long inner = add(a, 2); // volatile: or the call becomes a jump
+    return inner;
+}
+
 static void call(const char *name, int i) {
     char got[64] = "";
     strcpy(saw, "-");
     if (!strcmp(name, "add")) snprintf(got, sizeof got, "%ld", add(i, 2));
+    if (!strcmp(name, "outer")) snprintf(got, sizeof got, "%ld", outer(i));
     if (!strcmp(name, "scale")) snprintf(got, sizeof got, "%g", scale(i, 0.5f, 1));
     if (!strcmp(name, "half")) snprintf(got, sizeof got, "%g", (double)half((float)i));
     if (!strcmp(name, "many")) snprintf(got, sizeof got, "%ld", many(1, 2, 3, 4, 5, 6, i, 8));
