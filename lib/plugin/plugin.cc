@@ -359,14 +359,16 @@ bool Plugin::check_window(const Occasion &occasion) {
     return false;
 }
 
-void Plugin::complain_of(Call call, const PluginProbe *probe, Ended ended) {
+void Plugin::complain_of(Call call, PluginProbe *probe, Ended ended) {
     std::string detail = text::escape(text_of(channel_->wire()));
     std::string what = "plugin " + name_ + ": its " + function_of(call);
     if (probe) what += " of " + probe->name();
     what += " " + ending(ended, detail, probe ? handler_limit_ns : init_limit_ns);
     if (probe) what += "; the probe is disabled";
     port_.complain({Error::Kind::refused, what, {}, {}, -1, 1});
-    if (probe && probe->registered_as != 0) port_.disable(probe->registered_as);
+    if (!probe) return;
+    probe->failures_++;
+    if (probe->registered_as != 0) port_.disable(probe->registered_as);
 }
 
 void Plugin::give_up(const std::string &why) {

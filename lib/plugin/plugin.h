@@ -58,7 +58,7 @@ class Plugin {
     void put_notes();
     void flush_notes(const Occasion &occasion);
     bool check_window(const Occasion &occasion);
-    void complain_of(Call call, const PluginProbe *probe, Ended ended);
+    void complain_of(Call call, PluginProbe *probe, Ended ended);
     void give_up(const std::string &why);
     PluginProbe *probe(std::uint64_t number);
 

@@ -58,13 +58,29 @@ void PluginProbe::entry(HandlerHit &hit) {
     run(Call::entry, hit);
 }
 
+namespace {
+
+/// The trap room knows a call by the host's instance and, above, by how often its probe had failed when it began.
+constexpr unsigned failures_shift = 32;
+constexpr std::uint64_t instance_mask = (std::uint64_t{1} << failures_shift) - 1;
+
+std::uint64_t instance_of(std::uint64_t call) {
+    std::uint64_t instance = call & instance_mask;
+    return instance == (no_instance & instance_mask) ? no_instance : instance;
+}
+
+std::uint64_t failures_before(std::uint64_t call) { return call >> failures_shift; }
+
+} // namespace
+
 std::optional<std::uint64_t> PluginProbe::call(HandlerHit &hit, VirtAddr return_address) {
     if (dead_) return std::nullopt;
-    if ((handlers_ & has_before) == 0) return no_instance;
+    std::uint64_t failures = std::uint64_t{failures_} << failures_shift;
+    if ((handlers_ & has_before) == 0) return failures | (no_instance & instance_mask);
     wire().address = return_address.value;
     if (!run(Call::call, hit) || wire().result != 0) return std::nullopt;
     take_registers(hit);
-    return wire().instance;
+    return failures | (wire().instance & instance_mask);
 }
 
 void PluginProbe::missed() {
@@ -73,18 +89,18 @@ void PluginProbe::missed() {
 }
 
 void PluginProbe::ret(HandlerHit &hit, std::uint64_t call, std::uint64_t) {
-    if ((handlers_ & has_after) == 0) {
+    if ((handlers_ & has_after) == 0 || failures_before(call) != failures_) {
         dropped(call);
         return;
     }
     auto return_address = hit.at;
-    wire().instance = call;
+    wire().instance = instance_of(call);
     wire().address = return_address.value;
     if (run(Call::ret, hit)) take_registers(hit);
 }
 
 void PluginProbe::dropped(std::uint64_t call) {
-    if (call != no_instance) plugin_.notes_.push_back({Note::dropped, number_, call});
+    if (instance_of(call) != no_instance) plugin_.notes_.push_back({Note::dropped, number_, instance_of(call)});
 }
 
 bool PluginProbe::fault(HandlerHit &hit, int trap) {

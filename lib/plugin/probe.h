@@ -40,7 +40,8 @@ class PluginProbe final : public trap::Handler {
     std::uint8_t handlers_;
     std::string name_;
     std::uint64_t missed_ = 0;
-    bool dead_ = false; // unregistered, or its plugin is broken
+    std::uint32_t failures_ = 0; // of its handlers: calls that began before one are told of no more
+    bool dead_ = false;          // unregistered, or its plugin is broken
 };
 
 } // namespace ktrace::plugin

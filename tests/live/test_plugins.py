@@ -179,6 +179,22 @@ class Memory(PluginTest):
         self.assertEqual(trace.payloads, ["1000 packets, 1498500"])
         self.assertEqual(said, ["sum 1498500"])
 
+    def test_deep_in_a_real_program(self):
+        """1,000 tuples of python's, each in the one before, with the numbers and the types that they point to."""
+        python = os.path.realpath("/usr/bin/python3")
+        if not os.path.exists(python) or "python3.11" not in python:
+            self.skipTest("the plugin knows the structures of CPython 3.11")
+        script = ("chain = None\nfor n in range(1000): chain = (n * 7, chain)\n"
+                  "print('ready', flush=True)\ninput()\nprint('first', next(iter(chain)), flush=True)\ninput()")
+        target = self.start(python, "-I", "-S", "-c", script)
+        tracer = self.plug(target, built("tuples"))
+        target.tell()
+        target.truth("^first 6993$")
+        trace = tracer.stop()
+        self.check_untouched(target)
+        self.assertEqual([line for line in trace.payloads if line.startswith("1000 ")],
+                         [f"1000 deep in {os.path.basename(python)}, sum {sum(range(1000)) * 7}, then NoneType"], trace)
+
     def test_writes(self):
         trace, said = self.run_plugin(f"{built('deep')} write", "list 1000", "value 1")
         self.assertEqual(said, ["sum 1000", "value 6"])
@@ -263,6 +279,34 @@ class GoneWrong(PluginTest):
             self.addCleanup(busy.kill)
         trace = self.bad("long", "Attached 2 probes")
         self.assertNotIn("disabled", trace.err)
+
+    # Which handlers run to their end in ten calls, where one of them goes wrong.
+    FAULTY = {"pre": ("pre_handler", (0, 0, 10, 10, 10)), "post": ("post_handler", (1, 0, 10, 10, 10)),
+              "entry": ("entry", (10, 10, 0, 10, 10)), "begins": ("entry_handler", (10, 10, 10, 0, 0)),
+              "returns": ("handler", (10, 10, 10, 10, 0))}
+
+    def check_faulty(self, which, options, error, counts, told=()):
+        trace, said = self.run_plugin(f"{built('faulty')} which={which} {options}", "recurse 9")
+        self.assertEqual(said, ["depth 9"])
+        errors = re.findall(r"(?m)^ktrace: plugin faulty.so: (.*)", trace.err)
+        self.assertEqual(len(errors), 1 if error else 0, trace)
+        if error:
+            self.assertRegex(errors[0], error)
+        self.assertEqual(trace.payloads, [*told, "pre %d post %d entry %d begins %d returns %d" % counts], trace)
+
+    def test_every_handler(self):
+        """Its probe's own fault_handler is asked; the probe is disabled at once, for calls in flight as well."""
+        for which, (name, counts) in self.FAULTY.items():
+            with self.subTest(which=which):
+                error = rf"^its {name} of recurse faulted \(SIGSEGV at 0x10, .*\); the probe is disabled$"
+                self.check_faulty(which, "", error, counts, ["trap 14"])
+                self.check_faulty(which, "handled", None, (10, 10, 10, 10, 10), ["trap 14"])
+
+    def test_handlers_that_loop(self):
+        for which in ("entry", "returns"):  # on a stack of its own; with calls in flight
+            name, counts = self.FAULTY[which]
+            with self.subTest(which=which):
+                self.check_faulty(which, "loops", rf"^its {name} of recurse took longer than 2 s; the probe is disabled$", counts)
 
     def test_throw(self):
         trace, said = self.run_plugin(built("throws"), "do_work 3")
