@@ -23,6 +23,13 @@ class Modules(PluginTest):
         self.assertTrue(found, told)
         self.assertEqual(len({int(address, 16) for address in found.groups()}), 1, told)
 
+    def test_what_else_modules_use(self):
+        trace, _ = self.run_plugin(built("common"), "do_work 4")
+        self.assertEqual(len(trace.payloads), 6, trace)
+        self.assertRegex(trace.payloads[1], r"^WARNING: at \S+common.c:\d+$")  # once, of three times
+        self.assertEqual([line for n, line in enumerate(trace.payloads) if n != 1],
+                         ["do_work: 1"] * 4 + ["4 hits, sum 6, listed 6, empty 1, SIGKILL 9"])
+
     @unittest.skipUnless(os.path.exists(f"{LINUX}/samples/kprobes"), "KTRACE_LINUX names no kernel's sources")
     def test_samples_of_a_kernel(self):
         """Its own samples, unchanged; do_fork is a function of the target's."""

@@ -20,7 +20,13 @@ KTRACE_END
         ktrace_warns;                                                                                                  \
     }))
 #define WARN_ON(condition) WARN(condition, "WARNING: at %s:%d\n", __FILE__, __LINE__)
-#define WARN_ON_ONCE(condition) WARN_ON(condition)
+#define WARN_ON_ONCE(condition)                                                                                        \
+    (__extension__({                                                                                                   \
+        static int ktrace_has_warned;                                                                                  \
+        int ktrace_is_broken = !!(condition);                                                                          \
+        if (unlikely(ktrace_is_broken) && !ktrace_has_warned) ktrace_has_warned = WARN_ON(1);                          \
+        ktrace_is_broken;                                                                                              \
+    }))
 #ifdef __cplusplus
 #define BUILD_BUG_ON(condition) static_assert(!(condition), #condition)
 #else

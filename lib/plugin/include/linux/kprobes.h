@@ -2,13 +2,16 @@
 #ifndef KTRACE_LINUX_KPROBES_H
 #define KTRACE_LINUX_KPROBES_H
 
+#include <linux/atomic.h>
 #include <linux/errno.h>
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/percpu.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
+#include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 

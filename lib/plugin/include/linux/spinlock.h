@@ -2,6 +2,8 @@
 #ifndef KTRACE_LINUX_SPINLOCK_H
 #define KTRACE_LINUX_SPINLOCK_H
 
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/types.h>
 
 typedef struct {
@@ -27,11 +29,5 @@ typedef spinlock_t raw_spinlock_t;
 #define raw_spin_unlock spin_unlock
 #define raw_spin_lock_irqsave spin_lock_irqsave
 #define raw_spin_unlock_irqrestore spin_unlock_irqrestore
-#define preempt_disable() ((void)0)
-#define preempt_enable() ((void)0)
-#define local_irq_save(flags) ((void)((flags) = 0))
-#define local_irq_restore(flags) ((void)(flags))
-#define rcu_read_lock() ((void)0)
-#define rcu_read_unlock() ((void)0)
 
 #endif

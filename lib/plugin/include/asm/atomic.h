@@ -1,0 +1,2 @@
+/* Older kernel sources name it so. */
+#include <linux/atomic.h>

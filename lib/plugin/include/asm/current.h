@@ -1,0 +1,2 @@
+/* Kernel sources get current from here, too. */
+#include <linux/sched.h>

@@ -1,0 +1,2 @@
+/* Kernel sources get EXPORT_SYMBOL from here, too. */
+#include <linux/module.h>

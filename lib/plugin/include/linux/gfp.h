@@ -1,0 +1,2 @@
+/* Kernel sources get GFP_KERNEL from here. */
+#include <linux/slab.h>

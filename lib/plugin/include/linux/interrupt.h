@@ -1,0 +1,2 @@
+/* Kernel sources get in_interrupt() from here, too. */
+#include <linux/preempt.h>

@@ -1,0 +1,2 @@
+/* Kernel sources get local_irq_save() from here. */
+#include <linux/preempt.h>

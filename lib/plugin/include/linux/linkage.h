@@ -1,0 +1,2 @@
+/* Kernel sources get asmlinkage from here. */
+#include <linux/compiler.h>

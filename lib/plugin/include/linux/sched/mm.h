@@ -1,0 +1,2 @@
+/* Newer kernel sources look for mm_struct here. */
+#include <linux/sched.h>

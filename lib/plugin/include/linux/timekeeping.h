@@ -1,0 +1,2 @@
+/* Kernel sources get ktime_get() from here, too. */
+#include <linux/ktime.h>
