@@ -294,11 +294,24 @@ std::int64_t Plugin::add(const Occasion &occasion) {
     for (std::size_t i = 0; i < made.size(); i++) {
         made[i]->registered_as = (*placed)[i].number;
         by_number_[(*wishes)[i].first.probe] = made[i].get();
+        made[i]->at_ = (*placed)[i].at;
         std::uint64_t at = (*placed)[i].at.value;
         std::memcpy(wire.bulk + i * sizeof at, &at, sizeof at);
         all_.push_back(std::move(made[i]));
     }
     return 0;
+}
+
+void Plugin::tell_places(const Places &places) {
+    for (const auto &[number, each] : by_number_) {
+        if (places.contains({each->registered_as, each->at_})) {
+            each->place(each->at_);
+            continue;
+        }
+        auto first = places.lower_bound({each->registered_as, VirtAddr{}});
+        bool is_there = first != places.end() && first->first == each->registered_as;
+        each->place(is_there ? std::optional(first->second) : std::nullopt);
+    }
 }
 
 void Plugin::remove() {

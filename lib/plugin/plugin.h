@@ -6,8 +6,10 @@
 
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "plugin/channel.h"
@@ -18,6 +20,9 @@
 namespace ktrace::plugin {
 
 class PluginProbe;
+
+/// Where probes are, by the trace's numbers of them.
+using Places = std::set<std::pair<std::uint32_t, VirtAddr>>;
 
 /// Whom a Call runs for.
 struct Occasion {
@@ -35,6 +40,9 @@ class Plugin {
     ~Plugin();
 
     const std::string &name() const { return name_; }
+
+    /// Libraries have come or gone: where all probes of plugins are now.
+    void tell_places(const Places &places);
 
     /// Runs module_init on behalf of a process, with one of its tasks stopped. Errors: refused.
     Status init(target::Process &process, os::Stopped *stopped);

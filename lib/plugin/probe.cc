@@ -83,6 +83,17 @@ std::optional<std::uint64_t> PluginProbe::call(HandlerHit &hit, VirtAddr return_
     return failures | (wire().instance & instance_mask);
 }
 
+void PluginProbe::place(std::optional<VirtAddr> at) {
+    if (at && (gone_ || *at != at_)) {
+        at_ = *at;
+        gone_ = false;
+        plugin_.notes_.push_back({Note::placed, number_, at_.value});
+    } else if (!at && at_ != VirtAddr{} && !gone_) {
+        gone_ = true;
+        plugin_.notes_.push_back({Note::gone, number_, 0});
+    }
+}
+
 void PluginProbe::missed() {
     missed_++;
     if (!dead_) plugin_.notes_.push_back({Note::missed, number_, missed_});

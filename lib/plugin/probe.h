@@ -25,6 +25,8 @@ class PluginProbe final : public trap::Handler {
     bool fault(trap::HandlerHit &hit, int trap) override;
 
     const std::string &name() const { return name_; }
+    /// Where it is now; nothing: nowhere any more, or not yet. The plugin is told with its next Call.
+    void place(std::optional<VirtAddr> at);
     /// The trace's number of it.
     std::uint32_t registered_as = 0;
 
@@ -39,6 +41,8 @@ class PluginProbe final : public trap::Handler {
     std::uint32_t number_; // the host's
     std::uint8_t handlers_;
     std::string name_;
+    VirtAddr at_;       // as the plugin knows it; 0: nowhere yet
+    bool gone_ = false; // it was there
     std::uint64_t missed_ = 0;
     std::uint32_t failures_ = 0; // of its handlers: calls that began before one are told of no more
     bool dead_ = false;          // unregistered, or its plugin is broken

@@ -13,7 +13,7 @@
 
 namespace ktrace::plugin {
 
-inline constexpr std::uint32_t wire_version = 1;
+inline constexpr std::uint32_t wire_version = 2;
 
 enum Turn : std::uint32_t { turn_ktrace, turn_host };
 
@@ -54,10 +54,11 @@ enum class Ended : std::uint32_t { returned, faulted, late, threw, aborted };
 
 /// What ktrace has to tell that can wait for the next Call.
 struct Note {
-    enum Kind : std::uint32_t { dropped, missed }; // a call in flight that will not return; `value` misses so far
+    /// A call in flight that will not return; misses so far; where the probe is now; it is nowhere any more.
+    enum Kind : std::uint32_t { dropped, missed, placed, gone };
     std::uint32_t kind;
     std::uint32_t probe;
-    std::uint64_t value; // dropped: the instance
+    std::uint64_t value; // dropped: the instance; missed: how many; placed: the address
 };
 
 enum HasHandler : std::uint8_t { has_before = 1, has_after = 2, has_fault_handler = 4 }; // pre, entry; post, ret

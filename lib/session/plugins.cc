@@ -156,6 +156,15 @@ Status start_plugins(State &state, Traced &traced, os::Stopped *stopped) {
     return {};
 }
 
+void tell_places(State &state) {
+    if (!state.plugins) return;
+    plugin::Places places;
+    for (const auto &[ground, arming] : state.armings)
+        for (const auto &location : arming.locations)
+            if (location->armed.handler) places.emplace(state.locations[location->location]->probe, location->at);
+    for (auto &each : state.plugins->all) each->tell_places(places);
+}
+
 void stop_plugins(State &state) {
     if (!state.plugins) return;
     target::Process nobody;

@@ -13,6 +13,9 @@ namespace ktrace::session {
 /// called. `stopped`: a task of it that is at a stop, or nullptr. Errors: a plugin that cannot be loaded or refuses.
 Status start_plugins(State &state, trap::Traced &traced, os::Stopped *stopped);
 
+/// Tells plugins where their probes are now: libraries, or with exec all of them, have come or gone.
+void tell_places(State &state);
+
 /// Runs their module_exit, the last one first.
 void stop_plugins(State &state);
 

@@ -85,14 +85,18 @@ Status arm_probes(State &state, Traced &traced, const std::vector<std::uint32_t>
 /// The program and its libraries are mapped: everything is armed.
 Status arm_all(State &state, Traced &traced, os::Stopped &stopped) {
     if (auto refreshed = refresh_modules(state, traced); !refreshed) return fail(refreshed.error());
-    return arm_probes(state, traced, state.registry.present(), Missing::refuse, stopped);
+    Status armed = arm_probes(state, traced, state.registry.present(), Missing::refuse, stopped);
+    tell_places(state);
+    return armed;
 }
 
 /// What was loaded since the last look is armed, what is gone is forgotten.
 Status arm_loaded(State &state, Traced &traced, os::Stopped &stopped) {
     auto loaded = refresh_modules(state, traced);
     if (!loaded) return fail(loaded.error());
-    return arm_probes(state, traced, probes_for(state, *loaded), Missing::wait, stopped);
+    Status armed = arm_probes(state, traced, probes_for(state, *loaded), Missing::wait, stopped);
+    tell_places(state);
+    return armed;
 }
 
 /// Everything is mapped for the first time: all is armed, the plugins are started, and it is told. Where plugins are

@@ -1,6 +1,7 @@
 """Libraries that come and go: probes wait for them, are armed before their first instruction, and survive dlclose."""
 import fcntl
 import importlib.util
+import itertools
 import json
 import os
 import shutil
@@ -266,6 +267,28 @@ class Gone(Libraries):
             self.tell("block", 0)
         self.assertGreater(len(addresses), 10)
         self.assertEqual(self.counts(self.finish()), {"part_work": 200})
+
+    def test_a_plugin_knows_where_its_probe_is(self):
+        """addr and KPROBE_FLAG_GONE follow the library, as ctl list does."""
+        plugin = os.path.join(workshop.room(), "places.so")
+        source = os.path.join(os.path.dirname(workshop.SOURCES), "plugins", "places.c")
+        workshop.execute(KTRACE, "plugin", "build", source, "-o", plugin)
+        self.begin("--plugin", f"{plugin} func=libpart.so:part_work")
+        self.target.tell("nothing")
+        self.target.truth("^failed")
+        for _ in range(5):
+            self.tell("open", 0, library())
+            self.tell("call", 0, "part_work", 10)
+            self.tell("block", 0)  # the next one lies elsewhere
+        self.target.tell("nothing")
+        self.target.truth("^failed")
+        told = [event["message"] for event in self.finish().events("log")]
+        # When an order has been carried out, the next is waited for.
+        expected = ["0 hits, nowhere"]
+        for turn in range(5):
+            expected += [f"{turn * 10} hits, there", f"{turn * 10 + 10} hits, there", f"{turn * 10 + 10} hits, gone"]
+        # The first and the last may be told twice: it is on its way to its input as ktrace comes and leaves.
+        self.assertEqual([message for message, _ in itertools.groupby(told)], expected)
 
     def test_another_library_in_its_place(self):
         self.begin("-k", "libpart.so:part_work", "-k", "libpiece.so:piece_work", "--count")

@@ -160,6 +160,22 @@ Left run_return(HandlerCall call) {
     return left;
 }
 
+void take_note(Registered &registered_probe, const Note &note) {
+    kprobe &probe = *registered_probe.probe;
+    switch (note.kind) {
+    case Note::missed:
+        probe.nmissed = note.value;
+        if (registered_probe.kind == 'r') as_return(registered_probe)->nmissed = static_cast<int>(note.value);
+        break;
+    case Note::placed:
+        probe.addr = reinterpret_cast<kprobe_opcode_t *>(note.value);
+        probe.flags &= ~static_cast<u32>(KPROBE_FLAG_GONE);
+        break;
+    case Note::gone: probe.flags |= KPROBE_FLAG_GONE; break;
+    default: break;
+    }
+}
+
 } // namespace
 
 void take_notes() {
@@ -169,8 +185,7 @@ void take_notes() {
         if (note.kind == Note::dropped) {
             end_call(note.value);
         } else if (Registered *probe = find(note.probe)) {
-            probe->probe->nmissed = note.value;
-            if (probe->kind == 'r') as_return(*probe)->nmissed = static_cast<int>(note.value);
+            take_note(*probe, note);
         }
     }
     wire->note_count = 0;
