@@ -257,6 +257,25 @@ class Gone(Libraries):
         self.assertEqual([(s["kind"], s["hits"], s["events"]) for s in trace.summaries()],
                          [("k", 500, 500), ("r", 500, 500), ("j", 50, 50)])
 
+    def test_every_mark_of_the_list(self):
+        """One that is armed, and each of those that are not; a switch that is set stays set."""
+        self.begin("-k", "do_work", "-k", "main", "-j", "libpart.so:part_work", "-r", "libpart.so:part_made", "-k",
+                   "libpiece.so:piece_work", "--count", "--allow-missing")
+        self.assertEqual(ktrace("ctl", "-p", self.target.pid, "disable", "2", "4").status, 0)
+        self.tell("open", 0, library())
+        self.tell("close", 0)
+        lines = self.list()
+        marks = [("k do_work+0x0 [mobile]", True), ("k main+0x0 [mobile] [DISABLED]", True),
+                 ("j part_work+0x0 [libpart.so] [GONE]", True), ("r part_made+0x0 [libpart.so] [DISABLED] [GONE]", True),
+                 ("k piece_work+0x0 [libpiece.so] [PENDING]", False)]
+        self.assertEqual([line[17:] for line in lines], [mark for mark, _ in marks])
+        self.assertEqual([int(line[:16], 16) != 0 for line in lines], [has_address for _, has_address in marks])
+        self.tell("open", 0, library())
+        self.assertEqual([line[17:] for line in self.list()[2:4]],
+                         ["j part_work+0x0 [libpart.so]", "r part_made+0x0 [libpart.so] [DISABLED]"])
+        self.tell("close", 0)
+        self.finish()
+
     def test_reload_elsewhere(self):
         self.begin("-r", "libpart.so:part_work", "--count")
         addresses = set()

@@ -111,6 +111,12 @@ class Samples(PluginTest):
         self.assertRegex(trace.payloads[-1], r"recurse: calls 3 total \d+ ns missed 7")
         self.assertIn("Missed probing 7 instances of recurse", trace.err)
 
+    def test_default_maxactive(self):
+        """As in kprobes: ten, or twice the processors."""
+        trace, _ = self.run_plugin(f"{built('timing')} func=recurse maxactive=0", "recurse 299")
+        most = min(300, max(10, 2 * os.sysconf("SC_NPROCESSORS_ONLN")))
+        self.assertRegex(trace.payloads[-1], rf"recurse: calls {most} total \d+ ns missed {300 - most}")
+
     def test_repair(self):
         for how, value in (("argument", 8), ("result", 55), ("skip", 77)):
             _, said = self.run_plugin(f"{built('repair')} how={how}", "checked -4", "checked 4")

@@ -77,6 +77,32 @@ class Watch(LiveTest):
             by_thread.setdefault(event["tid"], []).append((event["old"], event["new"]))
         self.assertEqual(list(by_thread.values()), [[(n, n + 1) for n in range(100)]] * 3)
 
+    def test_threads_that_are_there(self):
+        """Armed in those that run as ktrace comes, and in those that they are followed by: from one event on each sees all."""
+        target = self.start(program("watch"))
+        target.tell("busy 4")
+        target.truth("^busy 4$")
+        tracer = self.attach(target, "--format", "json", "-w", "own")
+        target.tell("rest")
+        written = {}
+        while len(written) < 4:
+            line = target.truth(r"^own (\d+) (\d+)")
+            written[int(line[1])] = int(line[2])
+        target.truth("^done$")
+        target.tell("threads 2 30")
+        target.truth("^done$")
+        trace = tracer.stop()
+        self.check_untouched(target)
+        chains = {}
+        for event in trace.events("watch"):
+            chains.setdefault(event["tid"], []).append((event["old"], event["new"]))
+        self.assertEqual(len(chains), 6)
+        for tid, chain in chains.items():
+            first = chain[0][0]
+            self.assertEqual(chain, [(n, n + 1) for n in range(first, first + len(chain))])
+            self.assertEqual(chain[-1][1], written.get(tid, 30))
+            self.assertTrue(tid in written or first == 0, chain[0])
+
     def test_parts_and_types(self):
         events = self.seen("touch", "-w", "cfg.limit", "-w", "cfg.table[2]", "-w", "flag", "-w", "ratio")
         self.assertEqual([(e["symbol"], e["old"], e["new"]) for e in events],
