@@ -4,9 +4,11 @@ import re
 import unittest
 
 from live import adds_up, ktrace, program
-from test_plugins import PluginTest, built
+from test_plugins import SOURCES, PluginTest, built
 
-LINUX = os.environ.get("KTRACE_LINUX", "")  # the sources of a kernel, best of 2.6.31
+# The kernel's own samples, best of 2.6.31: in its sources, or beside our plugins where somebody has put them there.
+SAMPLES = next((path for path in (os.path.join(os.environ.get("KTRACE_LINUX", "/nowhere"), "samples", "kprobes"),
+                                  os.path.join(SOURCES, "samples")) if os.path.isdir(path)), None)
 
 
 class Modules(PluginTest):
@@ -30,11 +32,11 @@ class Modules(PluginTest):
         self.assertEqual([line for n, line in enumerate(trace.payloads) if n != 1],
                          ["do_work: 1"] * 4 + ["4 hits, sum 6, listed 6, empty 1, SIGKILL 9"])
 
-    @unittest.skipUnless(os.path.exists(f"{LINUX}/samples/kprobes"), "KTRACE_LINUX names no kernel's sources")
+    @unittest.skipUnless(SAMPLES, "KTRACE_LINUX names no kernel's sources")
     def test_samples_of_a_kernel(self):
         """Its own samples, unchanged; do_fork is a function of the target's."""
         for name in ("kprobe", "jprobe", "kretprobe"):
-            source = f"{LINUX}/samples/kprobes/{name}_example.c"
+            source = f"{SAMPLES}/{name}_example.c"
             if not os.path.exists(source):
                 continue
             with self.subTest(source=source):
