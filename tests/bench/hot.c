@@ -1,9 +1,10 @@
 // hot: what the benchmarks trace. It owns the functions that are probed, a twin that never is, and the truth about
 // them: it measures itself, and says on standard output what it found.
 //
-// usage: hot [-t THREADS] [-i IDLE] [-s | -l LIBRARY -f FUNCTION]
+// usage: hot [-t THREADS] [-i IDLE] [-b BUSY] [-s | -l LIBRARY -f FUNCTION]
 //   -t THREADS   threads that make calls (default 1)
 //   -i IDLE      threads that sleep all the time (default 0)
+//   -b BUSY      threads that keep the processors busy all the time, and call nothing (default 0)
 //   -s           what `go` calls is `stepped`, instead of work
 //   -l, -f       what `go` and `beat` call is FUNCTION of LIBRARY, instead of work
 //
@@ -11,7 +12,7 @@
 //   go N         each thread calls work N times   → "went calls C wall NS": all calls, ns from the first to the last
 //   twin N       the same with the unprobed twin
 //   take NAME N  calls NAME (take_200ns, …) N times → "took NAME calls N ns MEDIAN": the median of what each has
-//                measured itself, between the probed functions that it calls
+//                measured itself and returned, between the probed functions that it calls
 //   beat         calls work once a millisecond until its input ends
 //
 // Invariant: between commands no thread of it is in a probed function.
@@ -91,16 +92,18 @@ static inline void timed_spin(double ns) {
 }
 
 #define TAKES(name, ns)                                                                                                \
-    __attribute__((noinline, noclone)) void take_##name(void) {                                                        \
+    __attribute__((noinline, noclone)) long take_##name(void) {                                                        \
         own_ns = 0;                                                                                                    \
         timed_spin(ns);                                                                                                \
+        return (long)own_ns;                                                                                           \
     }                                                                                                                  \
-    __attribute__((noinline, noclone)) void with_ticks_##name(void) {                                                  \
+    __attribute__((noinline, noclone)) long with_ticks_##name(void) {                                                  \
         own_ns = 0;                                                                                                    \
         for (int i = 0; i < TICKS; i++) {                                                                              \
             timed_spin((double)(ns) / TICKS);                                                                          \
             tick();                                                                                                    \
         }                                                                                                              \
+        return (long)own_ns;                                                                                           \
     }
 TAKES(200ns, 200)
 TAKES(2us, 2000)
@@ -109,7 +112,7 @@ TAKES(5ms, 5000000)
 
 static const struct {
     const char *name;
-    void (*call)(void);
+    long (*call)(void);
 } takers[] = {
     {"take_200ns", take_200ns},
     {"take_2us", take_2us},
@@ -157,8 +160,7 @@ static void take(const char *name, int n) {
     for (size_t t = 0; t < sizeof takers / sizeof *takers; t++) {
         if (strcmp(takers[t].name, name) != 0) continue;
         for (int i = 0; i < n; i++) {
-            takers[t].call();
-            samples[i] = own_ns;
+            samples[i] = (double)takers[t].call();
         }
         printf("took %s calls %d ns %.0f\n", name, n, median(samples, n));
         return;
@@ -168,7 +170,7 @@ static void take(const char *name, int n) {
 
 // Threads that make calls, all at once.
 
-static int threads = 1, idle;
+static int threads = 1, idle, busy;
 static pthread_barrier_t barrier;
 static probed *called = work;
 static probed *now_called;
@@ -194,6 +196,20 @@ static void *sleeper(void *unused) {
     return unused;
 }
 
+static void *burner(void *unused) {
+    for (;;) __asm__ volatile("" : : : "memory");
+    return unused;
+}
+
+static void start_others(int count, void *(*run)(void *), const pthread_attr_t *attributes) {
+    pthread_t id;
+    for (int i = 0; i < count; i++)
+        if (pthread_create(&id, attributes, run, NULL) != 0) {
+            fprintf(stderr, "hot: cannot start %d threads\n", count);
+            exit(1);
+        }
+}
+
 static void start_threads(void) {
     pthread_attr_t small;
     pthread_t id;
@@ -201,11 +217,8 @@ static void start_threads(void) {
     pthread_attr_setstacksize(&small, IDLE_STACK);
     pthread_barrier_init(&barrier, NULL, (unsigned)threads + 1);
     for (int i = 0; i < threads; i++) pthread_create(&id, &small, worker, NULL);
-    for (int i = 0; i < idle; i++)
-        if (pthread_create(&id, &small, sleeper, NULL) != 0) {
-            fprintf(stderr, "hot: cannot start %d threads\n", idle);
-            exit(1);
-        }
+    start_others(idle, sleeper, &small);
+    start_others(busy, burner, &small);
 }
 
 static void go(probed *function, long n) {
@@ -239,13 +252,16 @@ static void *function_of(const char *library, const char *function) {
 int main(int argc, char **argv) {
     const char *library = NULL, *function = NULL;
     int opt;
-    while ((opt = getopt(argc, argv, "t:i:l:f:s")) != -1) switch (opt) {
+    while ((opt = getopt(argc, argv, "t:i:b:l:f:s")) != -1) switch (opt) {
         case 't': threads = atoi(optarg); break;
         case 'i': idle = atoi(optarg); break;
         case 's': called = stepped; break;
+        case 'b': busy = atoi(optarg); break;
         case 'l': library = optarg; break;
         case 'f': function = optarg; break;
-        default: fprintf(stderr, "usage: hot [-t THREADS] [-i IDLE] [-s | -l LIBRARY -f FUNCTION]\n"); return 2;
+        default:
+            fprintf(stderr, "usage: hot [-t THREADS] [-i IDLE] [-b BUSY] [-s | -l LIBRARY -f FUNCTION]\n");
+            return 2;
         }
     if (threads < 1 || threads > MAX_THREADS) return 2;
     if (library && function) *(void **)&called = function_of(library, function);
