@@ -19,15 +19,16 @@ std::string summary_text(const program::LocationInfo &location, const program::C
     return out + fmt::format("Missed probing {} instances of {}\n", counters.missed, function);
 }
 
-std::string timing_text(std::string_view of, std::uint64_t per_call_ns, std::uint64_t per_stop_ns,
-                        std::uint64_t resolution_ns) {
-    if (resolution_ns == 0)
-        return fmt::format("{}: what is ktrace's own in them could not be measured at start; nothing is subtracted\n",
-                           of);
+std::string timing_text(const Timing &timing) {
+    const std::string calls = fmt::format("{} call{} by {}", timing.calls, timing.calls == 1 ? "" : "s", timing.clock);
+    if (timing.resolution_ns == 0)
+        return fmt::format(
+            "{}: what is ktrace's own in them could not be measured at start; nothing is subtracted; {}\n", timing.of,
+            calls);
     return fmt::format(
         "{}: {} ns of ktrace's own subtracted from each, and {} ns for each stop inside it besides the stop; "
-        "resolution {} ns\n",
-        of, per_call_ns, per_stop_ns, resolution_ns);
+        "resolution {} ns; {}\n",
+        timing.of, timing.per_call_ns, timing.per_stop_ns, timing.resolution_ns, calls);
 }
 
 } // namespace ktrace::output

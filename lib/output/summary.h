@@ -15,9 +15,17 @@ namespace ktrace::output {
 /// and, for a return probe, `Missed probing 2 instances of do_work`.
 std::string summary_text(const program::LocationInfo &location, const program::Counters &counters);
 
-/// How durations (`of`: which) were corrected, and how far apart calls that take the same time may be told to be: one
-/// line with its end.
-std::string timing_text(std::string_view of, std::uint64_t per_call_ns, std::uint64_t per_stop_ns,
-                        std::uint64_t resolution_ns);
+/// How durations were measured and corrected.
+struct Timing {
+    std::string_view of;             // which
+    std::string_view clock;          // what told them
+    std::uint64_t calls = 0;         // how many
+    std::uint64_t per_call_ns = 0;   // taken from each
+    std::uint64_t per_stop_ns = 0;   // and for each stop inside it
+    std::uint64_t resolution_ns = 0; // how far apart calls that take the same time may be told to be; 0: not measured
+};
+
+/// One line with its end.
+std::string timing_text(const Timing &timing);
 
 } // namespace ktrace::output

@@ -104,7 +104,7 @@ class Rehearsal {
     /// Durations as they are without a correction, for a limited time; a signal to ktrace ends it.
     void run() {
         const std::uint64_t end = monotonic_ns() + (with_steps_ ? longest_ns : longest_apart_ns);
-        while (!done() && durations_[0].size() < most_rounds * calls_.all() && monotonic_ns() < end &&
+        while (!done() && by_stops_.of[0].size() < most_rounds * calls_.all() && monotonic_ns() < end &&
                !os::Interrupts::are_pending()) {
             auto stop = world_.waiter.next(os::Waiter::Block::briefly);
             if (!stop) {
@@ -116,17 +116,18 @@ class Rehearsal {
         }
     }
 
-    /// What has been measured; where that is too little, nothing.
-    trap::Correction result() {
-        if (durations_[0].size() < fewest || durations_[1].size() < fewest) return {};
+    /// What has been measured by one of the clocks; where that is too little, nothing.
+    trap::Correction result(trap::Clock clock) {
+        std::vector<std::uint64_t>(&durations)[3] = (clock == trap::Clock::switches ? by_switches_ : by_stops_).of;
+        if (durations[0].size() < fewest || durations[1].size() < fewest) return {};
         auto without = [](std::uint64_t from, std::uint64_t part) { return from > part ? from - part : 0; };
         trap::Correction found;
-        found.per_call_ns = typical(durations_[0], calls_);
-        found.per_stop_ns = without(typical(durations_[1], calls_), found.per_call_ns);
+        found.per_call_ns = typical(durations[0], calls_);
+        found.per_stop_ns = without(typical(durations[1], calls_), found.per_call_ns);
         // The probe's stop, and that at the end of the step.
-        if (durations_[2].size() >= fewest)
-            found.per_step_ns = without(typical(durations_[2], steps), found.per_call_ns + 2 * found.per_stop_ns);
-        found.resolution_ns = spread(durations_[0], calls_);
+        if (durations[2].size() >= fewest)
+            found.per_step_ns = without(typical(durations[2], steps), found.per_call_ns + 2 * found.per_stop_ns);
+        found.resolution_ns = spread(durations[0], calls_);
         return found;
     }
 
@@ -176,14 +177,19 @@ class Rehearsal {
         while (rest.size() >= sizeof(program::RecordHeader)) {
             program::RecordHeader header;
             std::memcpy(&header, rest.data(), sizeof header);
-            if (header.moment == program::Moment::ret) durations_[header.location].push_back(header.duration_ns);
+            if (header.moment == program::Moment::ret) keep(header.location, world_.timed.last);
             rest = rest.subspan(header.size);
         }
         world_.records.clear();
     }
 
+    void keep(std::uint32_t function, const trap::CallTime &time) {
+        by_stops_.of[function].push_back(time.stops_ns);
+        if (time.switches_ns) by_switches_.of[function].push_back(*time.switches_ns);
+    }
+
     bool done() const {
-        return durations_[1].size() >= calls_.all() && (!with_steps_ || durations_[2].size() >= steps.all());
+        return by_stops_.of[1].size() >= calls_.all() && (!with_steps_ || by_stops_.of[2].size() >= steps.all());
     }
 
     /// The least of what is usual in some batches, in each what a tenth of the calls does not reach: a moment in which
@@ -226,7 +232,10 @@ class Rehearsal {
     bool with_steps_;
     trap::World world_;
     std::vector<std::unique_ptr<Probe>> probes_;
-    std::vector<std::uint64_t> durations_[3]; // of alone, around, around_step
+    struct Durations {
+        std::vector<std::uint64_t> of[3]; // alone, around, around_step
+    };
+    Durations by_stops_, by_switches_; // of all calls; of those whose switches were recorded
 };
 
 } // namespace
@@ -240,26 +249,37 @@ void bind(pid_t task, int cpu) {
     ::sched_setaffinity(task, sizeof one, &one);
 }
 
+struct ByClock {
+    trap::Correction switches, stops;
+};
+
 /// With the child on a processor of its own (`other`), or where ktrace is: -1.
-trap::Correction rehearse(int other) {
+ByClock rehearse(int other) {
     pid_t child = ::fork();
     if (child == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         work_for_ever();
     }
-    trap::Correction correction;
+    ByClock measured;
     int status = 0;
-    if (child < 0) return correction;
+    if (child < 0) return measured;
     if (other >= 0) bind(child, other);
     if (::waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status)) {
         Rehearsal rehearsal(child, other >= 0);
         if (rehearsal.begin()) rehearsal.run();
-        correction = rehearsal.result();
+        measured.switches = rehearsal.result(trap::Clock::switches);
+        measured.stops = rehearsal.result(trap::Clock::stops);
     }
     ::kill(child, SIGKILL);
     while (::waitpid(child, &status, __WALL) == child ? WIFSTOPPED(status) : errno == EINTR) {
     }
-    return correction;
+    return measured;
+}
+
+/// The processors differ (`apart`), or not; what is not known of the former is taken to be as with the latter.
+trap::Corrections::Pair pair(const trap::Correction &together, trap::Correction apart) {
+    apart.per_step_ns = together.per_step_ns;
+    return {together, apart.per_call_ns != 0 ? apart : together};
 }
 
 /// A processor that ktrace may use besides the one that it is on; -1: none.
@@ -277,12 +297,10 @@ trap::Corrections calibrate() {
     const int own = std::max(0, ::sched_getcpu()), other = another_processor(before, own);
     bind(0, own);
     trap::Corrections corrections;
-    corrections.apart = corrections.together = rehearse(-1); // the former while not known
-    if (other >= 0) {
-        trap::Correction apart = rehearse(other);
-        apart.per_step_ns = corrections.together.per_step_ns;
-        if (apart.per_call_ns != 0) corrections.apart = apart;
-    }
+    const ByClock together = rehearse(-1);
+    const ByClock apart = other >= 0 ? rehearse(other) : ByClock{};
+    corrections.by_switches = pair(together.switches, apart.switches);
+    corrections.by_stops = pair(together.stops, apart.stops);
     ::sched_setaffinity(0, sizeof before, &before);
     return corrections;
 }

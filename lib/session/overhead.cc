@@ -35,7 +35,7 @@ void switch_off(State &state, const trap::Overhead::Share &share, double part) {
 
 void start_overhead(State &state) {
     if (!state.config.max_overhead) return;
-    if (state.world.corrections.together.per_stop_ns == 0) state.world.corrections = calibrate();
+    if (state.world.corrections.is_empty()) state.world.corrections = calibrate();
     state.world.overhead = std::make_unique<trap::Overhead>();
     state.world.waiter.look_often(true); // when a stop began is known by that
     state.overhead_since_ns = monotonic_ns();

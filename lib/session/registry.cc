@@ -215,7 +215,7 @@ Result<Numbers> register_probes(State &state, const std::shared_ptr<probe::Probe
     bool returns = set->actions.inside || std::any_of(wishes.begin(), wishes.end(), [](const probe::Wish &wish) {
                        return wish.kind == probe::Kind::ret;
                    });
-    if (returns && state.world.corrections.together.per_stop_ns == 0)
+    if (returns && state.world.corrections.is_empty())
         state.world.corrections = state.world.processes.empty() ? calibrate() : calibrate_aside();
     Numbers numbers = state.registry.enter(set, wishes);
     if (set->actions.inside) numbers.push_back(enter_enclosing(state, *set));

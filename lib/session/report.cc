@@ -128,12 +128,24 @@ bool output_failed(State &state) {
 
 namespace {
 
-std::string timing_text(const trap::Corrections &corrections) {
-    auto line = [](const char *of, const trap::Correction &each) {
-        return output::timing_text(of, each.per_call_ns, each.per_stop_ns, each.resolution_ns);
+/// A line of each clock that calls were timed by; without any, of the one that would have been.
+std::string timing_text(const trap::World &world) {
+    const trap::Corrections &corrections = world.corrections;
+    auto lines = [&](trap::Clock clock, std::string_view name, std::uint64_t calls) {
+        auto line = [&](std::string_view of, const trap::Correction &each) {
+            return output::timing_text({of, name, calls, each.per_call_ns, each.per_stop_ns, each.resolution_ns});
+        };
+        std::string text = line("Durations", corrections.of(clock).together);
+        if (corrections.been_apart)
+            text += line("Durations on another processor than ktrace's", corrections.of(clock).apart);
+        return text;
     };
-    std::string text = line("Durations", corrections.together);
-    if (corrections.been_apart) text += line("Durations on another processor than ktrace's", corrections.apart);
+    const auto [by_switches, by_stops, last] = world.timed;
+    const bool is_recorded = corrections.by_switches.together.resolution_ns != 0;
+    std::string text;
+    if (by_switches != 0 || (by_stops == 0 && is_recorded))
+        text += lines(trap::Clock::switches, "the kernel's records of context switches", by_switches);
+    if (by_stops != 0 || !is_recorded) text += lines(trap::Clock::stops, "ktrace's own clock", by_stops);
     return text;
 }
 
@@ -163,7 +175,7 @@ void report_summary(State &state) {
     for (std::size_t i : order)
         if (!unhit.left_out[i]) text += output::summary_text(state.locations[i]->info, state.locations[i]->counters);
     text += unhit.text;
-    if (timed) text += timing_text(state.world.corrections);
+    if (timed) text += timing_text(state.world);
     output::Writer errors(STDERR_FILENO, "standard error"); // signals may come in: nothing of it is lost
     errors.write(text);
     errors.flush();

@@ -45,8 +45,7 @@ Status prepare(State &state) {
     if (auto registered = register_probes(state, set, wishes, nullptr); !registered)
         return tl::make_unexpected(registered.error());
     // Plugins may register return probes at any time; measuring is done while nothing else is traced.
-    if (!state.config.plugins.empty() && state.world.corrections.together.per_stop_ns == 0)
-        state.world.corrections = calibrate();
+    if (!state.config.plugins.empty() && state.world.corrections.is_empty()) state.world.corrections = calibrate();
     start_overhead(state);
     if (state.config.max_events) state.world.max_events = *state.config.max_events;
     state.symbolizer = make_symbolizer(state);

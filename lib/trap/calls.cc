@@ -180,6 +180,7 @@ Instance *begin_call(World &world, Traced &traced, Task &task, Armed &armed, Sit
     call.return_site = returns_to;
     call.hit = world.stops;
     call.captured = std::move(captured);
+    begin_recording(world, task, armed);
     armed.active++;
     if (!returns_to) return &call;
     returns_to->returns++;

@@ -258,18 +258,15 @@ void continue_task(World &world, Task &task, Stopped stopped, int signal) {
     const os::Resume how = way_on(task.over, task.until_exec || task.follows != 0, trap_pending);
     if (task.calls && world.waiter.looks_often()) {
         stopped.write_back(); // before the clock is read: how much is written differs from site to site
-        std::uint64_t now = monotonic_ns();
-        std::uint64_t seen = stopped.stop().seen_ns;
-        task.stopped_ns += now > seen ? now - seen : 0;
-        start_clocks(world, task, now);
+        note_resume(world, task, stopped);
     }
     if (world.overhead) {
         std::uint64_t now = monotonic_ns(), seen = stopped.stop().seen_ns;
-        world.overhead->end_stop(task.tid,
-                                 (now > seen && seen != 0 ? now - seen : 0) + world.corrections.present().per_stop_ns);
+        world.overhead->end_stop(task.tid, (now > seen && seen != 0 ? now - seen : 0) +
+                                               world.corrections.present(Clock::stops).per_stop_ns);
     }
-    task.stops++;
-    if (how == os::Resume::step) task.steps++;
+    task.clock.now.stops++;
+    if (how == os::Resume::step) task.clock.now.steps++;
     std::move(stopped).resume(how, signal);
 }
 
@@ -295,6 +292,7 @@ Event dispatch(World &world, const Stop &stop) {
     task.last_stop = world.stops;
     if (world.overhead) world.overhead->begin_stop();
     Seen seen = gather(world, *traced, task, stop, stopped);
+    if (task.calls) note_stop(task, stopped);
     if (seen.fired != 0) run_watches(world, *traced, task, seen.fired, stopped);
     const Verdict verdict = classify(seen.facts);
     if (!world.closing && waits_for_room(*traced->ground, verdict, stopped))

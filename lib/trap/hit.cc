@@ -101,19 +101,6 @@ void run_post(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
 
 namespace {
 
-/// How long the call took by itself: without the time in which ktrace had its thread stopped.
-std::uint64_t duration(const World &world, const Task &task, const Instance &call, std::uint64_t seen_ns) {
-    std::uint64_t elapsed = seen_ns > call.start_ns ? seen_ns - call.start_ns : 0;
-    const Correction &correction = world.corrections.present();
-    std::uint64_t apart = correction.per_call_ns;
-    if (call.owner == task.tid) { // else it was finished by another thread (a fiber, a goroutine)
-        std::uint64_t stops_inside = task.stops - call.stops - 1; // the first resume is the entry's
-        apart += task.stopped_ns - call.stopped_ns + stops_inside * correction.per_stop_ns +
-                 (task.steps - call.steps) * correction.per_step_ns;
-    }
-    return elapsed > apart ? elapsed - apart : 0;
-}
-
 void finish_call(World &world, Traced &traced, Task &task, const Site &site, Instance &call, os::Stopped &stopped) {
     if (world.closing) {
         end_unreturned(world, traced, call);
@@ -158,15 +145,6 @@ void run_exits(World &world, Traced &traced, Task &task, Site &site, os::Stopped
     while (Instance *call = returns.at(frame_sp)) {
         if (call->return_site) break;
         finish_call(world, traced, task, site, *call, stopped);
-    }
-}
-
-void start_clocks(World &world, Task &task, std::uint64_t now_ns) {
-    for (Instance *call = task.calls; call && call->hit == world.stops; call = call->older_call) {
-        call->start_ns = now_ns;
-        call->stopped_ns = task.stopped_ns;
-        call->stops = task.stops;
-        call->steps = task.steps;
     }
 }
 

@@ -26,7 +26,4 @@ void run_returns(World &world, Traced &traced, Task &task, Site &site, os::Stopp
 /// The calls that end with the return instruction at this site, youngest first.
 void run_exits(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped);
 
-/// The task goes on now: the clocks of calls that began in this stop start.
-void start_clocks(World &world, Task &task, std::uint64_t now_ns);
-
 } // namespace ktrace::trap

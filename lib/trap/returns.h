@@ -30,12 +30,11 @@ struct Instance {
     arch::Frame frame;
     Site *return_site = nullptr; // nullptr: it is seen to end at its function's own return instructions
     Tid owner;
-    std::uint64_t hit = 0;        // the entry's stop, by the world's count: probes of one hit share a call
-    std::uint64_t start_ns = 0;   // CLOCK_MONOTONIC, just before the task went on
-    std::uint64_t stopped_ns = 0; // the owner's, then
-    std::uint64_t stops = 0;      // the owner's, then
-    std::uint64_t steps = 0;      // the owner's, then
-    std::uint32_t unwinds = 0;    // the owner's, then
+    std::uint64_t hit = 0;      // the entry's stop, by the world's count: probes of one hit share a call
+    std::uint64_t start_ns = 0; // CLOCK_MONOTONIC, just before the task went on
+    Marks marks;                // the owner's clock, then
+    bool is_recorded = false;   // the owner's switches were recorded, then
+    std::uint32_t unwinds = 0;  // the owner's, then
     std::vector<std::byte> captured;
     bool injected = false;                     // something was changed at its entry
     std::optional<std::uint64_t> handler_call; // the name by which the probe's handler knows it

@@ -13,12 +13,6 @@ bool is_needed(const Site &site) {
            std::any_of(site.probes.begin(), site.probes.end(), [](const Armed *armed) { return armed->on; });
 }
 
-/// Asks how long calls take.
-bool is_timed(const Armed &armed) {
-    if (armed.kind != Armed::Kind::ret) return false;
-    return armed.handler || (armed.program && armed.program->needs(program::Moment::ret).duration);
-}
-
 /// The return instructions of the function are not watched any longer, if nobody else's calls end there.
 void unwatch_exits(Ground &ground, Armed &armed) {
     if (armed.exits != Armed::Exits::watched) return;

@@ -11,6 +11,7 @@
 #include "base/addr.h"
 #include "base/ids.h"
 #include "trap/places.h"
+#include "trap/timing.h"
 
 namespace ktrace::trap {
 
@@ -55,9 +56,7 @@ struct Task {
     bool enters_handler = false;      // its next stop is at the first instruction of the program's handler for SIGTRAP
     VirtAddr handler_sp;              // it runs that handler with SIGTRAP open, from there on downwards (restore.h)
     std::uint64_t sequence = 0;       // records
-    std::uint64_t stops = 0;          // so far
-    std::uint64_t steps = 0;          // resumes by a single step so far
-    std::uint64_t stopped_ns = 0;     // spent stopped so far, while calls are in flight
+    TaskClock clock;                  // what durations are measured by
     std::uint64_t last_stop = 0;      // by the world's count of stops
     std::uint64_t outside_at = 0;     // when (by that count) it was last seen outside of all slots
     std::uint32_t unwinds = 0;        // exceptions and longjmps so far

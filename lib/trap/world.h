@@ -17,6 +17,7 @@
 #include "trap/ground.h"
 #include "trap/overhead.h"
 #include "trap/task.h"
+#include "trap/timing.h"
 
 namespace ktrace::trap {
 
@@ -45,26 +46,6 @@ class RecordQueue {
     std::size_t used_ = 0;
 };
 
-/// What is subtracted from durations besides the stops that are seen, measured at start.
-struct Correction {
-    std::uint64_t per_call_ns = 0;   // from the resume at the entry to the first sight of the return's stop
-    std::uint64_t per_stop_ns = 0;   // for each stop in between: on the way into it and out of it
-    std::uint64_t per_step_ns = 0;   // for each of them that a single step ended, besides
-    std::uint64_t resolution_ns = 0; // how far apart calls that take the same time are told to be
-};
-
-/// A task that runs on another processor than the tracing thread is waited for, and woken, in other ways.
-struct Corrections {
-    Correction together, apart;
-    bool is_apart = false;   // the task that stops
-    bool been_apart = false; // one was
-    const Correction &present() const { return is_apart ? apart : together; }
-    void set_apart(bool now) {
-        is_apart = now;
-        been_apart = been_apart || now;
-    }
-};
-
 struct World {
     os::Waiter waiter;
     std::unordered_map<pid_t, std::unique_ptr<Traced>> processes;
@@ -76,7 +57,8 @@ struct World {
     // Of the evaluation at hand: what it sees (all where its program needs them, else the pc), and what it changes.
     arch::Host::Registers registers{};
     program::Changes changes;
-    Corrections corrections;
+    Corrections corrections; // of durations
+    Timed timed;
     rescue::Ledger *ledger = nullptr;   // told before anything is planted; nullptr: nobody guards this trace
     std::unique_ptr<Overhead> overhead; // nullptr: nobody asks what probes cost
     std::uint64_t stops = 0;            // dispatched so far: the clock of retired slots and hits

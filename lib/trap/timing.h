@@ -1,0 +1,104 @@
+// timing: how long a call of a return probe took by itself, without what ktrace did to its thread.
+//
+// Two clocks tell it. Where the kernel records when the thread came on a processor and left it (os/switches), a call
+// has taken what lies between its coming back from one stop and its leaving for the next: sleep and other threads'
+// turns in there are the program's own, while the time in which the thread was stopped, not yet seen to be so, or
+// waited for a processor after ktrace let it go are ktrace's, and are not in it. Elsewhere ktrace's own clock tells it:
+// from the moment before a resume to the first sight of the next stop, which on a busy machine has those waits in it.
+//
+// Invariant: a call is timed by one clock from its entry to its return.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/ids.h"
+#include "os/stopped.h"
+#include "os/switches.h"
+
+namespace ktrace::trap {
+
+struct Armed;
+struct Instance;
+struct Task;
+struct World;
+
+enum class Clock : std::uint8_t {
+    switches, // the kernel's records
+    stops,    // ktrace's own
+};
+
+/// What the clocks have told of a task so far. `Marks` of a call's entry and of its return are compared.
+struct Marks {
+    std::uint64_t stops = 0;      // seen so far
+    std::uint64_t steps = 0;      // resumes by a single step so far
+    std::uint64_t stopped_ns = 0; // spent stopped so far, while calls are in flight
+    std::uint64_t ran_ns = 0;     // by the records: spent between stops
+    std::uint64_t unknown = 0;    // times between stops that records are missing of
+};
+
+/// A task's clocks.
+struct TaskClock {
+    Marks now;
+    os::Presence at_hand;                   // since it was let go last
+    std::unique_ptr<os::Switches> switches; // nullptr: not recorded
+    bool was_refused = false;               // it is not asked for again
+};
+
+/// A call's time before ktrace's own constants are taken from it.
+struct CallTime {
+    std::uint64_t stops_ns = 0;                // by ktrace's own clock
+    std::optional<std::uint64_t> switches_ns;  // by the kernel's records, where all are there
+    std::uint64_t stops_inside = 0, steps = 0; // the resume at its entry is none of them
+};
+
+/// What is subtracted from durations besides the stops that are seen, measured at start.
+struct Correction {
+    std::uint64_t per_call_ns = 0;   // from the resume at the entry to the return's stop
+    std::uint64_t per_stop_ns = 0;   // for each stop in between: on the way into it and out of it
+    std::uint64_t per_step_ns = 0;   // for each of them that a single step ended, besides
+    std::uint64_t resolution_ns = 0; // how far apart calls that take the same time are told to be
+};
+
+/// By clock, and by where the task runs: one on another processor than the tracing thread is waited for, and woken, in
+/// other ways.
+struct Corrections {
+    struct Pair {
+        Correction together, apart;
+    };
+    Pair by_switches, by_stops;
+    bool is_apart = false;   // the task that stops
+    bool been_apart = false; // one was
+
+    const Pair &of(Clock clock) const { return clock == Clock::switches ? by_switches : by_stops; }
+    const Correction &present(Clock clock) const { return is_apart ? of(clock).apart : of(clock).together; }
+    /// Nothing was measured yet.
+    bool is_empty() const { return by_stops.together.per_stop_ns == 0; }
+    void set_apart(bool now) {
+        is_apart = now;
+        been_apart = been_apart || now;
+    }
+};
+
+/// What has been told so far, and of what.
+struct Timed {
+    std::uint64_t by_switches = 0, by_stops = 0; // calls
+    CallTime last;                               // of the call that ended last
+};
+
+/// Does anybody ask how long its calls take?
+bool is_timed(const Armed &armed);
+
+/// A call of this probe begins: where somebody asks for its time, the task is recorded from now on.
+void begin_recording(const World &world, Task &task, const Armed &armed);
+
+/// The task has stopped; for one with calls in flight.
+void note_stop(Task &task, os::Stopped &stopped);
+/// It goes on now, with nothing more to write; the clocks of calls that began in this stop start.
+void note_resume(World &world, Task &task, const os::Stopped &stopped);
+
+/// How long the call took, which ends with a stop of the task's that was seen at `seen_ns`; 0 where nobody asks.
+std::uint64_t duration(World &world, const Task &task, const Instance &call, std::uint64_t seen_ns);
+
+} // namespace ktrace::trap

@@ -1,0 +1,81 @@
+"""How long a call took is the program's own time, whatever else the processors have to do."""
+import os
+import pathlib
+import re
+import statistics
+import unittest
+
+from live import LiveTest, program
+
+RECORDED = 256  # tasks whose context switches are recorded at once
+PARANOID = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
+
+
+def switches_are_refused():
+    return os.geteuid() != 0 and (not PARANOID.exists() or int(PARANOID.read_text()) > 2)
+
+
+def calls_by(clock, trace):
+    """Of the whole trace, as the summary has it."""
+    found = re.search(rf"(?m)^Durations: .*; (\d+) calls? by {clock}$", trace.err)
+    return int(found[1]) if found else 0
+
+
+@unittest.skipIf(switches_are_refused(), "kernel.perf_event_paranoid keeps context switches from this user")
+class Timing(LiveTest):
+    def traced(self, busy, command, *options):
+        target = self.start(program("timed"), busy)
+        tracer = self.attach(target, *options, "--format", "json")
+        target.tell(command)
+        calls = int(target.truth(r"calls (\d+)")[1])
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+        return trace, calls
+
+    def check_agrees(self, *inside):
+        """Beside threads that want the same processor, each stop of the call's has it wait for its turn, some milliseconds:
+        many times what the call takes. A call that is preempted knows that as well as ktrace does, but for one that is so
+        in the moment between the stop and its own look at the clock: so the usual call is looked at."""
+        trace, calls = self.traced(6, "work 25", "-r", "work", *inside)
+        events = [e for e in trace.events("return") if e["symbol"] == "work"]
+        self.assertEqual(len(events), calls, trace)
+        ratio = statistics.median(e["duration_ns"] / e["retval"] for e in events)
+        self.assertGreater(ratio, 0.95, trace)
+        self.assertLess(ratio, 1.1, trace)
+        self.assertEqual(calls_by("ktrace's own clock", trace), 0, trace)
+
+    def test_beside_busy_threads(self):
+        self.check_agrees()
+
+    def test_beside_busy_threads_with_probes_inside(self):
+        self.check_agrees("-j", "tick")
+
+    def test_beside_busy_threads_with_calls_inside(self):
+        self.check_agrees("-r", "tick")
+
+    def test_beside_busy_threads_with_steps_inside(self):
+        self.check_agrees("-k", "tick", "--post")
+
+    def test_more_threads_than_are_recorded(self):
+        """The others' calls are timed by ktrace's own clock, and the summary tells how many."""
+        trace, calls = self.traced(0, f"all {RECORDED + 44}", "-r", "touch")
+        self.assertEqual(trace.summary("touch")["events"], calls, trace)
+        self.assertEqual(calls_by("the kernel's records of context switches", trace), RECORDED, trace)
+        self.assertEqual(calls_by("ktrace's own clock", trace), 44, trace)
+
+    def test_threads_that_have_ended_leave_room(self):
+        trace, calls = self.traced(0, f"short {2 * RECORDED}", "-r", "touch")
+        self.assertEqual(calls_by("the kernel's records of context switches", trace), calls, trace)
+
+    def test_nobody_asks(self):
+        """Where calls are only counted, nothing is recorded."""
+        target = self.start(program("timed"), 0)
+        tracer = self.attach(target, "-r", "touch", "--count")
+        target.tell("short 10")
+        target.truth("calls 10")
+        maps = pathlib.Path(f"/proc/{tracer.tracing}/maps").read_text()
+        self.assertNotIn("perf_event", maps)
+        trace = tracer.stop()
+        self.assertEqual(calls_by("the kernel's records of context switches", trace), 0, trace)
