@@ -77,8 +77,10 @@ void read_switches(std::span<const std::byte> ring, std::uint64_t from, std::uin
     }
 }
 
+bool Switches::has_room() { return recorded < most; }
+
 std::unique_ptr<Switches> Switches::open(Tid tid) {
-    if (recorded >= most) return nullptr;
+    if (!has_room()) return nullptr;
     perf_event_attr attr = what_to_record();
     Fd event(static_cast<int>(::syscall(SYS_perf_event_open, &attr, tid.value, -1, -1, PERF_FLAG_FD_CLOEXEC)));
     if (!event) return nullptr;

@@ -34,7 +34,8 @@ class Switches {
     static constexpr std::size_t most =
         256; // tasks at once: the memory of rings is locked, and a user has little of it
 
-    /// Records a task from now on; nullptr: the kernel refuses, or so many are recorded already.
+    static bool has_room();
+    /// Records a task from now on; nullptr: the kernel refuses, or there is no room.
     static std::unique_ptr<Switches> open(Tid tid);
     ~Switches();
     Switches(const Switches &) = delete;

@@ -14,6 +14,7 @@
 #include "os/memory.h"
 #include "os/procfs.h"
 #include "os/ptrace.h"
+#include "os/switches.h"
 #include "os/wait.h"
 
 namespace ktrace::session {
@@ -110,6 +111,18 @@ Finding watching(Patient &patient) {
     return {State::limited, "watchpoints", "the debug registers cannot be used: the machine (virtual?) has none", {}};
 }
 
+/// Durations are told by when threads run; without, each stop on a busy machine adds to them.
+Finding timing(Patient &patient) {
+    const char *what = "durations on a busy machine";
+    if (os::Switches::open(patient.tid()))
+        return {State::good, what, "by the kernel's records of context switches", {}};
+    const int paranoid = os::read_setting("/proc/sys/kernel/perf_event_paranoid").value_or(-1);
+    std::string told = "the kernel keeps records of context switches from you: calls are told to take too long";
+    if (paranoid <= 2) return {State::limited, what, told, {}};
+    return {State::limited, what, told + " (kernel.perf_event_paranoid is " + std::to_string(paranoid) + ")",
+            "sudo sysctl kernel.perf_event_paranoid=2"};
+}
+
 Finding machine() {
     utsname names{};
     ::uname(&names);
@@ -130,6 +143,7 @@ std::vector<Finding> examine() {
     if (error != 0) return found;
     found.push_back(writing(patient));
     found.push_back(watching(patient));
+    found.push_back(timing(patient));
     return found;
 }
 

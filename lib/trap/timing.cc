@@ -37,6 +37,7 @@ bool is_timed(const Armed &armed) {
 void begin_recording(const World &world, Task &task, const Armed &armed) {
     TaskClock &clock = task.clock;
     if (!world.waiter.looks_often() || clock.switches || clock.was_refused || !is_timed(armed)) return;
+    if (!os::Switches::has_room()) return; // there may be when its next call begins
     clock.switches = os::Switches::open(task.tid);
     clock.was_refused = !clock.switches;
 }

@@ -43,7 +43,7 @@ struct TaskClock {
     Marks now;
     os::Presence at_hand;                   // since it was let go last
     std::unique_ptr<os::Switches> switches; // nullptr: not recorded
-    bool was_refused = false;               // it is not asked for again
+    bool was_refused = false;               // by the kernel: it is not asked again
 };
 
 /// A call's time before ktrace's own constants are taken from it.

@@ -24,6 +24,11 @@ class Doctor(LiveTest):
         tracer = self.attach(target, "-k", "do_work")
         self.assertEqual(tracer.stop().status, 0)
         self.assertIn(found["attaching to your processes"], ("ok", "limited"), told)
+        tracer = self.attach(target, "-r", "do_work")
+        target.tell()
+        target.truth("do_work 1")
+        timed = tracer.stop()
+        self.assertEqual(found["durations on a busy machine"] == "ok", "records of context switches" in timed.err, timed)
 
     def test_without_rights(self):
         if os.geteuid() != 0 or not shutil.which("setpriv"):

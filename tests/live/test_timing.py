@@ -62,8 +62,11 @@ class Timing(LiveTest):
         """The others' calls are timed by ktrace's own clock, and the summary tells how many."""
         trace, calls = self.traced(0, f"all {RECORDED + 44}", "-r", "touch")
         self.assertEqual(trace.summary("touch")["events"], calls, trace)
-        self.assertEqual(calls_by("the kernel's records of context switches", trace), RECORDED, trace)
-        self.assertEqual(calls_by("ktrace's own clock", trace), 44, trace)
+        recorded = calls_by("the kernel's records of context switches", trace)
+        if os.geteuid() == 0:
+            self.assertEqual(recorded, RECORDED, trace)
+        self.assertIn(recorded, range(1, RECORDED + 1), trace)  # what a user may lock may be less
+        self.assertEqual(calls_by("ktrace's own clock", trace), calls - recorded, trace)
 
     def test_threads_that_have_ended_leave_room(self):
         trace, calls = self.traced(0, f"short {2 * RECORDED}", "-r", "touch")

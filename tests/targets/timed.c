@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ticks = 8, piece_ns = 100000 };
+enum { ticks = 8, piece_ns = 300000 };
 
 static pthread_barrier_t done;
 
