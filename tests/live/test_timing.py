@@ -72,6 +72,20 @@ class Timing(LiveTest):
         trace, calls = self.traced(0, f"short {2 * RECORDED}", "-r", "touch")
         self.assertEqual(calls_by("the kernel's records of context switches", trace), calls, trace)
 
+    def test_a_call_that_sleeps_often(self):
+        """More switches than there is room to record them: ktrace's own clock tells this call, but the next one is recorded
+        again."""
+        target = self.start(program("timed"), 0)
+        tracer = self.attach(target, "-r", "pass", "--format", "json")
+        for times in 20, 1000, 20, 20:
+            target.tell(f"pass {times}")
+            target.truth("calls")
+        trace = tracer.stop()
+        self.assertEqual([e["retval"] for e in trace.events("return")], [20, 1000, 20, 20], trace)
+        self.assertEqual(calls_by("the kernel's records of context switches", trace), 3, trace)
+        self.assertEqual(calls_by("ktrace's own clock", trace), 1, trace)
+        self.assertEqual(target.end(), 0)
+
     def test_nobody_asks(self):
         """Where calls are only counted, nothing is recorded."""
         target = self.start(program("timed"), 0)

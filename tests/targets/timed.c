@@ -9,6 +9,7 @@
  *     work N     calls work N times
  *     all N      N threads call touch once each, and end when all have done so
  *     short N    N threads call touch once each, one after the other
+ *     pass N     calls pass once, which sends a byte to another thread and waits for its answer, N times
  *
  * with "calls N" when done. work returns the nanoseconds that it took by its own clock, without its calls of tick. At
  * the end of its input it leaves with status 0.
@@ -25,6 +26,7 @@
 enum { ticks = 8, piece_ns = 300000 };
 
 static pthread_barrier_t done;
+static int there[2], back[2]; /* pipes */
 
 static long now_ns(void) {
     struct timespec ts;
@@ -51,6 +53,21 @@ __attribute__((noinline)) long work(void) {
 __attribute__((noinline)) long touch(long n) {
     __asm__ volatile("" ::: "memory");
     return n + 1;
+}
+
+__attribute__((noinline)) long pass(long times) {
+    char byte = 0;
+
+    for (long i = 0; i < times; i++)
+        if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1) exit(5);
+    return times;
+}
+
+static void *answer(void *arg) {
+    char byte;
+
+    while (read(there[0], &byte, 1) == 1 && write(back[1], &byte, 1) == 1) continue;
+    return arg;
 }
 
 static void *burn(void *arg) {
@@ -105,6 +122,8 @@ int main(int argc, char **argv) {
 
     stay_on_one_processor();
     for (long busy = argc > 1 ? atol(argv[1]) : 0; busy > 0; busy--) start(burn, busy);
+    if (pipe(there) || pipe(back)) return 3;
+    start(answer, 0);
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
     while (fgets(line, sizeof(line), stdin)) {
@@ -115,6 +134,8 @@ int main(int argc, char **argv) {
             all(count);
         else if (strcmp(what, "short") == 0)
             for (long i = 0; i < count; i++) pthread_join(start(touch_once, i), NULL);
+        else if (strcmp(what, "pass") == 0)
+            pass(count);
         printf("calls %ld\n", count);
         fflush(stdout);
     }
