@@ -5,6 +5,8 @@
 #include <climits>
 #include <cstdlib>
 
+#include <sys/stat.h>
+
 #include "base/text.h"
 
 namespace ktrace::probe {
@@ -37,6 +39,15 @@ std::string real_path(std::string_view path) {
     return ::realpath(given.c_str(), buffer) ? std::string(buffer) : given;
 }
 
+/// True where a symbolic link of this name lies beside the file and leads to it: redis-server is one to
+/// redis-check-rdb, and who started it by that name knows no other.
+bool is_linked_as(std::string_view wanted, std::string_view path) {
+    std::string beside(path.substr(0, path.size() - text::base_name(path).size()));
+    beside += wanted;
+    struct stat found {};
+    return ::lstat(beside.c_str(), &found) == 0 && S_ISLNK(found.st_mode) && real_path(beside) == path;
+}
+
 } // namespace
 
 bool names_module(std::string_view wanted, const symbols::Module &module) {
@@ -47,7 +58,8 @@ bool names_module(std::string_view wanted, const symbols::Module &module) {
     if (wanted.find('/') != std::string_view::npos)
         return text::is_glob(wanted) ? text::glob_match(wanted, path)
                                      : real_path(wanted) == path || real_path(path) == real_path(wanted);
-    return names(wanted, text::base_name(path)) || names(wanted, module.soname());
+    return names(wanted, text::base_name(path)) || names(wanted, module.soname()) ||
+           (!wanted.empty() && path.starts_with('/') && !text::is_glob(wanted) && is_linked_as(wanted, path));
 }
 
 } // namespace ktrace::probe

@@ -255,6 +255,7 @@ Result<Resolved> resolve(const Spec &spec, Kind kind, std::span<const Loaded> mo
         if (auto status = check_source(request); !status) return tl::unexpected(status.error());
         Resolved resolved;
         resolved.pending = true;
+        resolved.near_module = near_module(request);
         return resolved;
     }
     switch (spec.form) {

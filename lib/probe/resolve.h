@@ -44,6 +44,7 @@ struct Resolved {
     std::size_t inlined_left_out = 0;      // return probes: inlined instances that cannot be probed
     std::vector<std::string> notices;      // for standard error
     bool pending = false;                  // a MODULE was given and is not loaded
+    std::string near_module;               // then: a loaded one of nearly that name, should it be a typo; or empty
     std::vector<Location> ifunc_resolvers; // IFUNCs not resolved by the process yet: arm when these return
 };
 
@@ -58,7 +59,7 @@ Result<Resolved> resolve(const Spec &spec, Kind kind, std::span<const Loaded> mo
 Result<Location> resolve_chosen(const Spec &spec, Kind kind, const Location &resolver, std::uint64_t vaddr);
 
 /// True where `module` (a path or base name, with or without version suffix: libc.so.6, libc) names this one; globs
-/// too.
+/// too, and a symbolic link beside its file.
 bool names_module(std::string_view wanted, const symbols::Module &module);
 
 } // namespace ktrace::probe

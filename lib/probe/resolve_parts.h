@@ -66,6 +66,9 @@ std::vector<std::uint64_t> implementations(const Request &request, const Loaded 
 /// The error for a symbol that no chosen module has, with the nearest names.
 Error unknown_symbol(const Request &request);
 
+/// A loaded module that is spelled nearly like the spec's, which is not loaded; empty: there is none.
+std::string near_module(const Request &request);
+
 /// An error about the part of the spec that names the place (symbol, file or address), or its offset.
 Error about_place(const Request &request, Error::Kind kind, std::string message, std::string hint = {});
 Error about_offset(const Request &request, Error::Kind kind, std::string message, std::string hint = {});

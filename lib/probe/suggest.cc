@@ -19,6 +19,11 @@ bool is_function(const Symbol &symbol) {
     return symbol.kind == Symbol::Kind::function || symbol.kind == Symbol::Kind::ifunc;
 }
 
+bool has_functions(const symbols::Module &module) {
+    auto symbols = module.symbols();
+    return std::any_of(symbols.begin(), symbols.end(), is_function);
+}
+
 /// Names of functions as users write them, each once. Owns the demangled ones.
 class Names {
   public:
@@ -98,16 +103,28 @@ std::string hint(const Request &request) {
             return listed(found, 3) + (found.size() == 1 ? " has it" : " have it");
     Names names(spec.symbol);
     for (const Loaded *loaded : request.chosen) names.add(*loaded->module);
-    if (auto near = names.nearest(3); !near.empty()) return "did you mean " + listed(near, 3) + "?";
+    std::string said;
+    if (auto near = names.nearest(3); !near.empty()) said = "did you mean " + listed(near, 3) + "?";
     for (const Loaded *loaded : request.chosen)
-        if ((loaded->is_program || request.chosen.size() == 1) && loaded->module->symbols().empty()) {
+        if ((loaded->is_program || request.chosen.size() == 1) && !has_functions(*loaded->module)) {
             std::string name(loaded->module->name());
-            return name + " is stripped: probe an address (" + name + ":0xVADDR), or install its debug symbols";
+            return said + (said.empty() ? "" : " ") + name + " is stripped: probe an address (" + name +
+                   ":0xVADDR), or install its debug symbols";
         }
-    return "`ktrace list` shows what can be probed";
+    return said.empty() ? "`ktrace list` shows what can be probed" : said;
 }
 
 } // namespace
+
+std::string near_module(const Request &request) {
+    auto stem = [](std::string_view name) { return name.substr(0, name.find(".so")); };
+    std::vector<std::string_view> stems;
+    for (const Loaded &loaded : request.modules) stems.push_back(stem(loaded.module->name()));
+    auto near = text::nearest(stem(text::base_name(request.spec.module)), stems, 1);
+    if (near.empty()) return {};
+    auto found = std::find(stems.begin(), stems.end(), near.front());
+    return std::string(request.modules[static_cast<std::size_t>(found - stems.begin())].module->name());
+}
 
 Error unknown_symbol(const Request &request) {
     const Spec &spec = request.spec;

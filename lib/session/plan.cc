@@ -69,7 +69,9 @@ struct Search {
 void note_found(State &state, Traced &traced, std::uint32_t number, probe::Resolved resolved, Search &search) {
     const probe::Spec &spec = state.registry.at(number).probe.spec;
     for (const std::string &notice : resolved.notices) tell_once(state, notice);
-    if (resolved.pending) tell_once(state, spec.text + " waits for " + spec.module + " to be loaded");
+    if (resolved.pending)
+        tell_once(state, spec.text + " waits for " + spec.module + " to be loaded" +
+                             (resolved.near_module.empty() ? "" : "; did you mean " + resolved.near_module + "?"));
     for (const probe::Location &location : resolved.locations)
         for (std::uint64_t bias : biases_of(traced, spec, location))
             if (!is_armed_already(state, traced, number, VirtAddr{location.vaddr + bias}, location.instance))

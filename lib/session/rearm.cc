@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <elf.h>
 
@@ -35,18 +36,21 @@ struct Demand {
 std::vector<Demand> unmet_demands(State &state, Traced &traced, const std::vector<PlannedSite> &planned) {
     bool returns = std::any_of(planned.begin(), planned.end(),
                                [](const PlannedSite &p) { return p.armed->kind == Armed::Kind::ret; });
+    trap::reuse_slots(state.world, *traced.ground);
+    // Handed out on trial: modules that reach the same arena share its room.
+    trap::Slots trial = traced.ground->slots;
     std::map<VirtAddr, Demand> wanted;
+    std::set<const trap::Site *> seen;
     for (const PlannedSite &p : planned) {
-        if (p.site->slot) continue;
+        if (p.site->slot || !seen.insert(p.site).second) continue;
         auto [low, high] = neighbourhood(traced, p.site->at);
         Demand &demand = wanted.try_emplace(low, Demand{low, high}).first->second;
-        if (p.site->plan.method != arch::Method::emulate) demand.slots++;
+        if (p.site->plan.method != arch::Method::emulate && !trial.take(p.site->at)) demand.slots++;
     }
-    trap::reuse_slots(state.world, *traced.ground);
     std::vector<Demand> unmet;
     for (auto &[low, demand] : wanted) {
         std::size_t ready = returns ? return_slots : 0;
-        if (traced.ground->slots.room(low) >= demand.slots + ready) continue;
+        if (demand.slots == 0 && trial.room(low) >= ready) continue;
         demand.slots += ready;
         unmet.push_back(demand);
     }

@@ -59,6 +59,24 @@ class Libraries(LiveTest):
         return found
 
 
+class Wide(Libraries):
+    FUNCTIONS = 700  # of each library: of fewer than fit into the first page of slots, of all of them more
+
+    def test_libraries_do_not_count_on_the_same_room(self):
+        made = []
+        for number in range(3):
+            source = os.path.join(tempfile.mkdtemp(dir=workshop.room()), f"wide{number}.c")
+            with open(source, "w", encoding="ascii") as code:
+                code.writelines(f"int wide_{number}_{n}(int a) {{ return a + {n}; }}\n" for n in range(self.FUNCTIONS))
+            made.append(workshop.build(f"libwide{number}.so", "-shared", "-fPIC", "-O1", sources=[source]))
+        self.begin("-k", "do_work", "--count")
+        for slot, path in enumerate(made):
+            self.tell("open", slot, path)
+        said = ktrace("ctl", "-p", self.target.pid, "add", "-k", "wide_*", "--count")
+        self.assertEqual((said.status, said.out), (0, f"2 k wide_*: {3 * self.FUNCTIONS} locations\n"), said)
+        self.finish()
+
+
 class Pending(Libraries):
     def test_a_probe_waits_for_its_module(self):
         self.begin("-k", "libpart.so:part_work", "-r", "libpart.so:part_made", "--count")
@@ -72,6 +90,12 @@ class Pending(Libraries):
         trace = self.finish()
         self.assertEqual(self.counts(trace), {"part_work": 1000, "part_made": 1})
         self.assertEqual(trace.err.count("waits for libpart.so to be loaded"), 2, trace)
+
+    def test_one_that_may_be_misspelt(self):
+        self.begin("-k", "libx:puts", "-k", "mobil:do_work", "-k", "do_work", "--count", "--allow-missing")
+        trace = self.finish()
+        self.assertRegex(trace.err, r"(?m)^ktrace: libx:puts waits for libx to be loaded(; did you mean libc\.so\.6\?)?$")
+        self.assertRegex(trace.err, r"(?m)^ktrace: mobil:do_work waits for mobil to be loaded; did you mean mobile\?$")
 
     def test_one_that_waits_in_vain(self):
         self.begin("-k", "libpart.so:part_work", "-k", "do_work", "--count")

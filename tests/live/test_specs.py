@@ -465,6 +465,10 @@ class Files(SpecTest):
         trace = ktrace("attach", "-p", target.pid, "-k", "plain_one")
         self.assertEqual(trace.status, 1, trace)
         self.assertIn("plain_one", trace.err)
+        # A name of a library's that is spelled nearly like it is no reason to be silent about that.
+        trace = ktrace("attach", "-p", target.pid, "-k", "prinft")
+        self.assertEqual(trace.status, 1, trace)
+        self.assertRegex(trace.err, r"did you mean printf.*\? \S+ is stripped: probe an address")
 
     def test_file_minidebuginfo(self):
         require("xz")

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <map>
 
 #include <dlfcn.h>
@@ -405,6 +406,19 @@ TEST(ModuleName, MayBeShort) {
          {std::string("lib"), std::string("foo"), std::string("libfo"), std::string("libfoo-2.0.so.0.71"),
           std::string("/other/libfoo-2.0.so.0.7"), std::string("")})
         EXPECT_FALSE(names_module(name, *module)) << name;
+}
+
+TEST(ModuleName, MayBeThatOfALinkBesideTheFile) {
+    Workshop workshop;
+    workshop.compile("tool-real", "int main(void) { return 0; }", "-O1");
+    auto file = workshop.path("tool-real");
+    std::filesystem::create_symlink("tool-real", workshop.path("tool"));
+    std::filesystem::create_symlink("tool", workshop.path("tool-of-old"));
+    std::filesystem::create_symlink("elsewhere", workshop.path("dangling"));
+    std::filesystem::copy_file(file, workshop.path("copy"));
+    auto module = *symbols::Module::open(file, file);
+    for (const char *name : {"tool-real", "tool", "tool-of-old"}) EXPECT_TRUE(names_module(name, *module)) << name;
+    for (const char *name : {"dangling", "copy", "nothing", "", "."}) EXPECT_FALSE(names_module(name, *module)) << name;
 }
 
 } // namespace
