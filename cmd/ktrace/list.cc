@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "complain.h"
+#include "os/cut_files.h"
 #include "output/writer.h"
 #include "session/catalog.h"
 
@@ -43,9 +44,16 @@ int list(const Invocation &invocation) {
     auto show = [&](const session::CatalogEntry &entry) { writer.write(line_of(entry)); };
     auto listed = session::list_catalog(*modules, {request.pattern, request.lines, request.inlines}, show);
     writer.flush();
+    for (const session::CatalogModule &each : *modules)
+        if (std::string unread = each.module->unread_debug_information(); !unread.empty()) notify(unread);
+    bool cut = false;
+    for (const std::string &notice : os::take_cut_file_notices()) {
+        notify(notice);
+        cut = true;
+    }
     if (!listed) return complain_and_end(listed.error());
     if (auto written = writer.take_error(); !written) return complain_and_end(written.error());
-    return 0;
+    return cut ? failed : 0;
 }
 
 } // namespace ktrace::cli

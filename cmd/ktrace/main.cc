@@ -8,6 +8,7 @@
 #include "complain.h"
 #include "help.h"
 #include "options.h"
+#include "os/cut_files.h"
 #include "os/descriptors.h"
 
 namespace {
@@ -44,6 +45,7 @@ int execute(const Invocation &invocation, const std::vector<std::string> &argume
 int main(int argc, char **argv) {
     ktrace::os::hold_standard_descriptors();
     ktrace::log::configure_from_environment();
+    ktrace::os::survive_cut_files();
     std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
     auto invocation = ktrace::cli::parse(arguments);
     if (!invocation) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "os/cut_files.h"
 #include "session/go.h"
 #include "session/ifunc.h"
 #include "trap/watch.h"
@@ -116,6 +117,7 @@ Result<Search> find_all(State &state, Traced &traced, const std::vector<std::uin
             continue;
         }
         auto resolved = probe::resolve(wish.spec, wish.kind, loaded, traced.ground->space.get());
+        for (const std::string &notice : os::take_cut_file_notices()) tell_once(state, notice);
         if (resolved) {
             note_found(state, traced, number, std::move(*resolved), search);
             continue;
@@ -250,6 +252,10 @@ Result<ArmPlan> plan_places(State &state, Traced &traced, std::vector<Found> fou
         plan.locations.push_back(make_location(state, f, std::move(compiled.at(&f))));
         returns = returns || plan.locations.back()->armed.kind == Armed::Kind::ret;
     }
+    for (const Found &f : found)
+        if (std::string unread = f.location.module ? f.location.module->unread_debug_information() : "";
+            !unread.empty())
+            tell_once(state, unread);
     if (returns) plan_unwinding(state, traced, plan);
     plan_go(traced, plan);
     // What cannot be probed is refused here, before anything is touched.

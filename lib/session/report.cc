@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/cut_files.h"
 #include "output/summary.h"
 #include "session/unhit.h"
 
@@ -82,6 +83,7 @@ Status open_output(State &state) {
 }
 
 void report_records(State &state, bool flush) {
+    for (const std::string &notice : os::take_cut_file_notices()) tell_once(state, notice);
     std::span<const std::byte> rest = state.world.records.bytes();
     std::unordered_map<pid_t, std::string> names; // of the tasks in this batch
     std::vector<std::byte> copy;

@@ -9,7 +9,8 @@ namespace ktrace::session {
 Status open_output(State &state);
 
 /// Hands all waiting records to the sink, but for those that whoever reads the output leaves no room for: these are
-/// counted as dropped. `flush`: and writes out what the sink has made of them.
+/// counted as dropped. `flush`: and writes out what the sink has made of them. Files that were found cut short are told
+/// of, too.
 void report_records(State &state, bool flush);
 
 /// True once nobody can be told any more (a closed pipe, a full disk): the trace ends. A full disk is complained of

@@ -5,7 +5,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include <climits>
 #include <fcntl.h>
+#include <unistd.h>
+
+#include "symbols/dwarf_guard.h"
 
 namespace ktrace::symbols {
 
@@ -25,6 +29,14 @@ Result<OpenElf> open_elf(const std::string &path, int fd) {
     if (!file.elf || elf_kind(file.elf.get()) != ELF_K_ELF)
         return fail(Error::Kind::refused, path + " is not an ELF file, or is damaged");
     return file;
+}
+
+/// The directory that an open file is in, as elfutils finds it out for .dwo files.
+std::string directory_of(int fd) {
+    char path[PATH_MAX];
+    ssize_t length = ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, sizeof path);
+    std::string_view found(path, length > 0 ? static_cast<std::size_t>(length) : 0);
+    return std::string(found.substr(0, found.rfind('/') == found.npos ? 0 : found.rfind('/')));
 }
 
 /// Address ranges of the file's executable segments.
@@ -72,7 +84,7 @@ std::optional<Dwarf_Die> find_definition(void *owner, Dwarf_Die declared, const 
 
 Dwarf::Impl::Impl(OpenElf debug_file, OpenElf image_file, std::unique_ptr<::Dwarf, DwarfEnd> opened)
     : debug(std::move(debug_file)), image(std::move(image_file)), handle(std::move(opened)),
-      units(handle.get(), executable_ranges(debug.elf.get())),
+      units(handle.get(), executable_ranges(debug.elf.get()), directory_of(debug.fd.get())),
       frames(image.elf ? image.elf.get() : debug.elf.get(), handle.get()), types(units), names(units) {
     types.set_definitions(this, find_definition);
 }
@@ -89,6 +101,7 @@ Result<std::unique_ptr<Dwarf>> Dwarf::open(const std::string &path, int fd, cons
         auto opened = open_elf(image_path, image_fd);
         if (opened) image = std::move(*opened); // without it frames are not described, the rest is
     }
+    if (auto bounded = check_expansion(debug->elf.get(), path); !bounded) return tl::unexpected(bounded.error());
     std::unique_ptr<::Dwarf, DwarfEnd> handle(dwarf_begin_elf(debug->elf.get(), DWARF_C_READ, nullptr));
     Dwarf_CU *first = nullptr;
     int units = handle ? dwarf_get_units(handle.get(), nullptr, &first, nullptr, nullptr, nullptr, nullptr) : 1;
@@ -99,6 +112,8 @@ Result<std::unique_ptr<Dwarf>> Dwarf::open(const std::string &path, int fd, cons
     return std::unique_ptr<Dwarf>(
         new Dwarf(std::make_unique<Impl>(std::move(*debug), std::move(image), std::move(handle))));
 }
+
+const std::string &Dwarf::missing_part() const { return impl_->units.missing_part(); }
 
 const value::TypeTable &Dwarf::types() const { return impl_->types.table(); }
 

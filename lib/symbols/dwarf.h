@@ -85,6 +85,10 @@ class Dwarf {
     ~Dwarf();
     Dwarf(const Dwarf &) = delete;
 
+    /// What could not be read so far of debug information that lies in files of its own (.dwo), the first one: a
+    /// clause; empty: nothing was missing.
+    const std::string &missing_part() const;
+
     const value::TypeTable &types() const;
     /// `type` (of types()) with what lies behind its pointers filled in for some more hops, and a declaration made
     /// whole where any unit defines it. Functions and variables come with three hops; a structure beyond is

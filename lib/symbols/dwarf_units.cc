@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "symbols/dwarf_guard.h"
 #include "symbols/dwarf_scan.h"
 
 namespace ktrace::symbols {
@@ -153,8 +154,8 @@ class Outliner {
 
 } // namespace
 
-Units::Units(::Dwarf *dwarf, std::vector<AddressRange> executable)
-    : dwarf_(dwarf), executable_(std::move(executable)) {}
+Units::Units(::Dwarf *dwarf, std::vector<AddressRange> executable, std::string directory)
+    : dwarf_(dwarf), executable_(std::move(executable)), directory_(std::move(directory)) {}
 
 void Units::read_all() {
     if (std::exchange(all_read_, true)) return;
@@ -191,12 +192,21 @@ Dwarf_Die Units::top(Unit &unit) {
     if (std::exchange(unit.top_ready, true)) return unit.top;
     unit.top = unit.skeleton;
     std::uint8_t type = 0;
+    if (unit.skeleton.cu == nullptr ||
+        dwarf_cu_info(unit.skeleton.cu, nullptr, &type, nullptr, nullptr, nullptr, nullptr, nullptr) != 0 ||
+        type != DW_UT_skeleton)
+        return unit.top;
+    auto readable = check_split_file(unit.skeleton, directory_);
     Dwarf_Die split{};
-    if (unit.skeleton.cu != nullptr &&
-        dwarf_cu_info(unit.skeleton.cu, nullptr, &type, nullptr, &split, nullptr, nullptr, nullptr) == 0 &&
-        type == DW_UT_skeleton && split.addr != nullptr) {
+    if (readable &&
+        dwarf_cu_info(unit.skeleton.cu, nullptr, nullptr, nullptr, &split, nullptr, nullptr, nullptr) == 0 &&
+        split.addr != nullptr) {
         unit.top = split;
         by_cu_[split.cu] = &unit;
+    } else if (missing_part_.empty()) {
+        missing_part_ = readable ? "a file with debug information of it (.dwo) does not belong to it or is damaged"
+                                 : readable.error().message;
+        if (!readable && !readable.error().hint.empty()) missing_part_ += "; " + readable.error().hint;
     }
     return unit.top;
 }

@@ -59,7 +59,8 @@ struct Unit {
 
 class Units {
   public:
-    explicit Units(::Dwarf *dwarf, std::vector<AddressRange> executable);
+    /// `directory`: where the file lies.
+    Units(::Dwarf *dwarf, std::vector<AddressRange> executable, std::string directory);
 
     /// All units of .debug_info and .debug_types, without outlines.
     const std::vector<Unit *> &all();
@@ -70,6 +71,8 @@ class Units {
 
     /// The root of its tree (finds the .dwo file of a skeleton).
     Dwarf_Die top(Unit &unit);
+    /// Why the first .dwo file that was looked for in vain was not read: a clause, or empty.
+    const std::string &missing_part() const { return missing_part_; }
     Outline &outline(Unit &unit);
     /// The outline's inlined instances, by origin.
     const std::vector<Inlined> &inlined(Unit &unit);
@@ -116,6 +119,7 @@ class Units {
 
     ::Dwarf *dwarf_;
     std::vector<AddressRange> executable_;
+    std::string directory_, missing_part_;
     bool all_read_ = false, ranges_read_ = false;
     std::vector<Unit *> all_;
     std::vector<std::unique_ptr<Unit>> owned_;

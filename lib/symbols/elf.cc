@@ -128,6 +128,10 @@ Status ElfFile::read_sections() {
     std::size_t count = 0, names = 0;
     if (::elf_getshdrnum(elf_, &count) != 0 || count == 0) return {};
     bool has_names = ::elf_getshdrstrndx(elf_, &names) == 0;
+    // libelf would expand them, to whatever size they claim.
+    GElf_Shdr of_names;
+    if (has_names && ::gelf_getshdr(::elf_getscn(elf_, names), &of_names) && (of_names.sh_flags & SHF_COMPRESSED) != 0)
+        return bad("is crafted or damaged: the names of its sections are compressed");
     sections_.reserve(count);
     for (std::size_t i = 0; i < count; i++) {
         GElf_Shdr header;

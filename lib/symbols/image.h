@@ -1,8 +1,7 @@
 // Image: the bytes of one file, mapped read-only (or held in memory, as the vdso's are), with the descriptor that they
 // came from. The mapping is private and never written; nothing is read until it is touched.
 //
-// A file that is cut short while it is mapped raises SIGBUS on access; the programs and libraries of a running process
-// are replaced by rename, not cut short, since the process itself would die of that.
+// A file that is cut short while it is mapped has zeros behind its new end (os/cut_files).
 #pragma once
 
 #include <cstddef>

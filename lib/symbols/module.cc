@@ -37,7 +37,7 @@ struct Module::Impl {
     std::unique_ptr<Relocations> relocations;
     std::unique_ptr<Dwarf> dwarf;
     bool dwarf_searched = false, dwarf_fetched = false;
-    std::string why_no_dwarf;
+    std::string why_no_dwarf, unread;
     std::unordered_map<const char *, std::string_view> names[2]; // demangled, by the symbol's name and spelling
     std::deque<std::string> name_texts;
 
@@ -295,8 +295,10 @@ void Module::Impl::open_dwarf() {
     if (opened) {
         dwarf = std::move(*opened);
         why_no_dwarf.clear();
+        unread.clear();
     } else {
         why_no_dwarf = opened.error().message;
+        unread = why_no_dwarf + (opened.error().hint.empty() ? "" : "; " + opened.error().hint);
         note(shown + ": " + why_no_dwarf);
     }
 }
@@ -320,6 +322,12 @@ Dwarf *Module::dwarf(DebugSource source) const {
 const std::string &Module::why_no_dwarf() const {
     dwarf(DebugSource::local);
     return impl_->why_no_dwarf;
+}
+
+std::string Module::unread_debug_information() const {
+    if (!impl_->dwarf) return impl_->unread;
+    const std::string &missing = impl_->dwarf->missing_part();
+    return missing.empty() ? "" : impl_->shown + ": " + missing;
 }
 
 } // namespace ktrace::symbols

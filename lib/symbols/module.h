@@ -119,6 +119,9 @@ class Module {
     /// first call. nullptr where there is none; then `why_no_dwarf` is a clause that says why.
     Dwarf *dwarf(DebugSource source = DebugSource::remote) const;
     const std::string &why_no_dwarf() const;
+    /// A sentence for users on debug information that is there, was asked for and could not be read, all or in part;
+    /// empty: there is nothing to tell.
+    std::string unread_debug_information() const;
     /// Makes `symbols`, `named` and the rest know also what a debuginfod server knows, where one is configured and the
     /// file has no full symbol table here. True where there is more to know than before.
     bool fetch_symbols() const;

@@ -8,6 +8,7 @@
 #include <libelf.h>
 
 #include "arch/host.h"
+#include "symbols/dwarf_guard.h"
 
 namespace ktrace::symbols {
 
@@ -38,7 +39,8 @@ DebugFrames::DebugFrames(int fd) {
     elf_version(EV_CURRENT);
     // To uncompress a section libelf writes to the headers of an image in memory, but not to those of a mapped file.
     elf_ = fd >= 0 ? elf_begin(fd, ELF_C_READ_MMAP, nullptr) : nullptr;
-    dwarf_ = elf_ != nullptr ? dwarf_begin_elf(elf_, DWARF_C_READ, nullptr) : nullptr;
+    bool bounded = elf_ != nullptr && check_expansion(elf_, "").has_value();
+    dwarf_ = bounded ? dwarf_begin_elf(elf_, DWARF_C_READ, nullptr) : nullptr;
     if (dwarf_ != nullptr) frames_ = dwarf_getcfi(dwarf_);
 }
 

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "dwarf_program.h"
+#include "os/cut_files.h"
+#include "symbols/module.h"
 
 namespace ktrace::symbols::test {
 namespace {
@@ -60,10 +62,7 @@ std::vector<Section> debug_sections(const std::string &path) {
 }
 
 /// Asks everything; the answers do not matter.
-void ask_everything(const std::string &path, std::uint64_t entry) {
-    auto opened = Dwarf::open(path);
-    if (!opened) return;
-    Dwarf &dwarf = **opened;
+void ask_everything(Dwarf &dwarf, std::uint64_t entry) {
     for (std::uint64_t at : {entry, entry + 4, entry + 30, std::uint64_t{0}}) {
         const Function *function = dwarf.function_at(at);
         if (function != nullptr) dwarf.entry_places(*function, 0x1000);
@@ -99,7 +98,7 @@ class Damaged : public testing::TestWithParam<Build> {
     void ask_about(const std::string &bytes) {
         std::string path = scratch_directory() + "/damaged";
         std::ofstream(path, std::ios::binary) << bytes;
-        ask_everything(path, entry_);
+        if (auto opened = Dwarf::open(path)) ask_everything(**opened, entry_);
     }
 
     std::unique_ptr<Program> program_;
@@ -142,6 +141,27 @@ TEST_P(Damaged, CutFilesAreSurvived) {
             ask_about(bytes);
         }
     }
+}
+
+/// Cut short while it is open: what is read then are zeros.
+TEST_P(Damaged, FilesThatAreCutWhileTheyAreOpenAreSurvived) {
+    os::survive_cut_files();
+    std::string path = scratch_directory() + "/cut";
+    for (std::size_t eighth = 0; eighth < 8; ++eighth) {
+        SCOPED_TRACE(eighth);
+        std::ofstream(path, std::ios::binary) << whole_;
+        auto module = Module::open(path, path);
+        ASSERT_TRUE(module);
+        Dwarf *dwarf = (*module)->dwarf();
+        ASSERT_NE(dwarf, nullptr);
+        if (eighth % 2 == 0) dwarf->function_at(entry_); // some is known already
+        ASSERT_EQ(::truncate(path.c_str(), static_cast<off_t>(whole_.size() * eighth / 8)), 0);
+        ask_everything(*dwarf, entry_);
+        for (const char *name : {"work", "main", "no_such"}) (*module)->named(name);
+        (*module)->covering(entry_);
+        (*module)->function_end(entry_);
+    }
+    EXPECT_FALSE(os::take_cut_file_notices().empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Dwarf, Damaged, testing::ValuesIn(all_builds()),
