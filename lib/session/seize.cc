@@ -286,18 +286,19 @@ Status set_all_watches(State &state, Traced &traced) {
     if (ground->watch_generation == 0 || traced.silent) return {};
     state.world.unwatched = {};
     std::unordered_set<pid_t> interrupted, asleep; // those asleep get them when they wake up
-    for (bool found_new = true; found_new;) {
-        found_new = false;
+    while (true) {
+        // All are asked before one is waited for: each of many that share a processor stops when its turn comes.
+        std::vector<Tid> asked;
         for (Tid tid : unwatched_tasks(state, *ground, pid)) {
             if (asleep.contains(tid.value)) continue;
             if (!interrupted.contains(tid.value) && watch_waking(state, traced, tid)) {
                 asleep.insert(tid.value);
                 continue;
             }
-            if (!interrupted.insert(tid.value).second || !os::interrupt(tid)) continue;
-            found_new = true;
-            wait_until_watched(state, *ground, tid, interrupted);
+            if (interrupted.insert(tid.value).second && os::interrupt(tid)) asked.push_back(tid);
         }
+        if (asked.empty()) break;
+        for (Tid tid : asked) wait_until_watched(state, *ground, tid, interrupted);
     }
     if (state.world.unwatched.value == 0) return {};
     return fail(Error::Kind::refused,
