@@ -103,6 +103,9 @@ Result<std::unique_ptr<Dwarf>> Dwarf::open(const std::string &path, int fd, cons
     }
     if (auto bounded = check_expansion(debug->elf.get(), path); !bounded) return tl::unexpected(bounded.error());
     std::unique_ptr<::Dwarf, DwarfEnd> handle(dwarf_begin_elf(debug->elf.get(), DWARF_C_READ, nullptr));
+    if (handle)
+        if (auto checked = check_shared_file(handle.get(), directory_of(debug->fd.get())); !checked)
+            return tl::unexpected(checked.error());
     Dwarf_CU *first = nullptr;
     int units = handle ? dwarf_get_units(handle.get(), nullptr, &first, nullptr, nullptr, nullptr, nullptr) : 1;
     if (units > 0)

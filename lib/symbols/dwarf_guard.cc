@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <dwarf.h>
+#include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <gelf.h>
 
@@ -49,6 +50,16 @@ std::vector<std::string> split_paths(Dwarf_Die skeleton, const std::string &dire
     return paths;
 }
 
+/// Errors: not_found; refused, as check_split_file.
+Status check_file(const std::string &path) {
+    Fd at(::open(path.c_str(), O_PATH | O_CLOEXEC));
+    if (!at) return fail(Error::Kind::not_found, path + " is not there");
+    auto file = open_regular(std::move(at), path);
+    if (!file) return tl::unexpected(file.error());
+    std::unique_ptr<Elf, int (*)(Elf *)> elf(elf_begin(file->get(), ELF_C_READ, nullptr), elf_end);
+    return check_expansion(elf.get(), path);
+}
+
 } // namespace
 
 Status check_expansion(Elf *elf, const std::string &shown) {
@@ -78,17 +89,22 @@ Status check_expansion(Elf *elf, const std::string &shown) {
     return {};
 }
 
+Status check_shared_file(::Dwarf *dwarf, const std::string &directory) {
+    const char *name = nullptr;
+    const void *id = nullptr;
+    if (dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id) <= 0) return {};
+    auto checked = check_file(*name == '/' ? name : directory + "/" + name);
+    if (!checked && checked.error().kind != Error::Kind::not_found) return checked;
+    return {};
+}
+
 Status check_split_file(Dwarf_Die skeleton, const std::string &directory) {
     auto paths = split_paths(skeleton, directory);
     bool found = false;
     for (const std::string &path : paths) {
-        Fd at(::open(path.c_str(), O_PATH | O_CLOEXEC));
-        if (!at) continue;
-        found = true;
-        auto file = open_regular(std::move(at), path);
-        if (!file) return tl::unexpected(file.error());
-        std::unique_ptr<Elf, int (*)(Elf *)> elf(elf_begin(file->get(), ELF_C_READ, nullptr), elf_end);
-        if (auto bounded = check_expansion(elf.get(), path); !bounded) return bounded;
+        auto checked = check_file(path);
+        if (!checked && checked.error().kind != Error::Kind::not_found) return checked;
+        found = found || checked.has_value();
     }
     if (found || paths.empty()) return {};
     return fail(Error::Kind::not_found, paths.back() + ", which has debug information of it, is not there",

@@ -18,6 +18,10 @@ constexpr std::uint64_t most_times = 100, always_allowed = 16U << 20, most_expan
 /// Errors: refused (debug sections that expand to more than that; `shown` is what the file is called).
 Status check_expansion(Elf *elf, const std::string &shown);
 
+/// Whether elfutils may look for the file that several share debug information in (.gnu_debugaltlink, as dwz makes it);
+/// true, too, where there is none. `directory` is that of the file itself. Errors: refused, as below.
+Status check_shared_file(::Dwarf *dwarf, const std::string &directory);
+
 /// Whether elfutils may look for the .dwo file of a skeleton unit; `directory` is that of the file that the unit is in.
 /// Errors: not_found (none is there, with its name), refused (a device or a FIFO, whose opening may wait for ever;
 /// sections that expand to too much).

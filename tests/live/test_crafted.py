@@ -81,6 +81,21 @@ class Crafted(LiveTest):
         os.mkfifo(part)  # opening it would wait for ever
         self.assertIn(f"{part} is not a regular file", self.listed(made).err)
 
+    def test_shared_debug_information_that_cannot_be_opened(self):
+        """.gnu_debugaltlink names a FIFO: opening it would wait for ever."""
+        made = workshop.copy_of(workshop.build("calls", "-g", "-O1", "-pthread"), "shared")
+        with tempfile.NamedTemporaryFile() as link:
+            link.write(b"shared.alt\0" + bytes(range(20)))
+            link.flush()
+            subprocess.run(["objcopy", "--add-section", f".gnu_debugaltlink={link.name}", made], check=True)
+        other = os.path.join(os.path.dirname(made), "shared.alt")
+        self.assertRegex(self.listed(made).out, r"do_work\(long int n, ")  # it is not needed, and not there
+        os.mkfifo(other)
+        self.addCleanup(os.unlink, other)
+        said = self.listed(made)
+        self.assertRegex(said.out, r"(?m) do_work \[calls\]")
+        self.assertIn(f"{other} is not a regular file", said.err)
+
     def test_sections_that_expand_to_gigabytes(self):
         """4 GiB of zeros in 4 MiB, behind what the section has."""
         path = workshop.copy_of(workshop.build("calls", "-g", "-gz=zlib", "-O1", "-pthread"), "bomb")
