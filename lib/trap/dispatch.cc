@@ -75,14 +75,18 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
         // What a killed one has left in DR6 says nothing of this stop.
         if (!task.watching.empty() && !world.mending) seen.fired = arch::HostNative::take_watch_hits(stop.tid);
         f.watched = seen.fired != 0;
-        if (task.wants_registers) stopped.registers();
+        const bool steps = task.over == Over::stepping;
+        if (task.wants_registers || steps) stopped.registers();
         seen.trap_at = Host::trap_address(stopped.pc());
         Site *site = ground.site_at(seen.trap_at);
-        f.site = site && site->armed && task.over != Over::stepping;
+        f.site = site && site->armed && !steps;
         seen.site = site;
         // Behind a longer instruction's first byte the pc is nowhere but at a trap; behind a whole instruction somebody
         // may have sent SIGTRAP, which only a process that is prepared for it survives.
         bool unmistakable = f.site && (site->plan.length > 1 || !may_be_sent_sigtrap(world, traced));
+        // One that stands elsewhere than where its step began has made it: that trap comes before one that was sent.
+        unmistakable =
+            unmistakable || (steps && stopped.pc() != task.stepped_from && !may_be_sent_sigtrap(world, traced));
         f.from_kernel = f.watched || unmistakable || raised_by_kernel(stop.tid);
         if (f.site && f.from_kernel) return seen;
         f.leftover = world.mending && is_step(stop.tid);
@@ -112,7 +116,7 @@ Event::Kind reported_by(const Site &site) {
 
 /// Does a hit there read all registers?
 bool reads_registers(const Site &site) {
-    if (site.returns > 0 || site.exit) return true;
+    if (site.returns > 0 || site.exit || site.method() == arch::Method::step) return true;
     for (const Armed *armed : site.probes) {
         if (!armed->on) continue;
         if (armed->kind == Armed::Kind::ret || armed->handler) return true;
@@ -256,6 +260,7 @@ void continue_task(World &world, Task &task, Stopped stopped, int signal) {
     const bool trap_pending = task.over == Over::stepping && !at_signal && os::has_fault_pending(task.tid, SIGTRAP);
     if (signal != 0) follow_handler(task, stopped, signal);
     const os::Resume how = way_on(task.over, task.until_exec || task.follows != 0, trap_pending);
+    if (how == os::Resume::step) task.stepped_from = stopped.pc();
     if (task.calls && world.waiter.looks_often()) {
         stopped.write_back(); // before the clock is read: how much is written differs from site to site
         note_resume(world, task, stopped);
