@@ -1,4 +1,4 @@
-"""The live line: what a terminal shows while a trace runs."""
+"""ktrace on a terminal: what is shown there while a trace runs, and the keys that end it."""
 import os
 import pty
 import re
@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from live import KTRACE, LIMIT, LiveTest, adds_up, program  # noqa: F401
+from live import KTRACE, LIMIT, LiveTest, program, wait_until_let_go
 
 ERASE = "\r\033[K"
 
@@ -18,7 +18,7 @@ class Screen:
     def __init__(self, test, *arguments, together=False, env=None):
         master, slave = pty.openpty()
         self.fd, self.text = master, ""
-        test.addCleanup(os.close, master)
+        test.addCleanup(lambda: os.close(self.fd))
 
         def take_terminal():
             os.setsid()
@@ -120,6 +120,51 @@ class LiveLine(LiveTest):
         target.tell()
         target.truth("do_work 100 sum")
         self.check_untouched(target)
+
+
+class Keys(LiveTest):
+    """What is typed on ktrace's terminal, or becomes of it, while the threads of a target run through a probe."""
+
+    def begin(self):
+        self.target = self.start(program("threads"))
+        self.target.tell("spin 4")
+        self.target.truth("spinning")
+        screen = Screen(self, "-p", self.target.pid, "-r", "do_work", "--count")
+        screen.until(r"[1-9]\d* hits, ")
+        return screen
+
+    def check_alive(self):
+        wait_until_let_go(self.target.pid)
+        self.check_untouched(self.target)
+        self.target.tell("on")
+        self.target.truth("calls")
+        self.assertEqual(self.target.end(), 0)
+
+    def test_control_c(self):
+        screen = self.begin()
+        os.write(screen.fd, b"\x03")
+        while screen.read():
+            pass
+        self.assertEqual(screen.process.wait(LIMIT), 0)
+        shown = "\n".join(screen.shown())
+        summary = re.search(r"(?m)^do_work\+0x0 \[threads\] r: (\d+) hits = (\d+) events \+ .* (\d+) unreturned", shown)
+        self.assertEqual(int(summary[1]), int(summary[2]) + int(summary[3]), shown)
+        self.assertIn("Missed probing 0 instances of do_work", shown)
+        self.check_alive()
+
+    def test_quit(self):
+        """The process that was started ends by it; the one that traces detaches."""
+        screen = self.begin()
+        os.write(screen.fd, b"\x1c")
+        self.assertEqual(screen.process.wait(LIMIT), -signal.SIGQUIT)
+        self.check_alive()
+
+    def test_terminal_that_goes_away(self):
+        screen = self.begin()
+        os.close(screen.fd)
+        screen.fd = os.open(os.devnull, os.O_RDONLY)
+        self.assertEqual(screen.process.wait(LIMIT), 0)
+        self.check_alive()
 
 
 if __name__ == "__main__":
