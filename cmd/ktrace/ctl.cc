@@ -11,6 +11,7 @@
 #include "complain.h"
 #include "os/local_socket.h"
 #include "os/procfs.h"
+#include "rescue/guardian.h"
 #include "session/control_wire.h"
 
 namespace ktrace::cli {
@@ -31,7 +32,7 @@ Result<Fd> connect_to_tracer(pid_t pid) {
         if (!tracer) continue;
         auto fd = os::connect_local("ktrace", Pid{tracer->tgid});
         auto leader = os::read_status(tracer->tgid);
-        if (fd || !leader || leader->name == "ktrace") return fd;
+        if (fd || !leader || leader->name == rescue::tracing_process_name) return fd;
         return fail(Error::Kind::not_found, process + " is not traced by ktrace, but by " + leader->name +
                                                 " (process " + std::to_string(tracer->tgid) + ")");
     }

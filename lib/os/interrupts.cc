@@ -1,7 +1,9 @@
 #include "os/interrupts.h"
 
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -83,6 +85,10 @@ void Interrupts::unblock() {
 void Interrupts::on_death_of_parent() { ::prctl(PR_SET_PDEATHSIG, abandoned); }
 
 bool Interrupts::is_abandoned() const { return parent_is_dead != 0; }
+
+std::function<void()> Interrupts::waker() {
+    return [waiter = ::gettid()] { ::syscall(SYS_tgkill, ::getpid(), waiter, SIGALRM); };
+}
 
 void Interrupts::restore() const {
     for (std::size_t i = 0; i < changed_count; i++) ::sigaction(changed[i], &before_[i], nullptr);

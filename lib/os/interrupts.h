@@ -5,9 +5,9 @@
 // started inherits that, and nothing of ours.
 #pragma once
 
-#include <cstdint>
-
 #include <csignal>
+#include <cstdint>
+#include <functional>
 
 namespace ktrace::os {
 
@@ -28,6 +28,9 @@ class Interrupts {
     static constexpr int abandoned = 39; // a real-time signal that neither glibc nor Ticker uses
     /// It has come.
     bool is_abandoned() const;
+
+    /// What ends the waits of the calling thread; any thread may call it.
+    static std::function<void()> waker();
 
     /// Everything as it was when ktrace was started, in a forked child that is to become a program. Only makes system
     /// calls.

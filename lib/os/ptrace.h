@@ -67,4 +67,8 @@ std::optional<SyscallEntry> syscall_entry(Tid task);
 
 constexpr std::uint64_t signal_bit(int signal) { return std::uint64_t{1} << (signal - 1); }
 
+/// What an instruction raises: blocked, these end the process (signal(7)), so no mask of ours has them.
+constexpr std::uint64_t synchronous_signals = signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) |
+                                              signal_bit(SIGFPE) | signal_bit(SIGTRAP) | signal_bit(SIGSYS);
+
 } // namespace ktrace::os

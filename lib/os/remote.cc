@@ -192,10 +192,8 @@ Result<std::int64_t> make_call(Waiter &waiter, Stopped &stopped, VirtAddr instru
     Host::set_syscall(call, number, std::span(arguments.begin(), arguments.size()));
     Host::set_pc(call, instruction);
     if (frame) frame.lead(call);
-    std::uint64_t synchronous = signal_bit(SIGTRAP) | signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) |
-                                signal_bit(SIGFPE) | signal_bit(SIGSYS);
     // The mask is ours only while the registers are: from there the task finds back to its own.
-    bool alive = HostNative::write_registers(tid, call) && set_signal_mask(tid, ~synchronous);
+    bool alive = HostNative::write_registers(tid, call) && set_signal_mask(tid, ~synchronous_signals);
     Host::Registers after{};
     Result<void> run =
         alive ? run_call(waiter, tid, through, call, held, after) : fail(Error::Kind::gone, "the task has ended");

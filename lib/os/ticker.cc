@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/quiet_thread.h"
+
 namespace ktrace::os {
 
 namespace {
@@ -40,14 +42,10 @@ class Ticker::Beat {
   public:
     Beat() : waiter_(::gettid()) {
         catch_ticks(beat_signal);
-        sigset_t all, before;
-        sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before); // the thread takes no signal
         try {
-            thread_ = std::thread([this] { run(); });
+            thread_ = start_quiet_thread([this] { run(); });
         } catch (const std::system_error &) { // none is to be had
         }
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
     ~Beat() {
         tell(false, true);

@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
-#include <thread>
 
 #include <fmt/format.h>
-#include <pthread.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/quiet_thread.h"
 #include "output/writer.h"
 
 namespace ktrace::output {
@@ -99,11 +97,7 @@ LiveLine::~LiveLine() { end(); }
 
 void LiveLine::begin(const Progress &now) {
     shared_->answered = now;
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before); // the thread takes no signal
-    std::thread([shared = shared_] { draw_again_and_again(shared); }).detach();
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    start_quiet_thread([shared = shared_] { draw_again_and_again(shared); }).detach();
 }
 
 bool LiveLine::asks() const { return shared_->asks.load(std::memory_order_relaxed); }

@@ -9,7 +9,6 @@
 #include <ctime>
 #include <deque>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -17,6 +16,8 @@
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/quiet_thread.h"
 
 namespace ktrace::output {
 
@@ -154,12 +155,8 @@ void Writer::drain() {
 void Writer::write_in_background(std::size_t most, std::function<void()> wake, Around around) {
     flush();
     background_ = std::make_shared<Background>(fd_, guard_, most, std::move(wake), std::move(around));
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before); // the thread takes no signal
     // Nobody waits for its end: a write that blocks for ever ends with the process.
-    std::thread([shared = background_] { write_waiting(shared); }).detach();
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    start_quiet_thread([shared = background_] { write_waiting(shared); }).detach();
 }
 
 void Writer::write_waiting(const std::shared_ptr<Background> &background) {

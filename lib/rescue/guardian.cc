@@ -4,12 +4,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <initializer_list>
+#include <string>
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/interrupts.h"
+#include "os/title.h"
 
 namespace ktrace::rescue {
 
@@ -67,6 +69,7 @@ void listen() {
         ::setpgid(0, 0);
         ::signal(SIGTTOU, SIG_IGN); // it may write to the terminal, as the guardian may
     }
+    os::set_title(tracing_process_name, std::string(tracing_process_name) + " of " + std::to_string(guardian));
     std::exit(trace(ledger));
 }
 

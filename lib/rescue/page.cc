@@ -87,13 +87,11 @@ constexpr std::uint64_t handler_default = 0, handler_ignore = 1;
 /// is one (Go's stacks have no room); again within itself.
 ktrace_rescue_action our_action(VirtAddr code) {
     const auto rescue = HostNative::rescue_code();
-    const std::uint64_t synchronous = signal_bit(SIGTRAP) | signal_bit(SIGSEGV) | signal_bit(SIGBUS) |
-                                      signal_bit(SIGILL) | signal_bit(SIGFPE) | signal_bit(SIGSYS);
     ktrace_rescue_action action{};
     action.handler = code.value + rescue.handler;
     action.restorer = code.value + rescue.restorer;
     action.flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | restorer_flag;
-    action.mask = ~synchronous;
+    action.mask = ~os::synchronous_signals;
     return action;
 }
 

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/quiet_thread.h"
+#include "os/interrupts.h"
 
 namespace ktrace::session {
 
@@ -32,12 +32,8 @@ Result<std::unique_ptr<Control>> Control::open() {
 }
 
 Control::Control(os::LocalListener listener, Fd bell)
-    : listener_(std::move(listener)), bell_(std::move(bell)), tracer_{::gettid()} {
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before); // the thread takes no signal
-    thread_ = std::thread([this] { serve(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    : listener_(std::move(listener)), bell_(std::move(bell)), wake_tracer_(os::Interrupts::waker()) {
+    thread_ = start_quiet_thread([this] { serve(); });
 }
 
 Control::~Control() {
@@ -70,7 +66,7 @@ void Control::answer(std::uint64_t client, const Answer &answer) {
 
 void Control::serve() {
     while (!ending_) {
-        if (has_orders()) ::syscall(SYS_tgkill, ::getpid(), tracer_.value, SIGALRM);
+        if (has_orders()) wake_tracer_();
         std::vector<pollfd> waits{{bell_.get(), POLLIN, 0}};
         bool full = clients_.size() >= most_clients;
         waits.push_back({full ? -1 : listener_.fd(), POLLIN, 0});

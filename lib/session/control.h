@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -62,7 +63,7 @@ class Control {
 
     os::LocalListener listener_;
     Fd bell_; // an eventfd: answers are there, or the end has come
-    Tid tracer_;
+    std::function<void()> wake_tracer_;
     std::map<std::uint64_t, Client> clients_; // of the thread
     std::uint64_t last_client_ = 0;
 

@@ -1,12 +1,11 @@
 #include "session/progress.h"
 
-#include <csignal>
 #include <ctime>
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "os/interrupts.h"
 
 namespace ktrace::session {
 
@@ -34,9 +33,7 @@ output::Progress progress(const State &state) {
 std::shared_ptr<output::LiveLine> open_live_line(const Config &config) {
     if (config.quiet || !output::LiveLine::is_possible(STDERR_FILENO)) return nullptr;
     // The job is the guardian's: the tracing process has a group of its own.
-    return std::make_shared<output::LiveLine>(STDERR_FILENO, ::getpgid(::getppid()), [tracer = ::gettid()] {
-        ::syscall(SYS_tgkill, ::getpid(), tracer, SIGALRM); // ends a wait
-    });
+    return std::make_shared<output::LiveLine>(STDERR_FILENO, ::getpgid(::getppid()), os::Interrupts::waker());
 }
 
 Voice beside(output::LiveLine *line, const Voice &voice) {

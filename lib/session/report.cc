@@ -1,14 +1,13 @@
 #include "session/report.h"
 
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 #include <unordered_map>
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/cut_files.h"
+#include "os/interrupts.h"
 #include "output/summary.h"
 #include "session/unhit.h"
 
@@ -74,8 +73,7 @@ Status open_output(State &state) {
     output::Writer::Around around;
     if (state.live_line && state.config.output.empty() && ::isatty(STDOUT_FILENO) == 1) // the same terminal
         around = [line = state.live_line](const std::function<void()> &write) { line->aside(write); };
-    auto wake = [tracer = ::gettid()] { ::syscall(SYS_tgkill, ::getpid(), tracer, SIGALRM); }; // ends a wait
-    state.writer->write_in_background(most_unwritten, wake, std::move(around));
+    state.writer->write_in_background(most_unwritten, os::Interrupts::waker(), std::move(around));
     state.sink = state.config.format == Config::Format::json
                      ? output::make_json_sink(*state.writer, state.symbolizer.get())
                      : output::make_text_sink(*state.writer, state.symbolizer.get());

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "os/asleep.h"
 #include "os/ticker.h"
+#include "rescue/guardian.h"
 #include "session/settle.h"
 #include "session/waking.h"
 #include "trap/dispatch.h"
@@ -25,9 +26,12 @@ using trap::Traced;
 
 namespace {
 
-std::string process_name(pid_t pid) {
+/// Another ktrace is known by the process that was started: who ends that ends the trace.
+std::string tracer_name(pid_t pid) {
     auto status = os::read_status(pid);
-    return status ? status->name + " (" + std::to_string(pid) + ")" : std::to_string(pid);
+    if (!status) return std::to_string(pid);
+    if (status->name == rescue::tracing_process_name) return "ktrace (" + std::to_string(status->ppid) + ")";
+    return status->name + " (" + std::to_string(pid) + ")";
 }
 
 /// Why the kernel says EPERM, and what to do.
@@ -35,7 +39,7 @@ Error denied(pid_t pid) {
     Error error{Error::Kind::denied, "process " + std::to_string(pid) + " may not be traced", {}, {}, -1, 1};
     auto status = os::read_status(pid);
     if (status && status->tracer != 0) {
-        error.message = "process " + std::to_string(pid) + " is traced already, by " + process_name(status->tracer);
+        error.message = "process " + std::to_string(pid) + " is traced already, by " + tracer_name(status->tracer);
         error.hint = "end that tracer first";
         return error;
     }

@@ -8,8 +8,7 @@ using arch::SlotPosition;
 using Kind = os::Stop::Kind;
 
 bool is_synchronous(int signal) {
-    return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE || signal == SIGTRAP ||
-           signal == SIGSYS;
+    return signal > 0 && (os::signal_bit(signal) & os::synchronous_signals) != 0;
 }
 
 namespace {

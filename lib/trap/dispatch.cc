@@ -303,7 +303,10 @@ Event dispatch(World &world, const Stop &stop) {
     if (!world.closing && waits_for_room(*traced->ground, verdict, stopped))
         return ask_for_room(task, stop, std::move(stopped));
     switch (verdict) {
-    case Verdict::watched: continue_task(world, task, std::move(stopped)); break;
+    case Verdict::watched:
+        restore_signals(world, *traced, task, stopped);
+        continue_task(world, task, std::move(stopped));
+        break;
     case Verdict::hit: return on_hit(world, *traced, task, *seen.site, std::move(stopped));
     case Verdict::late_trap:
         stopped.rest_at(seen.trap_at);

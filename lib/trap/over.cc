@@ -16,12 +16,9 @@ using os::signal_bit;
 
 namespace {
 
-constexpr std::uint64_t synchronous_signals = signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) |
-                                              signal_bit(SIGFPE) | signal_bit(SIGTRAP) | signal_bit(SIGSYS);
-
 constexpr std::uint64_t never_blocked = signal_bit(SIGKILL) | signal_bit(SIGSTOP);
 
-constexpr std::uint64_t blocked_for(std::uint64_t mask) { return (mask | ~synchronous_signals) & ~never_blocked; }
+constexpr std::uint64_t blocked_for(std::uint64_t mask) { return (mask | ~os::synchronous_signals) & ~never_blocked; }
 
 /// Should ktrace be killed, the guardian gives the task back what is its own: a mask, told before it is changed and
 /// until it is put back; signals, told once the task runs on without them, and until it runs on with them.

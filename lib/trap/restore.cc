@@ -34,8 +34,7 @@ bool restores_mask(Task &task, Stopped &stopped) {
         signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGUSR1) | signal_bit(SIGUSR2) |
         signal_bit(SIGALRM) | signal_bit(SIGTERM) | signal_bit(SIGCHLD) | signal_bit(SIGTSTP) | signal_bit(SIGWINCH);
     // Who leaves open what faults raise leaves SIGTRAP open, too; so does ktrace while a copy is stepped (over.cc).
-    constexpr std::uint64_t faults =
-        signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) | signal_bit(SIGFPE) | signal_bit(SIGSYS);
+    constexpr std::uint64_t faults = os::synchronous_signals & ~signal_bit(SIGTRAP);
     auto mask = os::signal_mask(task.tid);
     bool blocks_all = mask && (*mask & usual) == usual && (*mask & faults) != 0;
     if (!blocks_all) task.hits_until_mask = look_at_mask_every - 1;

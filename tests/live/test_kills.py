@@ -13,7 +13,8 @@ import unittest
 from live import KTRACE, LIMIT, LiveTest, ktrace, program, state_of, until, wait_until_let_go
 from test_attach import sleep_on
 
-PROBES = ("-r", "do_work", "-j", "leaf", "-k", "choose_branch", "-k", "flags_popf", "-k", "ask_syscall", "--count")
+PROBES = ("-r", "do_work", "-j", "leaf", "-k", "choose_branch", "-k", "flags_popf", "-k", "ask_syscall", "-w", "noted",
+          "--count")
 IDLE = ("-k", "unexpected", "-j", "tick", "--count")  # nothing that runs
 EVERY = int(os.environ.get("KTRACE_KILL_EVERY", "13"))  # of the tracing process's requests
 ROUNDS = int(os.environ.get("KTRACE_KILLS", "6"))
@@ -26,6 +27,16 @@ def kill_both(tracer):
     until(lambda: state_of(f"/proc/{tracer.pid}") == "T", "the guardian is stopped")
     os.kill(tracing, signal.SIGKILL)
     os.kill(tracer.pid, signal.SIGKILL)
+
+
+def kill_what_is_called_ktrace(tracer):
+    """As `pkill -9 -f ktrace` does."""
+    def is_called_so(pid):
+        with open(f"/proc/{pid}/comm") as comm, open(f"/proc/{pid}/cmdline") as command:
+            return "ktrace" in comm.read() + command.read()
+
+    for pid in [pid for pid in (tracer.pid, tracer.tracing) if is_called_so(pid)]:
+        os.kill(pid, signal.SIGKILL)
 
 
 class Kills(LiveTest):
@@ -53,12 +64,12 @@ class Kills(LiveTest):
         self.assertEqual(self.target.end(), 0, self.target.lines.seen)
 
     def test_of_ktrace(self):
-        """It detaches: nothing is left, whatever the target does with its signals."""
-        for arguments in (("8", "timer"), ("8", "blocked", "3"), ("8", "handler"), ("8", "blocked", "2", "ignore")):
+        """Its tracing process detaches: nothing is left, whatever the target does with its signals."""
+        for arguments in (("8", "timer"), ("8", "blocked", "3"), ("8", "handler"), ("8", "blocked", "2", "ignore"), ("8", "blocked", "2", "handler", "timer")):
             with self.subTest(arguments):
                 self.begin(*arguments)
                 for _ in range(ROUNDS):
-                    self.kill(lambda tracer: os.kill(tracer.pid, signal.SIGKILL))
+                    self.kill(kill_what_is_called_ktrace)
                 self.check_end()
 
     def test_of_the_tracing_process(self):

@@ -31,6 +31,7 @@ enum { most_threads = 64 };
 static atomic_int stop;
 static atomic_long rounds[most_threads];
 static atomic_long ticks;
+static volatile long noted; /* to be watched: every thread writes to it */
 static long threads, blocked;
 
 /* A call, a jump that depends on data, a push of one byte. */
@@ -148,6 +149,7 @@ static void *work(void *arg) {
         if ((got = flags(n)) != (n < 5)) wrong("flags", n, got);
         if ((got = vectors(n)) != 0) wrong("vectors", n, got);
         if ((got = ask()) != parent && getppid() == parent) wrong("ask", n, got);
+        noted = n;
         rounds[me]++;
     }
     pthread_sigmask(SIG_BLOCK, NULL, &now);
