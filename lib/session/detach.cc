@@ -176,7 +176,8 @@ void release(State &state, os::Stopped stopped) {
     auto found = state.world.tasks.find(tid.value);
     if (found != state.world.tasks.end()) {
         trap::pay(found->second);
-        trap::restore_mask(found->second, stopped);
+        if (const trap::Traced *traced = state.world.process_of(found->second))
+            trap::restore_mask(*traced, found->second, stopped);
         trap::clear_watches(found->second);
     }
     if (found != state.world.tasks.end() && found->second.held) {

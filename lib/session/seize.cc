@@ -18,6 +18,7 @@
 #include "session/waking.h"
 #include "trap/dispatch.h"
 #include "trap/interruption.h"
+#include "trap/restore.h"
 
 namespace ktrace::session {
 
@@ -172,6 +173,7 @@ Status seize_all(State &state, Traced &traced) {
             Task &task = state.world.tasks[tid.value];
             task.tid = tid;
             task.pid = pid;
+            trap::note_mask(task);
             state.world.waiter.watch(tid);
         }
     }

@@ -198,6 +198,7 @@ Event on_new_task(World &world, Traced &traced, Task &task, Stopped stopped) {
         Task &made = world.tasks[child.value];
         made.tid = child;
         made.pid = traced.process.pid;
+        made.blocks = task.blocks; // glibc blocks all signals meanwhile
         world.waiter.watch(child);
     } else if (child.value) { // clone without CLONE_THREAD: a process, often in the same memory
         event.kind = Event::Kind::new_process;
@@ -256,7 +257,8 @@ void continue_task(World &world, Task &task, Stopped stopped, int signal) {
     if (task.blocks_next && stopped.stop().kind == Stop::Kind::started) block_others(world, task);
     const bool at_signal = stopped.stop().kind == Stop::Kind::signal;
     if (task.enters_handler && stopped.stop().kind == Stop::Kind::started) open_traps(task, stopped);
-    if (signal != 0 && signal != SIGTRAP && !task.saved_mask) restore_saved_mask(task, stopped);
+    if (signal != 0 && signal != SIGTRAP && !task.saved_mask)
+        if (const Traced *traced = world.process_of(task)) restore_saved_mask(*traced, task, stopped);
     const bool trap_pending = task.over == Over::stepping && !at_signal && os::has_fault_pending(task.tid, SIGTRAP);
     if (signal != 0) follow_handler(task, stopped, signal);
     const os::Resume how = way_on(task.over, task.until_exec || task.follows != 0, trap_pending);

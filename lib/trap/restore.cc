@@ -23,28 +23,48 @@ bool is_in_handler(Task &task, Stopped &stopped) {
     return false;
 }
 
-/// A trap in a task that has SIGTRAP blocked makes the kernel unblock it there and reset the process's action for it.
-/// glibc blocks all signals for a moment around clone and thread exit, daemons in their workers for ever: where
-/// everything else that can be blocked is, SIGTRAP was. A task that was seen so is looked at at every hit, others now
-/// and then: a look costs as much as all else that a hit does in here.
-bool restores_mask(Task &task, Stopped &stopped) {
-    task.mask_unseen = false;
-    if (is_in_handler(task, stopped)) return false;
+/// Where everything that can be blocked is, SIGTRAP was: glibc blocks all signals for a moment around clone and thread
+/// exit, daemons in their workers for ever. Who leaves open what faults raise leaves SIGTRAP open, too.
+bool blocks_everything(std::uint64_t mask) {
     constexpr std::uint64_t usual =
         signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGUSR1) | signal_bit(SIGUSR2) |
         signal_bit(SIGALRM) | signal_bit(SIGTERM) | signal_bit(SIGCHLD) | signal_bit(SIGTSTP) | signal_bit(SIGWINCH);
-    // Who leaves open what faults raise leaves SIGTRAP open, too; so does ktrace while a copy is stepped (over.cc).
     constexpr std::uint64_t faults = os::synchronous_signals & ~signal_bit(SIGTRAP);
+    return (mask & usual) == usual && (mask & faults) != 0;
+}
+
+bool catches_sigtrap(const Task &task) {
+    auto status = os::read_status(task.tid.value);
+    return status && (status->caught & signal_bit(SIGTRAP)) != 0;
+}
+
+/// Has a trap taken SIGTRAP out of the task's mask, which is this one now? Where the program has changed the rest of
+/// it since it was seen to block SIGTRAP, it may have opened that, too. It may also have been seen in its own handler,
+/// and be out of it: then no trap has reset the action.
+bool was_blocked(const Traced &traced, Task &task, std::uint64_t mask) {
+    if (blocks_everything(mask)) return true;
+    if (!task.blocks) return false;
+    const bool own_handler = !traced.ground->rescue.installed() && catches_sigtrap(task);
+    if (*task.blocks != (mask | signal_bit(SIGTRAP)) || own_handler) task.blocks.reset();
+    return task.blocks.has_value();
+}
+
+/// A trap in a task that has SIGTRAP blocked makes the kernel unblock it there and reset the process's action for it.
+/// A task that was seen so is looked at at every hit, others now and then: a look costs as much as all else that a hit
+/// does in here.
+bool restores_mask(const Traced &traced, Task &task, Stopped &stopped) {
+    task.mask_unseen = false;
+    if (is_in_handler(task, stopped) || task.saved_mask) return false; // SIGTRAP is open
     auto mask = os::signal_mask(task.tid);
-    bool blocks_all = mask && (*mask & usual) == usual && (*mask & faults) != 0;
-    if (!blocks_all) task.hits_until_mask = look_at_mask_every - 1;
-    if (!blocks_all || (*mask & signal_bit(SIGTRAP)) != 0) return false;
+    const bool blocks = mask && ((*mask & signal_bit(SIGTRAP)) != 0 || was_blocked(traced, task, *mask));
+    if (!blocks) task.hits_until_mask = look_at_mask_every - 1;
+    if (!blocks || (*mask & signal_bit(SIGTRAP)) != 0) return false;
     os::set_signal_mask(task.tid, *mask | signal_bit(SIGTRAP));
     return true;
 }
 
-bool blocked_sigtrap(Task &task, Stopped &stopped) {
-    if (task.hits_until_mask == 0) return restores_mask(task, stopped);
+bool blocked_sigtrap(const Traced &traced, Task &task, Stopped &stopped) {
+    if (task.hits_until_mask == 0) return restores_mask(traced, task, stopped);
     task.hits_until_mask--;
     task.mask_unseen = true;
     return false;
@@ -64,22 +84,22 @@ void look_at_signals(const World &world, Traced &traced) {
     traced.action_lost = page.installed() && !caught;
 }
 
-void restore_mask(Task &task, Stopped &stopped) {
+void restore_mask(const Traced &traced, Task &task, Stopped &stopped) {
     if (!is_in_handler(task, stopped)) {
-        restores_mask(task, stopped);
+        if (!task.mask_unseen) task.blocks.reset(); // there was no trap since, or it has been seen to
+        restores_mask(traced, task, stopped);
         return;
     }
     if (auto mask = os::signal_mask(task.tid)) os::set_signal_mask(task.tid, *mask | signal_bit(SIGTRAP));
     task.handler_sp = {};
 }
 
-void restore_saved_mask(Task &task, Stopped &stopped) {
-    if (task.mask_unseen) restores_mask(task, stopped);
+void restore_saved_mask(const Traced &traced, Task &task, Stopped &stopped) {
+    if (task.mask_unseen) restores_mask(traced, task, stopped);
 }
 
 void follow_into_handler(Task &task) {
-    auto status = os::read_status(task.tid.value);
-    if (status && (status->caught & signal_bit(SIGTRAP)) != 0) task.enters_handler = os::interrupt(task.tid);
+    if (catches_sigtrap(task)) task.enters_handler = os::interrupt(task.tid);
 }
 
 void open_traps(Task &task, Stopped &stopped) {
@@ -90,9 +110,14 @@ void open_traps(Task &task, Stopped &stopped) {
     task.handler_sp = stopped.sp();
 }
 
+void note_mask(Task &task) {
+    auto status = os::read_status(task.tid.value);
+    if (status && (status->blocked & signal_bit(SIGTRAP)) != 0) task.blocks = status->blocked;
+}
+
 void restore_signals(World &world, Traced &traced, Task &task, Stopped &stopped) {
     look_at_signals(world, traced);
-    if (!blocked_sigtrap(task, stopped) && !traced.action_lost) return;
+    if (!blocked_sigtrap(traced, task, stopped) && !traced.action_lost) return;
     traced.action_lost = false;
     if (!traced.ground->rescue.has_action() || !traced.process.syscall_instruction) return;
     auto renewed = traced.ground->rescue.renew_action(

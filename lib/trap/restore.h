@@ -10,16 +10,19 @@ namespace ktrace::trap {
 /// Looks now and then at what the process does with SIGTRAP.
 void look_at_signals(const World &world, Traced &traced);
 
+/// The task has been seized, and no trap of ours has changed its mask yet.
+void note_mask(Task &task);
+
 /// At a trap's or step's stop: puts back what that has changed of the task's mask and the process's action. A system
 /// call may be made in the task.
 void restore_signals(World &world, Traced &traced, Task &task, os::Stopped &stopped);
 
 /// The task, which is stopped, is let go: its mask is as it set it, though the last traps were not looked at.
-void restore_mask(Task &task, os::Stopped &stopped);
+void restore_mask(const Traced &traced, Task &task, os::Stopped &stopped);
 
 /// A signal is about to be delivered to the task: the mask that its handler's frame saves, and brings back, is the
 /// task's own.
-void restore_saved_mask(Task &task, os::Stopped &stopped);
+void restore_saved_mask(const Traced &traced, Task &task, os::Stopped &stopped);
 
 /// A SIGTRAP of the program's own is about to be delivered: where it is caught, the task stops once more, at the first
 /// instruction of the handler.

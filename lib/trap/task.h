@@ -54,6 +54,7 @@ struct Task {
     bool wants_registers = false;     // its last hit has read them all: the next one's pc is read with them
     std::uint8_t hits_until_mask = 0; // until its signal mask is looked at again
     bool mask_unseen = false;         // it has come by traps since
+    std::optional<std::uint64_t> blocks; // its mask, with SIGTRAP in it, when it or its maker was seized
     bool enters_handler = false;      // its next stop is at the first instruction of the program's handler for SIGTRAP
     VirtAddr handler_sp;              // it runs that handler with SIGTRAP open, from there on downwards (restore.h)
     std::uint64_t sequence = 0;       // records

@@ -65,7 +65,8 @@ class Kills(LiveTest):
 
     def test_of_ktrace(self):
         """Its tracing process detaches: nothing is left, whatever the target does with its signals."""
-        for arguments in (("8", "timer"), ("8", "blocked", "3"), ("8", "handler"), ("8", "blocked", "2", "ignore"), ("8", "blocked", "2", "handler", "timer")):
+        for arguments in (("8", "timer"), ("8", "blocked", "3"), ("8", "alone", "3"), ("8", "handler"),
+                          ("8", "blocked", "2", "ignore"), ("8", "blocked", "2", "handler", "timer")):
             with self.subTest(arguments):
                 self.begin(*arguments)
                 for _ in range(ROUNDS):

@@ -9,9 +9,10 @@
  *     fault N    loads at fault_load, each of which faults once, until N real-time signals have come, which a child
  *                queues one by one.  "fault loads L faults F signals N bad B"
  *     leave N    N loads at fault_load, each of which faults once: the handler mends it, goes on behind the load, or
- * leaves by siglongjmp, by turns; every other three times on a stack of its own.  "leave loads N faults F bad B" traps
- * N    four threads run int3 N times each; the handler calls in_handler(), and again with an instruction of one byte at
- * handler_byte.  "traps N handled H calls C bad B"
+ *                leaves by siglongjmp, by turns; every other three times on a stack of its own.
+ *                "leave loads N faults F bad B"
+ *     traps N    four threads run int3 N times each; the handler calls in_handler(), and again with an instruction of
+ *                one byte at handler_byte.  "traps N handled H calls C bad B"
  *
  * bad: a mask that is not as the program set it, an address or a sender that is not the true one. At the end of its
  * input it leaves with status 0.

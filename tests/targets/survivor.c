@@ -1,9 +1,9 @@
 /*
  * survivor: threads that compute without pause, check every result, and live on whatever becomes of their tracer.
  *
- *     survivor THREADS [blocked N] [handler] [ignore] [timer]
+ *     survivor THREADS [blocked N] [alone N] [handler] [ignore] [timer]
  *
- * blocked N: the first N threads block all signals. handler: a SIGTRAP handler of its own, which must never be called.
+ * blocked N: the first N threads block all signals. alone N: the next N block SIGTRAP, and no other. handler: a SIGTRAP handler of its own, which must never be called.
  * ignore: SIGTRAP is ignored. timer: a 1 kHz profiling timer.
  *
  * Prints "ready PID". Each line on standard input, `check`, is answered by "right M" with all results so far, when
@@ -32,7 +32,7 @@ static atomic_int stop;
 static atomic_long rounds[most_threads];
 static atomic_long ticks;
 static volatile long noted; /* to be watched: every thread writes to it */
-static long threads, blocked;
+static long threads, blocked, alone;
 
 /* A call, a jump that depends on data, a push of one byte. */
 ALONE long leaf(long n) {
@@ -133,14 +133,19 @@ static void wrong(const char *what, long n, long got) {
     _exit(3);
 }
 
+static int blocks(long thread, int sig) {
+    if (thread < blocked) return 1;
+    return thread < blocked + alone && sig == SIGTRAP;
+}
+
 static void *work(void *arg) {
     long me = (long)arg, parent = getppid();
-    sigset_t all, now;
+    sigset_t own, now;
 
-    if (me < blocked) {
-        sigfillset(&all);
-        pthread_sigmask(SIG_BLOCK, &all, NULL);
-    }
+    sigemptyset(&own);
+    for (int s = 1; s < 32; s++)
+        if (blocks(me, s)) sigaddset(&own, s);
+    pthread_sigmask(SIG_BLOCK, &own, NULL);
     for (long n = me; !stop; n++) {
         long got;
 
@@ -155,8 +160,8 @@ static void *work(void *arg) {
     pthread_sigmask(SIG_BLOCK, NULL, &now);
     for (int s = 1; s < 32; s++) {
         if (s == SIGKILL || s == SIGSTOP) continue;
-        if (sigismember(&now, s) != (me < blocked)) {
-            printf("thread %ld: signal %d %s\n", me, s, me < blocked ? "is not blocked" : "is blocked");
+        if (sigismember(&now, s) != blocks(me, s)) {
+            printf("thread %ld: signal %d %s\n", me, s, blocks(me, s) ? "is not blocked" : "is blocked");
             fflush(stdout);
             return (void *)1;
         }
@@ -211,6 +216,7 @@ int main(int argc, char **argv) {
     threads = argc > 1 ? atol(argv[1]) : 1;
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "blocked") == 0) blocked = atol(argv[++i]);
+        if (strcmp(argv[i], "alone") == 0) alone = atol(argv[++i]);
         if (strcmp(argv[i], "handler") == 0) {
             sigaction(SIGTRAP, &own, NULL);
             expected = own.sa_handler;
