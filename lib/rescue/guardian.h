@@ -20,8 +20,8 @@ enum class Terminal : std::uint8_t {
     kept, // it stays in the foreground, for the program that it starts
 };
 
-/// The name of the tracing process. It is not "ktrace", so that who kills all that is called so (killall, pkill) kills the
-/// guardian, and the tracing process lets go of what it traces.
+/// The name of the tracing process. It is not "ktrace", so that who kills all that is called so (killall, pkill) kills
+/// the guardian, and the tracing process lets go of what it traces.
 inline constexpr const char *tracing_process_name = "kt-tracer";
 
 /// Runs `trace` in a process of its own; its result is that process's exit status, and what this returns. `mend` runs

@@ -7,9 +7,7 @@ namespace ktrace::trap {
 using arch::SlotPosition;
 using Kind = os::Stop::Kind;
 
-bool is_synchronous(int signal) {
-    return signal > 0 && (os::signal_bit(signal) & os::synchronous_signals) != 0;
-}
+bool is_synchronous(int signal) { return signal > 0 && (os::signal_bit(signal) & os::synchronous_signals) != 0; }
 
 namespace {
 

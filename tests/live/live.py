@@ -134,6 +134,11 @@ def adds_up(summary):
     return summary["hits"] == sum(summary[p] for p in parts)
 
 
+def figure(text):
+    """What was done, and how often: shown at the end of a test run, and by the long forms in tests/soak."""
+    print(f"figure: {text}", flush=True)
+
+
 class Ktrace:
     """ktrace in the background, attached when the constructor returns."""
 

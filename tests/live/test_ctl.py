@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from live import KTRACE, LIMIT, LiveTest, adds_up, ktrace, program, until, wait_until_asleep
+from live import KTRACE, LIMIT, LiveTest, adds_up, figure, ktrace, program, until, wait_until_asleep
 
 
 WATCHES = platform.machine() == "x86_64"  # debug registers
@@ -351,8 +351,8 @@ class UnderLoad(Ctl):
             self.check_untouched(self.target)
             self.assertEqual(self.target.end(), 0)
             if self.seconds:
-                print(f"seed {seed}: {rounds * self.orders} orders, {len(trace.summaries())} locations, {calls} calls, "
-                      f"{sum(s['hits'] for s in trace.summaries())} hits, exact at {rounds} rests")
+                figure(f"seed {seed}: {rounds * self.orders} orders, {len(trace.summaries())} locations, {calls} calls, "
+                       f"{sum(s['hits'] for s in trace.summaries())} hits, exact at {rounds} rests")
 
     def test_many_clients_at_once(self):
         self.begin("-k", "do_work", "--count")

@@ -4,9 +4,12 @@ import os
 import signal
 import subprocess
 
-from live import KTRACE, LIMIT, Ktrace, LiveTest, adds_up, program, sleeps_in, state_of, thread_folders, until
+from live import (KTRACE, LIMIT, Ktrace, LiveTest, adds_up, figure, program, sleeps_in, state_of, thread_folders,
+                  until)
+from survivor import PROBES, Survivor
 
 SEMTIMEDOP = 220  # the number of the system call
+ROUNDS = int(os.environ.get("KTRACE_ROUNDS", "20"))  # attach and detach, again and again
 
 
 class Detach(LiveTest):
@@ -185,6 +188,58 @@ class Detach(LiveTest):
         with open(path) as f:
             self.assertEqual(f.read().count(" do_work+0x0"), 5)
         self.check_runs_on(target)
+
+
+class Anywhere(Survivor):
+    """At random moments; after each of them nothing is left in the target."""
+
+    def rounds(self, probes, *arguments):
+        self.begin(*arguments)
+        for _ in range(ROUNDS):
+            tracer = self.attach(self.target, *probes, "--format", "json")
+            self.wait_random(60)
+            trace = tracer.stop()
+            self.assertEqual(trace.status, 0, trace)
+            for summary in trace.summaries():
+                self.assertTrue(adds_up(summary), summary)
+            self.check_untouched(self.target)
+        self.check_end()
+        figure(f"{ROUNDS} attaches and detaches at random moments survived by {' '.join(arguments)}")
+
+    def test_again_and_again(self):
+        self.rounds(PROBES, "8")
+
+    def test_again_and_again_under_a_timer(self):
+        self.rounds(PROBES, "8", "timer", "blocked", "2", "alone", "1")
+
+    def test_again_and_again_with_post_handlers(self):
+        """Of functions that are traced by their returns, too."""
+        self.rounds(("-r", "do_work", "-k", "leaf", "-k", "do_work", "-w", "noted", "--post", "--stats=arg0"), "8", "handler")
+
+    def test_again_and_again_while_attaching(self):
+        """It is told to end before it says that all is armed, or soon after."""
+        self.begin("8", "timer")
+        for _ in range(ROUNDS):
+            tracer = self.attach(self.target, *PROBES, wait=False)
+            self.wait_random(300)
+            trace = tracer.stop()
+            self.assertIn(trace.status, (0, -signal.SIGINT), trace)
+            self.check_untouched(self.target)
+        self.check_end()
+        figure(f"{ROUNDS} attaches, interrupted at random moments, survived")
+
+    def test_again_and_again_single_threaded(self):
+        target = self.start(program("threads"))
+        target.tell("spin 1")
+        target.truth("spinning 1")
+        for _ in range(ROUNDS):
+            trace = self.attach(target, "-r", "do_work", "--max-events", "3").finish()
+            self.assertEqual((trace.status, len(trace.payloads)), (0, 3), trace)
+            self.check_untouched(target)
+        target.tell("on")
+        target.truth("calls")
+        self.assertEqual(target.end(), 0)
+        figure(f"{ROUNDS} attaches that end with an event survived")
 
 
 class Patient(LiveTest):

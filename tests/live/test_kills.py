@@ -4,17 +4,15 @@ The moments are events, counted by the target; how many is random, from a fixed 
 tests/soak/kills.
 """
 import os
-import random
 import signal
 import subprocess
 import sys
 import unittest
 
-from live import KTRACE, LIMIT, LiveTest, ktrace, program, state_of, until, wait_until_let_go
+from live import KTRACE, LIMIT, LiveTest, figure, ktrace, program, state_of, until, wait_until_let_go
+from survivor import PROBES, Survivor
 from test_attach import sleep_on
 
-PROBES = ("-r", "do_work", "-j", "leaf", "-k", "choose_branch", "-k", "flags_popf", "-k", "ask_syscall", "-w", "noted",
-          "--count")
 IDLE = ("-k", "unexpected", "-j", "tick", "--count")  # nothing that runs
 EVERY = int(os.environ.get("KTRACE_KILL_EVERY", "13"))  # of the tracing process's requests
 ROUNDS = int(os.environ.get("KTRACE_KILLS", "6"))
@@ -39,17 +37,7 @@ def kill_what_is_called_ktrace(tracer):
         os.kill(pid, signal.SIGKILL)
 
 
-class Kills(LiveTest):
-    def begin(self, *arguments, seed=1, under=()):
-        self.random = random.Random(seed)
-        self.target = self.start(*under, program("survivor"), *arguments)
-        self.wait_random(100)
-
-    def wait_random(self, most):
-        """Until every thread of the target has gone on by that many rounds, all of them right."""
-        self.target.tell(f"check {self.random.randrange(most)}")
-        self.target.truth(r"^right \d+$")
-
+class Kills(Survivor):
     def kill(self, kill_it, probes=PROBES, most=60):
         tracer = self.attach(self.target, *probes)
         self.wait_random(most)
@@ -58,10 +46,6 @@ class Kills(LiveTest):
         self.wait_random(3 * most)
         wait_until_let_go(self.target.pid)  # what was killed may be on its way out still
         return trace
-
-    def check_end(self):
-        self.check_untouched(self.target)
-        self.assertEqual(self.target.end(), 0, self.target.lines.seen)
 
     def test_of_ktrace(self):
         """Its tracing process detaches: nothing is left, whatever the target does with its signals."""
@@ -72,6 +56,7 @@ class Kills(LiveTest):
                 for _ in range(ROUNDS):
                     self.kill(kill_what_is_called_ktrace)
                 self.check_end()
+                figure(f"{ROUNDS} kills of ktrace survived by {' '.join(arguments)}")
 
     def test_of_the_tracing_process(self):
         """The guardian puts everything back and says so."""
@@ -83,6 +68,7 @@ class Kills(LiveTest):
             self.assertRegex(trace.err, rf"took out of process {self.target.pid} .* [1-9]\d* traps?, 1 page")
             self.check_untouched(self.target)
         self.check_end()
+        figure(f"{ROUNDS} kills of its tracing process survived")
 
     def test_on_a_busy_processor(self):
         """Its threads are brought out of the handler although they seldom come to run."""
@@ -97,6 +83,7 @@ class Kills(LiveTest):
             trace = self.kill(lambda tracer: os.kill(tracer.tracing, signal.SIGKILL), most=20)
             self.assertRegex(trace.err, rf"took out of process {self.target.pid} .* [1-9]\d* traps?, 1 page")
         self.check_end()
+        figure(f"{ROUNDS} kills of its tracing process survived on a busy processor")
 
     def test_of_both(self):
         """The target lives on by the page that is in it; the next attach takes that out, or repair does."""
@@ -110,6 +97,7 @@ class Kills(LiveTest):
         self.assertEqual((repaired.status, repaired.err),
                          (0, f"ktrace: nothing to repair in process {self.target.pid}\n"))
         self.check_end()
+        figure(f"{ROUNDS} kills of both survived")
 
     def test_under_a_timer(self):
         """Signals that arrive in the middle of instructions: nobody is left with others blocked that wait for that."""
@@ -119,14 +107,16 @@ class Kills(LiveTest):
                 self.kill(kill_it)
             self.assertEqual(ktrace("repair", "-p", self.target.pid).status, 0)
             self.check_end()
+        figure(f"{2 * ROUNDS} kills of both or of its tracing process survived under a timer")
 
     def test_with_post_handlers(self):
         """Every instruction is stepped."""
         self.begin("8")
         for _ in range(ROUNDS):
-            self.kill(kill_both, ("-k", "leaf", "-k", "do_work", "--post"))
+            self.kill(kill_both, ("-k", "leaf", "-k", "do_work", "-w", "noted", "--post"))
         self.assertEqual(ktrace("repair", "-p", self.target.pid).status, 0)
         self.check_end()
+        figure(f"{ROUNDS} kills of both survived with post handlers")
 
     def test_asleep(self):
         """All threads sleep in a call that may not be interrupted, so there is no page yet: the guardian has the bytes."""
@@ -179,14 +169,16 @@ class Requests(LiveTest):
 
     def check(self, survivor, *arguments):
         target = self.start(program("survivor"), *survivor)
-        request = 1
+        request, kills = 1, 0
         while self.kill_before(target, request, arguments):
             request += EVERY
+            kills += 1
         self.assertGreater(request, 1)
         self.assertEqual(ktrace("repair", "-p", target.pid).status, 0)
         # Who maps memory and is killed before that is told leaves a mapping that nobody knows to be ktrace's.
         self.check_untouched(target, generates_code=True)
         self.assertEqual(target.end(), 0, target.lines.seen)
+        figure(f"{kills} kills before a request of its tracing process survived by {' '.join(survivor)}")
 
     def test_at_requests_plain(self):
         self.check(("4",), "-k", "leaf", "-k", "flags_popf", "-j", "do_work", "--max-events", "30")

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import unittest
 
-from live import KTRACE, LIMIT, LiveTest, Lines, adds_up, ktrace, program
+from live import KTRACE, LIMIT, LiveTest, Lines, adds_up, figure, ktrace, program
 from test_ctl import Ctl
 
 HITS = int(os.environ.get("KTRACE_LOAD_HITS", "100000"))
@@ -51,9 +51,8 @@ class Threads(LiveTest):
             self.assertEqual(summary["events"], summary["hits"])
         self.assertLess(most - after_first, (64 if has_sanitizers() else 2) * MIB)
         self.check_untouched(target)
-        if "KTRACE_LOAD_HITS" in os.environ:
-            print(f"{sum(hits)} hits of {THREADS} threads at 8 probes, all counted; resident after a fifth of them "
-                  f"{after_first / MIB:.1f} MiB, at most {most / MIB:.1f} MiB later")
+        figure(f"{sum(hits)} hits of {THREADS} threads at 8 probes, all counted; resident after a fifth of them "
+               f"{after_first / MIB:.1f} MiB, at most {most / MIB:.1f} MiB later")
 
 
 class SlowReader(LiveTest):

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 
 from debugger import debugged, traced
-from live import KTRACE, LIMIT, LiveTest, Trace, ktrace, program
+from live import KTRACE, LIMIT, LiveTest, Trace, figure, ktrace, program
 from test_programs import WORK, every_instruction
 from workshop import build, copy_of, execute, room
 
@@ -184,7 +184,7 @@ class RealPrograms(StackTest):
         chosen = chance.sample(hit, min(wanted, len(hit)))
         places = [(spec, chance.choice([n for n in (1, 3, 10) if n <= counts[spec]])) for spec in chosen]
         compared = self.compare(command, places, self.environment())
-        print(f"{module}: {compared} stacks equal gdb's")
+        figure(f"{module}: {compared} stacks equal gdb's")
 
     def test_python(self):
         self.check_places(["/usr/bin/python3", os.path.join(WORK, "work.py")], os.path.realpath("/usr/bin/python3"),

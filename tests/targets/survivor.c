@@ -3,8 +3,8 @@
  *
  *     survivor THREADS [blocked N] [alone N] [handler] [ignore] [timer]
  *
- * blocked N: the first N threads block all signals. alone N: the next N block SIGTRAP, and no other. handler: a SIGTRAP handler of its own, which must never be called.
- * ignore: SIGTRAP is ignored. timer: a 1 kHz profiling timer.
+ * blocked N: the first N threads block all signals. alone N: the next N block SIGTRAP, and no other. handler: a SIGTRAP
+ * handler of its own, which must never be called. ignore: SIGTRAP is ignored. timer: a 1 kHz profiling timer.
  *
  * Prints "ready PID". Each line on standard input, `check`, is answered by "right M" with all results so far, when
  * every thread has gone on by 1,000 rounds since. A wrong result is told and ends it with status 3, a signal that is

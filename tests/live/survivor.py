@@ -1,0 +1,26 @@
+"""The target that lives on whatever becomes of its tracer, and moments in its life that are chosen at random."""
+import random
+
+from live import LiveTest, program
+
+# Entry, return, emulated, stepped and system-call probes, and a watchpoint.
+PROBES = ("-r", "do_work", "-j", "leaf", "-k", "choose_branch", "-k", "flags_popf", "-k", "ask_syscall", "-w", "noted",
+          "--count")
+
+
+class Survivor(LiveTest):
+    def begin(self, *arguments, seed=1, under=()):
+        """`under`: a command that starts the target."""
+        self.random = random.Random(seed)
+        self.target = self.start(*under, program("survivor"), *arguments)
+        self.wait_random(100)
+
+    def wait_random(self, most):
+        """Until every thread of the target has gone on by that many rounds, all of them right."""
+        self.target.tell(f"check {self.random.randrange(most)}")
+        self.target.truth(r"^right \d+$")
+
+    def check_end(self):
+        """Nothing is left in it; it ends as it does untraced, with its signal actions and masks as it set them."""
+        self.check_untouched(self.target)
+        self.assertEqual(self.target.end(), 0, self.target.lines.seen)
