@@ -1,5 +1,6 @@
 #include "probe/compile.h"
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -194,6 +195,20 @@ Status check_expressions(const Actions &actions) {
     auto parsed = parse(actions);
     if (!parsed) return fail(parsed.error());
     return {};
+}
+
+bool wants_durations(const Actions &actions) {
+    if (table_kind(actions) == Table::Kind::none) return true;
+    auto all = parse(actions);
+    if (!all) return true;
+    auto in_tree = [](const Tree &tree) {
+        return std::any_of(tree.nodes.begin(), tree.nodes.end(),
+                           [](const program::Expr &e) { return e.kind == program::Expr::Kind::duration; });
+    };
+    auto in_one = [&](const std::optional<Tree> &tree) { return tree && in_tree(*tree); };
+    auto in_any = [&](const std::vector<Tree> &trees) { return std::any_of(trees.begin(), trees.end(), in_tree); };
+    return in_one(all->condition) || in_one(all->table_of) || in_any(all->print) || in_any(all->by) ||
+           in_any(all->injected);
 }
 
 Result<std::vector<Compiled>> compile_all(const Actions &actions, std::span<const LocationRequest> requests,

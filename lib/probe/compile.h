@@ -48,6 +48,10 @@ struct CompileOptions {
 /// Syntax of all the EXPRs of a command. Error: usage, with the column.
 Status check_expressions(const Actions &actions);
 
+/// True where somebody wants to know how long the calls of return probes took: no table takes their place, or an EXPR has
+/// `duration`. The EXPRs are right.
+bool wants_durations(const Actions &actions);
+
 /// Programs for all locations of a command, in the order of the requests. An EXPR that fits some of them is n/a at the
 /// others; one that fits none is an error (refused, with the column in the EXPR). Error: usage for syntax.
 Result<std::vector<Compiled>> compile_all(const Actions &actions, std::span<const LocationRequest> requests,

@@ -212,10 +212,10 @@ std::uint32_t enter_enclosing(State &state, probe::ProbeSet &set) {
 Result<Numbers> register_probes(State &state, const std::shared_ptr<probe::ProbeSet> &set,
                                 const std::vector<probe::Wish> &wishes, os::Stopped *stopped) {
     if (auto expressions = probe::check_expressions(set->actions); !expressions) return fail(expressions.error());
-    bool returns = set->actions.inside || std::any_of(wishes.begin(), wishes.end(), [](const probe::Wish &wish) {
-                       return wish.kind == probe::Kind::ret;
-                   });
-    if (returns && state.world.corrections.is_empty())
+    const bool timed = std::any_of(wishes.begin(), wishes.end(),
+                                   [](const probe::Wish &wish) { return wish.kind == probe::Kind::ret; }) &&
+                       probe::wants_durations(set->actions);
+    if (timed && state.world.corrections.is_empty())
         state.world.corrections = state.world.processes.empty() ? calibrate() : calibrate_aside();
     Numbers numbers = state.registry.enter(set, wishes);
     if (set->actions.inside) numbers.push_back(enter_enclosing(state, *set));

@@ -175,6 +175,8 @@ void report_summary(State &state) {
     for (std::size_t i : order)
         if (!unhit.left_out[i]) text += output::summary_text(state.locations[i]->info, state.locations[i]->counters);
     text += unhit.text;
+    const trap::Timed &calls = state.world.timed;
+    timed = timed && (!state.world.corrections.is_empty() || calls.by_switches + calls.by_stops != 0);
     if (timed) text += timing_text(state.world);
     output::Writer errors(STDERR_FILENO, "standard error"); // signals may come in: nothing of it is lost
     errors.write(text);

@@ -206,17 +206,17 @@ class Anywhere(Survivor):
         self.check_end()
         figure(f"{ROUNDS} attaches and detaches at random moments survived by {' '.join(arguments)}")
 
-    def test_again_and_again(self):
+    def test_anywhere(self):
         self.rounds(PROBES, "8")
 
-    def test_again_and_again_under_a_timer(self):
+    def test_anywhere_under_a_timer(self):
         self.rounds(PROBES, "8", "timer", "blocked", "2", "alone", "1")
 
-    def test_again_and_again_with_post_handlers(self):
+    def test_anywhere_with_post_handlers(self):
         """Of functions that are traced by their returns, too."""
         self.rounds(("-r", "do_work", "-k", "leaf", "-k", "do_work", "-w", "noted", "--post", "--stats=arg0"), "8", "handler")
 
-    def test_again_and_again_while_attaching(self):
+    def test_anywhere_while_attaching(self):
         """It is told to end before it says that all is armed, or soon after."""
         self.begin("8", "timer")
         for _ in range(ROUNDS):
@@ -228,7 +228,7 @@ class Anywhere(Survivor):
         self.check_end()
         figure(f"{ROUNDS} attaches, interrupted at random moments, survived")
 
-    def test_again_and_again_single_threaded(self):
+    def test_anywhere_single_threaded(self):
         target = self.start(program("threads"))
         target.tell("spin 1")
         target.truth("spinning 1")
