@@ -34,6 +34,15 @@ struct SignalReturn {
     VirtAddr pc, sp;
 };
 
+/// A signal's frame on a stack, and where in it the address is that its handler returns to.
+struct SignalFrame {
+    VirtAddr pc_at;
+    SignalReturn to;
+};
+
+/// The frames that lie between `sp` and `end` of a stack, by what is the same in each of them.
+std::vector<SignalFrame> signal_frames(VirtAddr sp, VirtAddr end, Memory &memory);
+
 /// At the entry of rt_sigreturn; nothing: what the task would return by cannot be read.
 std::optional<SignalReturn> signal_return(const Host::Registers &registers, Memory &memory);
 

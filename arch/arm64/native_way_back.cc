@@ -6,6 +6,7 @@ namespace ktrace::arch {
 std::vector<std::byte> signal_frame(Tid, const Host::Registers &, std::uint64_t, VirtAddr) { return {}; }
 std::optional<std::size_t> call_in_rescue_code() { return std::nullopt; }
 std::span<const std::byte> call_and_return() { return {}; }
+std::vector<SignalFrame> signal_frames(VirtAddr, VirtAddr, Memory &) { return {}; }
 void set_stack_pointer(Host::Registers &, VirtAddr) {}
 
 // struct rt_sigframe (arch/arm64/kernel/signal.c): siginfo, struct ucontext with room for 1,024 signals, and in it, on

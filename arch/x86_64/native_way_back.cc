@@ -133,6 +133,28 @@ std::span<const std::byte> call_and_return() {
     return bytes;
 }
 
+std::vector<SignalFrame> signal_frames(VirtAddr sp, VirtAddr end, Memory &memory) {
+    constexpr std::uint16_t user_cs = 0x33, user_ss = 0x2b; // asm/segment.h
+    constexpr std::uint64_t always_one = 2;                 // of the flags; their upper half is zero
+    constexpr std::uint64_t alignment = 16;                 // of the context, psABI 3.2.2
+    constexpr std::uint64_t at_once = 65536;
+    std::vector<SignalFrame> frames;
+    std::vector<std::byte> bytes(at_once + sizeof(Context));
+    for (std::uint64_t from = (sp.value + alignment - 1) & ~(alignment - 1); from < end.value; from += at_once) {
+        const std::size_t got = memory.read(VirtAddr{from}, bytes);
+        for (std::size_t at = 0; at < at_once && at + sizeof(Context) <= got; at += alignment) {
+            Context context;
+            std::memcpy(&context, bytes.data() + at, sizeof context);
+            const bool is_frame = context.cs == user_cs && context.ss == user_ss &&
+                                  (context.eflags & always_one) != 0 && context.eflags >> 32 == 0;
+            if (is_frame && from + at < end.value)
+                frames.push_back(
+                    {VirtAddr{from + at + offsetof(Context, ip)}, {VirtAddr{context.ip}, VirtAddr{context.sp}}});
+        }
+    }
+    return frames;
+}
+
 std::optional<SignalReturn> signal_return(const Host::Registers &registers, Memory &memory) {
     const auto context = memory.read_value<Context>(Host::sp(registers)); // what is above it has been taken off
     if (!context) return std::nullopt;

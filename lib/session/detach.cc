@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 
 #include "os/ticker.h"
+#include "session/handlers.h"
 #include "session/hold.h"
 #include "session/seize.h"
 #include "session/settle.h"
@@ -140,6 +141,15 @@ void clear_memory(State &state, const GroundPointer &ground, HeldTasks &held) {
     if (arenas.empty() && !page.mapped()) return;
     auto tasks = tasks_of_all(state, ground, held);
     if (tasks.empty()) return;
+    if (state.world.mending && !lead_handlers_out(state, ground, held)) {
+        state.voice.complain({Error::Kind::refused,
+                              "a thread is in a handler that returns into what a killed ktrace has mapped: that stays",
+                              "ktrace repair takes it out when the handler has returned",
+                              {},
+                              -1,
+                              1});
+        return;
+    }
     auto unmapped = unmap_pages(state, *ground, tasks);
     if (!unmapped && unmapped.error().kind != Error::Kind::gone) state.voice.complain(unmapped.error());
     // For the children that were born with them.

@@ -109,6 +109,21 @@ class Kills(Survivor):
             self.check_end()
         figure(f"{2 * ROUNDS} kills of both or of its tracing process survived under a timer")
 
+    def test_in_handlers(self):
+        """Threads are in handlers of signals that came in our copies of instructions when these are taken away."""
+        self.begin("8")
+        for _ in range(ROUNDS):
+            self.kill(kill_both)
+            self.target.tell("signal")
+            self.target.truth("in handlers")
+            self.assertEqual(ktrace("repair", "-p", self.target.pid).status, 0)
+            self.check_untouched(self.target)
+            self.target.tell("release")
+            self.target.truth("released")
+            self.wait_random(60)
+        self.check_end()
+        figure(f"{ROUNDS} repairs survived by threads in handlers")
+
     def test_with_post_handlers(self):
         """Every instruction is stepped."""
         self.begin("8")

@@ -6,6 +6,10 @@
  * blocked N: the first N threads block all signals. alone N: the next N block SIGTRAP, and no other. handler: a SIGTRAP
  * handler of its own, which must never be called. ignore: SIGTRAP is ignored. timer: a 1 kHz profiling timer.
  *
+ * A line `signal` has a signal sent to every thread, whose handler waits for a line `release`: half of them spin, half
+ * sleep. Every other one gets a second signal in there, on a stack of its own, whose handler waits, too. It is answered
+ * by "in handlers" when all are there, and `release` by "released" when none is any more.
+ *
  * Prints "ready PID". Each line on standard input, `check`, is answered by "right M" with all results so far, when
  * every thread has gone on by 1,000 rounds since. A wrong result is told and ends it with status 3, a signal that is
  * not its own with 4. At the end of its input it leaves with status 0, where its signal actions and masks are as it set
@@ -133,6 +137,79 @@ static void wrong(const char *what, long n, long got) {
     _exit(3);
 }
 
+static pthread_t ids[most_threads];
+static _Thread_local long own_number;
+static atomic_long in_first, in_second;
+static volatile int released;
+static int release_pipe[2];
+
+/* In a handler: until it is released. */
+static void wait_for_release(void) {
+    char told;
+
+    while (!released)
+        if (own_number & 1 ? read(release_pipe[0], &told, 1) < -1 : sched_yield() < 0) _exit(6);
+}
+
+static void first(int sig) {
+    (void)sig;
+    in_first++;
+    wait_for_release();
+    in_first--;
+}
+
+static void second(int sig) {
+    (void)sig;
+    in_second++;
+    wait_for_release();
+    in_second--;
+}
+
+static int has_second(long thread) { return (thread & 2) != 0; }
+
+static void make_stack(void) {
+    stack_t stack = {.ss_size = 1 << 16};
+
+    stack.ss_sp = malloc(stack.ss_size);
+    sigaltstack(&stack, NULL);
+}
+
+static void catch_signals(void) {
+    struct sigaction action = {.sa_handler = first};
+
+    if (pipe(release_pipe) != 0) exit(7);
+    sigaction(SIGUSR1, &action, NULL);
+    action.sa_handler = second;
+    action.sa_flags = SA_ONSTACK;
+    sigaction(SIGUSR2, &action, NULL);
+}
+
+static void signal_all(void) {
+    long seconds = 0;
+
+    released = 0;
+    for (long i = 0; i < threads; i++) pthread_kill(ids[i], SIGUSR1);
+    while (in_first < threads) sched_yield();
+    for (long i = 0; i < threads; i++)
+        if (has_second(i)) {
+            seconds++;
+            pthread_kill(ids[i], SIGUSR2);
+        }
+    while (in_second < seconds) sched_yield();
+    printf("in handlers\n");
+    fflush(stdout);
+}
+
+static void release_all(void) {
+    char many[2 * most_threads] = {0};
+
+    released = 1;
+    if (write(release_pipe[1], many, sizeof many) < 0) exit(7);
+    while (in_first + in_second > 0) sched_yield();
+    printf("released\n");
+    fflush(stdout);
+}
+
 static int blocks(long thread, int sig) {
     if (thread < blocked) return 1;
     return thread < blocked + alone && sig == SIGTRAP;
@@ -146,6 +223,8 @@ static void *work(void *arg) {
     for (int s = 1; s < 32; s++)
         if (blocks(me, s)) sigaddset(&own, s);
     pthread_sigmask(SIG_BLOCK, &own, NULL);
+    own_number = me;
+    make_stack();
     for (long n = me; !stop; n++) {
         long got;
 
@@ -205,7 +284,6 @@ static void check(long more) {
 }
 
 int main(int argc, char **argv) {
-    pthread_t id[most_threads];
     struct sigaction now;
     struct sigaction own = {.sa_sigaction = unexpected, .sa_flags = SA_SIGINFO};
     void (*expected)(int) = SIG_DFL;
@@ -224,18 +302,25 @@ int main(int argc, char **argv) {
         if (strcmp(argv[i], "ignore") == 0) signal(SIGTRAP, expected = SIG_IGN);
         if (strcmp(argv[i], "timer") == 0) start_timer();
     }
-    for (long i = 0; i < threads; i++) pthread_create(&id[i], NULL, work, (void *)i);
+    catch_signals();
+    for (long i = 0; i < threads; i++) pthread_create(&ids[i], NULL, work, (void *)i);
     printf("ready %d\n", getpid());
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
         long more = 1000;
 
-        sscanf(line, "%*s %ld", &more);
-        check(more);
+        if (strcmp(line, "signal\n") == 0) {
+            signal_all();
+        } else if (strcmp(line, "release\n") == 0) {
+            release_all();
+        } else {
+            sscanf(line, "%*s %ld", &more);
+            check(more);
+        }
     }
     stop = 1;
     for (long i = 0; i < threads; i++) {
-        pthread_join(id[i], &bad);
+        pthread_join(ids[i], &bad);
         failed |= bad != NULL;
     }
     sigaction(SIGTRAP, NULL, &now);

@@ -1,0 +1,76 @@
+#include "session/handlers.h"
+
+#include <algorithm>
+#include <set>
+
+#include "arch/way_back.h"
+#include "os/procfs.h"
+
+namespace ktrace::session {
+
+using arch::Host;
+using arch::SlotPosition;
+using trap::Ground;
+
+namespace {
+
+constexpr std::uint64_t most_of_a_stack = 16 << 20; // bytes that are looked through
+constexpr std::size_t most_stacks = 16;             // of a task: signals may have stacks of their own
+
+/// Where the program would be, of an address in our pages; nothing: in the middle of a copy, or in code of our own.
+std::optional<VirtAddr> own_pc(Ground &ground, VirtAddr pc) {
+    trap::Site *site = ground.site_of_pc_in_slot(pc);
+    if (!site) return std::nullopt;
+    switch (Host::slot_position(site->placed, site->slot, pc)) {
+    case SlotPosition::at_start: return site->at;
+    case SlotPosition::after: return site->at + site->plan.length;
+    case SlotPosition::inside:
+    case SlotPosition::elsewhere: break;
+    }
+    return std::nullopt;
+}
+
+/// The end of the memory that a stack pointer lies in.
+VirtAddr end_of_stack(const std::vector<os::Mapping> &maps, VirtAddr sp) {
+    for (const os::Mapping &mapping : maps)
+        if (mapping.start <= sp && sp < mapping.end)
+            return std::min(mapping.end, sp + static_cast<std::int64_t>(most_of_a_stack));
+    return sp;
+}
+
+std::optional<VirtAddr> stack_pointer(const trap::Task &task, HeldTasks &held) {
+    if (auto stopped = held.find(task.tid.value); stopped != held.end()) return stopped->second.sp();
+    auto place = os::read_task_place(task.pid, task.tid);
+    return place ? std::optional(place->sp) : std::nullopt;
+}
+
+/// False: a handler of the task returns to where nothing can be said of.
+bool lead_out(Ground &ground, VirtAddr from, const std::vector<os::Mapping> &maps) {
+    bool all = true;
+    std::vector<VirtAddr> stacks{from};
+    for (std::size_t i = 0; i < stacks.size() && i < most_stacks; i++) {
+        const VirtAddr sp = stacks[i], end = end_of_stack(maps, sp);
+        for (const arch::SignalFrame &frame : arch::signal_frames(sp, end, *ground.space)) {
+            if (frame.to.sp < sp || end <= frame.to.sp) stacks.push_back(frame.to.sp);
+            if (!ground.slots.contains(frame.to.pc) && !ground.rescue.contains(frame.to.pc)) continue;
+            const auto pc = own_pc(ground, frame.to.pc);
+            all = pc && ground.space->write_value(frame.pc_at, pc->value) && all;
+        }
+    }
+    return all;
+}
+
+} // namespace
+
+bool lead_handlers_out(State &state, const GroundPointer &ground, HeldTasks &held) {
+    bool all = true;
+    for (Tid tid : tasks_in(state, ground)) {
+        const trap::Task &task = state.world.tasks.at(tid.value);
+        const auto sp = stack_pointer(task, held);
+        const auto maps = sp ? os::read_maps(task.pid) : std::nullopt;
+        if (maps) all = lead_out(*ground, *sp, *maps) && all;
+    }
+    return all;
+}
+
+} // namespace ktrace::session
