@@ -11,14 +11,16 @@
 #include "base/fd.h"
 #include "os/interrupts.h"
 #include "os/ptrace.h"
+#include "os/yama.h"
 
 namespace ktrace::os {
 
 namespace {
 
 /// In the child: waits until it is seized (the pipe closes), then becomes the program; tells errno through `report`.
-[[noreturn]] void become(const std::vector<std::string> &program, const Interrupts &interrupts, int wait_fd,
-                         int report_fd) {
+[[noreturn]] void become(const std::vector<std::string> &program, const Interrupts &interrupts, Pid guardian,
+                         int wait_fd, int report_fd) {
+    let_trace(guardian);
     std::vector<char *> argv;
     for (const std::string &argument : program) argv.push_back(const_cast<char *>(argument.c_str()));
     argv.push_back(nullptr);
@@ -31,6 +33,18 @@ namespace {
     ssize_t ignored = ::write(report_fd, &error, sizeof error);
     static_cast<void>(ignored);
     ::_exit(127);
+}
+
+Error may_not_trace(int error) {
+    Error why{Error::Kind::system, "ktrace may not trace, not even a program of its own: ", {}, {}, -1, 1};
+    if (auto refused = refusal_by_scope(true)) {
+        why.message += refused->why;
+        why.hint = refused->hint;
+    } else {
+        why.message += std::strerror(error);
+        why.hint = "a container needs a seccomp profile that allows ptrace; a debugger on ktrace itself is in the way";
+    }
+    return why;
 }
 
 /// What exec's errno says of a program.
@@ -51,7 +65,8 @@ Error cannot_start(const std::string &program, int error) {
 
 } // namespace
 
-Result<Pid> spawn_seized(Waiter &waiter, const Interrupts &interrupts, const std::vector<std::string> &program) {
+Result<Pid> spawn_seized(Waiter &waiter, const Interrupts &interrupts, Pid guardian,
+                         const std::vector<std::string> &program) {
     int go[2], report[2];
     if (::pipe2(go, O_CLOEXEC) != 0 || ::pipe2(report, O_CLOEXEC) != 0)
         return fail(Error::Kind::system, std::string("no pipe: ") + std::strerror(errno));
@@ -60,16 +75,13 @@ Result<Pid> spawn_seized(Waiter &waiter, const Interrupts &interrupts, const std
     if (child < 0) return fail(Error::Kind::system, std::string("no new process: ") + std::strerror(errno));
     if (child == 0) {
         ::close(go_write.release());
-        become(program, interrupts, go_read.get(), report_write.get());
+        become(program, interrupts, guardian, go_read.get(), report_write.get());
     }
     report_write = Fd();
     if (int error = seize(Tid{child}); error != 0) {
         ::kill(child, SIGKILL);
         ::waitpid(child, nullptr, 0);
-        return fail(
-            Error::Kind::system,
-            std::string("ktrace may not trace, not even a program of its own: ") + std::strerror(error),
-            "a container needs a seccomp profile that allows ptrace; a debugger on ktrace itself is in the way");
+        return fail(may_not_trace(error));
     }
     go_write = Fd();
     while (true) {

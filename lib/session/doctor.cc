@@ -16,6 +16,7 @@
 #include "os/ptrace.h"
 #include "os/switches.h"
 #include "os/wait.h"
+#include "os/yama.h"
 
 namespace ktrace::session {
 
@@ -64,6 +65,9 @@ Finding system_call(int error) {
     } else if (status && status->seccomp != 0) {
         found.told += "; a seccomp filter is on ktrace";
         found.fix = "start the container with --security-opt seccomp=unconfined --cap-add SYS_PTRACE";
+    } else if (auto refused = os::refusal_by_scope(true)) {
+        found.told += "; " + refused->why;
+        found.fix = refused->hint.empty() ? "reboot" : "sudo ktrace";
     } else {
         found.fix = "start the container with --cap-add SYS_PTRACE";
     }
@@ -72,18 +76,21 @@ Finding system_call(int error) {
 
 Finding attaching(bool privileged) {
     Finding found{State::good, "attaching to your processes", "allowed", {}};
-    int scope = os::read_setting("/proc/sys/kernel/yama/ptrace_scope").value_or(0);
-    std::string text = "kernel.yama.ptrace_scope is " + std::to_string(scope);
-    if (scope == 3) return {State::bad, found.what, text + ": nobody may trace until the next boot", "reboot"};
-    if (scope == 0 || privileged) return found;
-    if (scope == 1)
+    const os::PtraceScope scope = os::ptrace_scope();
+    std::string text = "kernel.yama.ptrace_scope is " + std::to_string(static_cast<int>(scope));
+    if (scope == os::PtraceScope::nobody)
+        return {State::bad, found.what, text + ": nobody may trace until the next boot", "reboot"};
+    if (scope == os::PtraceScope::all || privileged) return found;
+    if (scope == os::PtraceScope::descendants)
         return {State::limited, found.what, text + ": only programs that ktrace has started, by ktrace run",
                 "sudo sysctl kernel.yama.ptrace_scope=0"};
     return {State::bad, found.what, text + ": only root may trace", "sudo ktrace"};
 }
 
 Finding others(bool privileged) {
-    if (privileged) return {State::good, "processes of other users", "allowed", {}};
+    if (privileged && os::ptrace_scope() != os::PtraceScope::nobody)
+        return {State::good, "processes of other users", "allowed", {}};
+    if (privileged) return {State::bad, "processes of other users", "not before the next boot", "reboot"};
     return {State::limited, "processes of other users, setuid programs", "not for you (no CAP_SYS_PTRACE)",
             "sudo ktrace"};
 }

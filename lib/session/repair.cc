@@ -104,7 +104,7 @@ Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue:
         if (!looked) return tl::make_unexpected(looked.error());
     }
     auto left = rescue::find_left(pid);
-    if (!left) return tl::make_unexpected(left.error());
+    if (!left) return fail(left.error().kind == Error::Kind::denied ? denied(pid.value) : left.error());
     Repaired repaired;
     for (const Left &each : *left) repaired.traps += rescue::put_back(pid, each);
     for (const Left &each : *left) {

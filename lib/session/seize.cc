@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "os/asleep.h"
 #include "os/ticker.h"
+#include "os/yama.h"
 #include "rescue/guardian.h"
 #include "session/settle.h"
 #include "session/waking.h"
@@ -35,7 +36,8 @@ std::string tracer_name(pid_t pid) {
     return status->name + " (" + std::to_string(pid) + ")";
 }
 
-/// Why the kernel says EPERM, and what to do.
+} // namespace
+
 Error denied(pid_t pid) {
     Error error{Error::Kind::denied, "process " + std::to_string(pid) + " may not be traced", {}, {}, -1, 1};
     auto status = os::read_status(pid);
@@ -49,15 +51,9 @@ Error denied(pid_t pid) {
         error.hint = "run ktrace as that user or as root";
         return error;
     }
-    const int scope = os::read_setting("/proc/sys/kernel/yama/ptrace_scope").value_or(0);
-    if (scope == 3) {
-        error.message += ": kernel.yama.ptrace_scope is 3, which forbids tracing until the next boot";
-        return error;
-    }
-    if (scope == 2 || (scope == 1 && ::geteuid() != 0)) {
-        error.message += ": kernel.yama.ptrace_scope is " + std::to_string(scope);
-        error.hint = scope == 1 ? "sudo sysctl kernel.yama.ptrace_scope=0, or start the program with ktrace run"
-                                : "run ktrace as root";
+    if (auto refused = os::refusal_by_scope(false)) {
+        error.message += ": " + refused->why;
+        error.hint = refused->hint;
         return error;
     }
     if (!os::read_auxv(Pid{pid}, 0) && ::geteuid() != 0) {
@@ -68,8 +64,6 @@ Error denied(pid_t pid) {
     error.hint = "run ktrace as root";
     return error;
 }
-
-} // namespace
 
 bool is_32_bit(Pid pid) {
     Fd exe(::open((os::process_folder(pid) + "/exe").c_str(), O_RDONLY | O_CLOEXEC));

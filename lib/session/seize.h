@@ -14,6 +14,9 @@ namespace ktrace::session {
 /// kernel thread, 32-bit, traced already and by whom.
 Result<std::unique_ptr<trap::Traced>> look_at(State &state, pid_t pid);
 
+/// Why the kernel does not let this process be traced, and what to do.
+Error denied(pid_t pid);
+
 /// True where the process runs a 32-bit program, which ktrace does not trace.
 bool is_32_bit(Pid pid);
 

@@ -292,7 +292,8 @@ Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &inter
         voice.complain(ready.error());
         return {ready.error().kind == Error::Kind::usage ? 2 : tracing_failed, {}};
     }
-    auto pid = os::spawn_seized(state.world.waiter, interrupts, config.program);
+    const Pid guardian{::getppid()};
+    auto pid = os::spawn_seized(state.world.waiter, interrupts, guardian, config.program);
     if (!pid) {
         voice.complain(pid.error());
         if (pid.error().kind == Error::Kind::not_found) return {127, {}};
