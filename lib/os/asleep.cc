@@ -52,6 +52,30 @@ bool has_time_out(const TaskPlace &place) {
     }
 }
 
+/// Interrupted when it has done a part, it answers with that, and few programs ask whether it was all.
+bool may_end_in_part(const TaskPlace &place) {
+    constexpr std::uint64_t enter_get_events = 1; // IORING_ENTER_GETEVENTS: it submits, then waits for so many
+    const auto &arguments = place.arguments;
+    switch (place.syscall) {
+    case SYS_write:
+    case SYS_sendto: return arguments[2] > 1; // bytes
+    case SYS_writev:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+    case SYS_sendfile:
+    case SYS_splice:
+    case SYS_tee:
+    case SYS_vmsplice: return true;
+    case SYS_recvfrom: return (arguments[3] & MSG_WAITALL) != 0;
+    case SYS_recvmsg: return (arguments[2] & MSG_WAITALL) != 0;
+    case SYS_recvmmsg: return arguments[2] > 1 || (arguments[3] & MSG_WAITALL) != 0; // messages
+    case SYS_io_getevents:
+    case SYS_io_pgetevents: return arguments[1] > 1; // events
+    case SYS_io_uring_enter: return (arguments[3] & enter_get_events) != 0 && (arguments[1] > 0 || arguments[2] > 1);
+    default: return false;
+    }
+}
+
 /// SO_RCVTIMEO or SO_SNDTIMEO: the one that limits a call; 0: none.
 int limiting_option(long number) {
     switch (number) {
@@ -91,7 +115,8 @@ bool has_socket_timeout(Pid pid, const TaskPlace &place) {
 Interrupted interrupted(const TaskPlace &place, bool socket_timeout) {
     if (place.running || place.syscall < 0) return Interrupted::runs;
     if (keeps_its_time(place.syscall)) return Interrupted::goes_on;
-    return socket_timeout || has_time_out(place) ? Interrupted::begins_anew : Interrupted::made_again;
+    const bool is_lost = socket_timeout || has_time_out(place) || may_end_in_part(place);
+    return is_lost ? Interrupted::begins_anew : Interrupted::made_again;
 }
 
 Interrupted interrupted(Pid pid, Tid tid) {

@@ -9,7 +9,8 @@ enum class Interrupted : std::uint8_t {
     runs,        // it does not sleep in a system call
     goes_on,     // the kernel makes the call again by itself, with the time that is left
     made_again,  // the call may fail with EINTR; made again it is the same, since it has no time-out
-    begins_anew, // made again it waits for the whole of its time-out once more
+    begins_anew, // made again it waits for the whole of its time-out once more; or it answers with a part of what it
+                 // was to do, and is not made again
 };
 
 /// `socket_timeout`: the call is one on a socket that limits how long such calls wait. Pure. Source: which calls the

@@ -90,8 +90,8 @@ bool WakingTime::is_left() {
     if (os::Interrupts::are_pending() || now_ns - began_ns_ >= longest_s * second_ns) return false;
     if (now_ns - began_ns_ >= moment_s * second_ns)
         tell_once(state_, "waiting for up to " + std::to_string(longest_s) +
-                              " s until threads wake up whose time-outs would begin anew if they were interrupted; "
-                              "Ctrl-C ends the waiting");
+                              " s until threads wake up whose time-outs would begin anew, or whose calls would be cut "
+                              "short, if they were interrupted; Ctrl-C ends the waiting");
     return true;
 }
 

@@ -7,6 +7,7 @@ import select
 import signal
 import time
 import types
+import unittest
 
 from live import (WRITE, LiveTest, adds_up, ktrace, program, sleeps_in, state_of, thread_folders, until,
                   wait_until_asleep)
@@ -22,6 +23,7 @@ TIMED = {"nanosleep_timeout": (0, 0), "clock_nanosleep_timeout": (0, 0), "poll_t
 TIMEOUT_MS = 4500  # and twice as much for those that are awake before ktrace is there
 TOGETHER = 4  # one is attached to after the other
 LONGEST_MS = 24000  # a third of it is less than what ktrace waits for sleepers when it leaves
+PARTLY = {"write": 1, "writev": 20, "send": 44, "sendmsg": 46, "recv": 45, "recvmmsg": 299}  # numbers of the system calls
 
 
 def all_asleep(target, threads):
@@ -180,6 +182,37 @@ class Asleep(LiveTest):
 
     def test_time_runs_out_behind_watchpoints(self):
         self.each_timed(("-w", "awake"), 1, lambda _: None)
+
+
+@unittest.skipUnless(os.uname().machine == "x86_64", "numbers of system calls")
+class HalfDone(LiveTest):
+    """Calls that have done a part of what they are to do, and would answer with that part if they were interrupted."""
+
+    def check(self, *options):
+        for call, number in PARTLY.items():
+            with self.subTest(call=call):
+                target = self.start(program("whole"), call)
+                until(lambda: sleeps_in(f"/proc/{target.pid}") == number, "it sleeps")
+                for _ in range(3):
+                    trace = self.attach(target, *options).stop()
+                    self.assertEqual(trace.status, 0, trace)
+                    self.check_untouched(target)
+                tracer = self.attach(target, *options, "--format", "json")
+                added = ktrace("ctl", "-p", target.pid, "add", "-k", "main")
+                self.assertEqual(added.status, 0, added)
+                target.tell()
+                did, wanted = target.truth(r"did (-?\d+) of (\d+)").groups()
+                self.assertEqual(did, wanted)
+                trace = tracer.stop()
+                self.assertEqual((trace.status, trace.summaries()[0]["hits"]), (0, 1), trace)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+
+    def test_under_probes(self):
+        self.check("-k", "do_work")
+
+    def test_under_watchpoints(self):
+        self.check("-w", "awake")
 
 
 class Attach(LiveTest):

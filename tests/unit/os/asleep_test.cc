@@ -5,6 +5,7 @@
 #include <array>
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 namespace ktrace::os {
@@ -37,6 +38,16 @@ constexpr Row rows[] = {
     {"io_getevents", SYS_io_getevents, {pointer, 1, 1, pointer, pointer}, false, Interrupted::begins_anew},
     {"read", SYS_read, {0, pointer, 1}, false, Interrupted::made_again},
     {"read of a socket with SO_RCVTIMEO", SYS_read, {4, pointer, 1}, true, Interrupted::begins_anew},
+    {"write", SYS_write, {1, pointer, 4096}, false, Interrupted::begins_anew},
+    {"write of a byte", SYS_write, {1, pointer, 1}, false, Interrupted::made_again},
+    {"sendmsg", SYS_sendmsg, {4, pointer, 0}, false, Interrupted::begins_anew},
+    {"recv", SYS_recvfrom, {4, pointer, 4096, 0}, false, Interrupted::made_again},
+    {"recv of all", SYS_recvfrom, {4, pointer, 4096, MSG_WAITALL}, false, Interrupted::begins_anew},
+    {"recvmmsg", SYS_recvmmsg, {4, pointer, 8, 0, 0}, false, Interrupted::begins_anew},
+    {"io_getevents, for ever", SYS_io_getevents, {pointer, 1, 1, pointer, 0}, false, Interrupted::made_again},
+    {"io_getevents of several, for ever", SYS_io_getevents, {pointer, 2, 4, pointer, 0}, false, Interrupted::begins_anew},
+    {"io_uring_enter", SYS_io_uring_enter, {5, 0, 1, 1, 0}, false, Interrupted::made_again},
+    {"io_uring_enter that submits", SYS_io_uring_enter, {5, 1, 1, 1, 0}, false, Interrupted::begins_anew},
     {"not in a call", -1, {}, false, Interrupted::runs},
 };
 

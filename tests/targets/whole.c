@@ -1,0 +1,116 @@
+/*
+ * whole CALL: sleeps in a system call that has done a part of its work. Interrupted it would answer with that part.
+ *
+ * Prints "ready PID" and sleeps. A helper process, which is nobody's business, reads a line and does what the call waits
+ * for. Then the variable `awake` is written, do_work called, and "did RESULT of WANTED" printed; the process leaves with
+ * status 0 when its input has ended.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { size = 1 << 20, packets = 4 };
+
+static char bytes[size];
+static int pipe_fds[2], pair[2];
+static const char *call;
+volatile long awake;
+
+__attribute__((noinline)) long do_work(long n) {
+    __asm__ volatile("" ::: "memory");
+    return n * 3 + 1;
+}
+
+static long by_write(void) { return write(pipe_fds[1], bytes, size); }
+static long by_writev(void) {
+    struct iovec whole = {bytes, size};
+
+    return writev(pipe_fds[1], &whole, 1);
+}
+static long by_send(void) { return send(pair[0], bytes, size, 0); }
+static long by_sendmsg(void) {
+    struct iovec whole = {bytes, size};
+    struct msghdr message = {.msg_iov = &whole, .msg_iovlen = 1};
+
+    return sendmsg(pair[0], &message, 0);
+}
+static long by_recv(void) { return recv(pair[0], bytes, size, MSG_WAITALL); }
+static long by_recvmmsg(void) {
+    struct mmsghdr messages[packets];
+    struct iovec parts[packets];
+
+    memset(messages, 0, sizeof(messages));
+    for (int i = 0; i < packets; i++) {
+        parts[i] = (struct iovec){bytes + i, 1};
+        messages[i].msg_hdr.msg_iov = &parts[i];
+        messages[i].msg_hdr.msg_iovlen = 1;
+    }
+    return recvmmsg(pair[0], messages, packets, 0, NULL);
+}
+
+static void drain(int fd) {
+    while (read(fd, bytes, size) > 0) continue;
+}
+
+static void fill(int fd, long length) {
+    for (long done = 0, got; done < length; done += got) {
+        got = write(fd, bytes, (size_t)(length - done));
+        if (got <= 0) _exit(1);
+    }
+}
+
+/* What the call waits for. */
+static void do_rest(void) {
+    if (strcmp(call, "recv") == 0) fill(pair[1], size - 1);
+    if (strcmp(call, "recvmmsg") == 0)
+        for (int i = 1; i < packets; i++) fill(pair[1], 1);
+    if (strncmp(call, "write", 5) == 0) drain(pipe_fds[0]);
+    if (strncmp(call, "send", 4) == 0) drain(pair[1]);
+}
+
+static const struct {
+    const char *name;
+    long (*make)(void);
+    long wanted;
+} calls[] = {
+    {"write", by_write, size},     {"writev", by_writev, size}, {"send", by_send, size},
+    {"sendmsg", by_sendmsg, size}, {"recv", by_recv, size},     {"recvmmsg", by_recvmmsg, packets},
+};
+
+int main(int argc, char **argv) {
+    char line[64];
+    pid_t self = getpid(), helper;
+
+    call = argc > 1 ? argv[1] : "";
+    if (pipe(pipe_fds) != 0) return 2;
+    if (socketpair(AF_UNIX, strcmp(call, "recvmmsg") == 0 ? SOCK_DGRAM : SOCK_STREAM, 0, pair) != 0) return 2;
+    fill(pair[1], strncmp(call, "recv", 4) == 0); // the part that is done
+    helper = fork();
+    if (helper == 0) {
+        close(pipe_fds[1]);
+        close(pair[0]);
+        if (fgets(line, sizeof(line), stdin)) do_rest();
+        while (fgets(line, sizeof(line), stdin)) continue;
+        _exit(0);
+    }
+    printf("ready %d\n", (int)self);
+    fflush(stdout);
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        if (strcmp(call, calls[i].name) == 0) {
+            long did = calls[i].make();
+
+            awake = do_work(1);
+            printf("did %ld of %ld\n", did, calls[i].wanted);
+            fflush(stdout);
+        }
+    close(pipe_fds[1]);
+    close(pair[0]);
+    while (waitpid(helper, NULL, 0) < 0 && errno == EINTR) continue;
+    return 0;
+}
