@@ -11,6 +11,7 @@
 
 #include "arch/way_back.h"
 #include "os/procfs.h"
+#include "os/restartable.h"
 #include "os/way_back.h"
 
 namespace ktrace::os {
@@ -177,6 +178,8 @@ Result<std::int64_t> make_call(Waiter &waiter, Stopped &stopped, VirtAddr instru
     Tid tid = stopped.tid();
     std::vector<siginfo_t> held;
     if (auto left = leave_own_call(waiter, stopped, held); !left) return tl::make_unexpected(left.error());
+    if (!stopped.rest())
+        if (auto broken_off = abort_of_sequence(tid, stopped.pc())) stopped.set_pc(*broken_off);
     Host::Registers before = stopped.registers();
     if (auto rest = stopped.rest()) Host::set_pc(before, *rest); // the token keeps its own
     auto mask = signal_mask(tid);

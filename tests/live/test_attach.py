@@ -215,6 +215,23 @@ class HalfDone(LiveTest):
         self.check("-w", "awake")
 
 
+class Sequences(LiveTest):
+    def test_restartable_sequences(self):
+        """A thread that is stopped in one to make a system call for ktrace does not go on in it."""
+        target = self.start(program("restartable"), 4, ready="ready|none")
+        if "none" in target.lines.seen[-1]:
+            raise unittest.SkipTest("no restartable sequences here")
+        for i in range(ROUNDS):
+            options = (("-k", "do_work"), ("-r", "do_work"), ("-w", "stop"))[i % 3]
+            trace = self.attach(target, *options, "--count").stop()
+            self.assertEqual(trace.status, 0, trace)
+        self.check_untouched(target)
+        target.tell()
+        counted, found = target.truth(r"counted (\d+) found (\d+)").groups()
+        self.assertEqual(counted, found)
+        self.assertEqual(target.end(), 0)
+
+
 class Attach(LiveTest):
     def test_by_id_of_a_thread(self):
         target = self.start(program("threads"))
