@@ -67,6 +67,34 @@ class Unfiltered {
     bool suspended_ = false;
 };
 
+/// A thread that has the calls of its code outside of a range sent back to it as SIGSYS (prctl(2),
+/// PR_SET_SYSCALL_USER_DISPATCH: emulators) makes ours as if it had not. Kernels before 6.4 do not let us see that.
+class Undispatched {
+  public:
+    explicit Undispatched(Tid tid) : tid_(tid) {
+        if (!request(get_config, own_)) own_ = {};
+        Config none{};
+        if (own_.mode != 0) request(set_config, none);
+    }
+    ~Undispatched() {
+        if (own_.mode != 0) request(set_config, own_);
+    }
+    Undispatched(const Undispatched &) = delete;
+
+  private:
+    struct Config { // ptrace_sud_config
+        std::uint64_t mode = 0, selector = 0, offset = 0, length = 0;
+    };
+    static constexpr int set_config = 0x4210, get_config = 0x4211; // PTRACE_SET_/GET_SYSCALL_USER_DISPATCH_CONFIG
+
+    bool request(int what, Config &config) const {
+        return ::ptrace(static_cast<__ptrace_request>(what), tid_.value, sizeof config, &config) == 0;
+    }
+
+    Tid tid_;
+    Config own_;
+};
+
 /// SIGSYS for a call of ours: it was not made. It is taken from those that are told later.
 bool was_trapped(std::vector<siginfo_t> &held) {
     return std::erase_if(held, [](const siginfo_t &info) { return info.si_signo == SIGSYS && info.si_code > 0; }) > 0;
@@ -189,6 +217,7 @@ Result<std::int64_t> make_call(Waiter &waiter, Stopped &stopped, VirtAddr instru
     if (unfiltered.is_hopeless())
         return fail(Error::Kind::refused, "the process is in seccomp's strict mode and may make no system call",
                     "run ktrace as root");
+    const Undispatched undispatched(tid);
     const Frame frame(way, tid, before, *mask);
     if (frame) through = stopped.stop().kind == Stop::Kind::signal ? Through::steps : Through::stops;
     Host::Registers call = before;
