@@ -82,6 +82,29 @@ void on_owed_room(State &state, Event event) {
         trap::continue_task(state.world, task, std::move(stopped));
 }
 
+/// A child that nobody knows yet: it is traced from its birth, and stops before it runs.
+void meet_child(State &state, Pid parent, Tid child) {
+    if (!child.value || state.world.tasks.contains(child.value)) return;
+    auto stop = state.world.waiter.next_of(child);
+    if (!stop || stop->kind == os::Stop::Kind::exited || stop->kind == os::Stop::Kind::killed) {
+        state.world.waiter.forget(child);
+        return;
+    }
+    auto process = state.world.processes.find(parent.value);
+    adopt_child(state, process == state.world.processes.end() ? nullptr : process->second.get(),
+                os::Stopped(state.world.waiter, *stop));
+}
+
+/// The parent waits meanwhile: it may want to trace the child itself, at once.
+void on_new_process(State &state, Event event) {
+    meet_child(state, event.pid, event.other);
+    auto parent = state.world.tasks.find(event.tid.value);
+    if (parent != state.world.tasks.end())
+        trap::continue_task(state.world, parent->second, std::move(*event.stopped));
+    else
+        std::move(*event.stopped).resume(os::Resume::run);
+}
+
 void act_on(State &state, Event event) {
     switch (event.kind) {
     case Event::Kind::none: return;
@@ -93,19 +116,7 @@ void act_on(State &state, Event event) {
     case Event::Kind::ifunc: on_ifunc(state, std::move(event)); return;
     case Event::Kind::woken: on_woken(state, std::move(event)); return;
     case Event::Kind::owed_room: on_owed_room(state, std::move(event)); return;
-    case Event::Kind::new_process: {
-        if (!event.other.value || state.world.tasks.contains(event.other.value)) return;
-        auto parent = state.world.processes.find(event.pid.value);
-        // The child is traced from its birth, and stops before it runs.
-        auto stop = state.world.waiter.next_of(event.other);
-        if (!stop || stop->kind == os::Stop::Kind::exited || stop->kind == os::Stop::Kind::killed) {
-            state.world.waiter.forget(event.other);
-            return;
-        }
-        adopt_child(state, parent == state.world.processes.end() ? nullptr : parent->second.get(),
-                    os::Stopped(state.world.waiter, *stop));
-        return;
-    }
+    case Event::Kind::new_process: on_new_process(state, std::move(event)); return;
     }
 }
 

@@ -177,14 +177,15 @@ Event ask_for_room(Task &task, const Stop &stop, Stopped stopped) {
     return event;
 }
 
-Event on_new_process(World &world, Task &task, const Stop &stop, Stopped stopped) {
+/// The parent goes on when its child is what the program may find it to be.
+Event on_new_process(Task &task, const Stop &stop, Stopped stopped) {
     Event event;
     event.kind = Event::Kind::new_process;
     event.pid = task.pid;
     event.tid = task.tid;
     event.vfork = stop.kind == Stop::Kind::vfork;
     if (auto child = os::event_message(stop.tid)) event.other = Tid{static_cast<pid_t>(*child)};
-    continue_task(world, task, std::move(stopped));
+    event.stopped = std::make_unique<Stopped>(std::move(stopped));
     return event;
 }
 
@@ -205,6 +206,8 @@ Event on_new_task(World &world, Traced &traced, Task &task, Stopped stopped) {
         event.pid = task.pid;
         event.tid = task.tid;
         event.other = child;
+        event.stopped = std::make_unique<Stopped>(std::move(stopped));
+        return event;
     }
     continue_task(world, task, std::move(stopped));
     return event;
@@ -351,7 +354,7 @@ Event dispatch(World &world, const Stop &stop) {
         continue_task(world, task, std::move(stopped));
         break;
     case Verdict::new_task: return on_new_task(world, *traced, task, std::move(stopped));
-    case Verdict::new_process: return on_new_process(world, task, stop, std::move(stopped));
+    case Verdict::new_process: return on_new_process(task, stop, std::move(stopped));
     case Verdict::exec: {
         Event event;
         event.kind = Event::Kind::exec;

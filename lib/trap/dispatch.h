@@ -13,7 +13,7 @@ namespace ktrace::trap {
 struct Event {
     enum class Kind : std::uint8_t {
         none,
-        new_process, // fork, vfork: `other` is the child's tid; the parent has gone on
+        new_process, // fork, vfork: `other` is the child's tid; `stopped` is the parent
         may_exec,    // `stopped` is at the entry of an execve, or execveat, of a task that is to stop there
         exec,        // `stopped` is the new leader, at its first instruction; `other` its former tid
         loader,      // the list of modules has changed; `stopped` is at the loader's breakpoint

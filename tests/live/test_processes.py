@@ -193,3 +193,37 @@ class Processes(LiveTest):
         trace.out = "\n".join(json_lines)
         self.assertEqual(trace.summary("do_work")["hits"], 42, trace)
         self.assertEqual(trace.summary("early")["hits"], 2, trace)
+
+
+class Debugger(LiveTest):
+    """A program that traces children of its own: one that is not followed is its own from its birth."""
+
+    def check(self, way, times=40):
+        # Who hits a probe behind fork gives ktrace time to let the child go; who has none does not.
+        for options in (("-w", "word"), ("-k", "do_work"), ("-r", "fork")):
+            with self.subTest(options):
+                target = self.start(program("tracer"))
+                tracer = self.attach(target, *options, "--count", "--format", "json")
+                target.tell(f"{way} {times}")
+                self.assertEqual(target.truth(rf"{way} {times} refused (\d+) bad (\d+)").groups(), ("0", "0"))
+                self.assertEqual(tracer.stop().status, 0)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+
+    def test_seizes(self):
+        self.check("seize")
+
+    def test_attaches(self):
+        self.check("attach")
+
+    def test_is_asked(self):
+        self.check("traceme")
+
+    def test_followed_children_have_a_tracer(self):
+        target = self.start(program("tracer"))
+        tracer = self.attach(target, "-k", "do_work", "-f", "--count")
+        target.tell("seize 5")
+        target.truth("seize 5 refused 5 bad 0")
+        self.assertEqual(tracer.stop().status, 0)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
