@@ -49,10 +49,11 @@ bool set_signal_info(Tid task, const siginfo_t &info) {
     return ::ptrace(PTRACE_SETSIGINFO, task.value, nullptr, &info) == 0;
 }
 
-void send_again(Pid pid, Tid task, const siginfo_t &info) {
+bool send_again(Pid pid, Tid task, const siginfo_t &info) {
     siginfo_t copy = info;
-    if (::syscall(SYS_rt_tgsigqueueinfo, pid.value, task.value, info.si_signo, &copy) != 0)
-        ::syscall(SYS_tgkill, pid.value, task.value, info.si_signo);
+    if (::syscall(SYS_rt_tgsigqueueinfo, pid.value, task.value, info.si_signo, &copy) == 0) return true;
+    ::syscall(SYS_tgkill, pid.value, task.value, info.si_signo);
+    return false;
 }
 
 std::optional<std::uint64_t> signal_mask(Tid task) {

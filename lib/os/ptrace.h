@@ -39,9 +39,9 @@ bool resume(Tid task, Resume how, int signal);
 std::optional<siginfo_t> signal_info(Tid task);
 bool set_signal_info(Tid task, const siginfo_t &info);
 
-/// Sends a signal that was taken from a task to it once more. Of who sent it the kernel lets us say only what sigqueue
-/// says.
-void send_again(Pid pid, Tid task, const siginfo_t &info);
+/// Sends a signal that was taken from a task to it once more. False: of who sent it the kernel lets us say only what
+/// sigqueue says; what was sent is a stand-in with our name on it.
+bool send_again(Pid pid, Tid task, const siginfo_t &info);
 
 /// The blocked signals of a stopped task, bit N-1 for signal N.
 std::optional<std::uint64_t> signal_mask(Tid task);

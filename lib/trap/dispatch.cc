@@ -264,6 +264,7 @@ void continue_task(World &world, Task &task, Stopped stopped, int signal) {
         if (const Traced *traced = world.process_of(task)) restore_saved_mask(*traced, task, stopped);
     const bool trap_pending = task.over == Over::stepping && !at_signal && os::has_fault_pending(task.tid, SIGTRAP);
     if (signal != 0) follow_handler(task, stopped, signal);
+    if (signal == SIGTRAP) follow_into_handler(task);
     const os::Resume how = way_on(task.over, task.until_exec || task.follows != 0, trap_pending);
     if (how == os::Resume::step) task.stepped_from = stopped.pc();
     if (task.calls && world.waiter.looks_often()) {
@@ -301,6 +302,7 @@ Event dispatch(World &world, const Stop &stop) {
     Task &task = found->second;
     task.last_stop = world.stops;
     if (world.overhead) world.overhead->begin_stop();
+    if (stop.kind == Stop::Kind::signal && !task.stood_in_for.empty()) name_sender(task, stop.signal);
     Seen seen = gather(world, *traced, task, stop, stopped);
     if (task.calls) note_stop(task, stopped);
     if (seen.fired != 0) run_watches(world, *traced, task, seen.fired, stopped);
@@ -324,7 +326,6 @@ Event dispatch(World &world, const Stop &stop) {
     case Verdict::deliver:
         if (undo_interruption(stopped) && traced->ground->site_at(stopped.pc()))
             remember_retry(task, stopped.pc(), stopped);
-        if (stop.signal == SIGTRAP) follow_into_handler(task);
         continue_task(world, task, std::move(stopped), stop.signal);
         break;
     case Verdict::deliver_behind: deliver_outside(world, *traced, task, std::move(stopped), false); break;

@@ -1,7 +1,10 @@
 #include "trap/over.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
+
+#include <unistd.h>
 
 #include "trap/dispatch.h"
 #include "trap/handled.h"
@@ -41,6 +44,13 @@ void tell_what_is_owed(World &world, Task &task) {
     world.ledger->owe(owed);
 }
 
+void send_again(Task &task, const siginfo_t &info) {
+    if (os::send_again(task.pid, task.tid, info)) return;
+    // Of one that is pending already the kernel keeps no second one.
+    std::erase_if(task.stood_in_for, [&](const siginfo_t &other) { return other.si_signo == info.si_signo; });
+    task.stood_in_for.push_back(info);
+}
+
 /// No signal that is not the copy's own fault comes in until unblock_signals.
 void block_signals(World &world, Task &task) {
     if (task.saved_mask) return;
@@ -74,17 +84,21 @@ void end_step(World &world, Task &task, os::Stopped stopped, int signal = 0) {
         signal = task.held->si_signo;
         task.held.reset();
     }
-    for (const siginfo_t &info : std::exchange(task.held_more, {})) os::send_again(task.pid, task.tid, info);
+    for (const siginfo_t &info : std::exchange(task.held_more, {})) send_again(task, info);
     continue_task(world, task, std::move(stopped), signal);
     tell_what_is_owed(world, task);
 }
 
-/// A fault is reported with the address of the instruction (SIGILL, SIGFPE, and a trap): never that of the copy.
-void tell_at(Task &task, const Site &site, VirtAddr slot_pc) {
+/// A fault is reported with the address of the instruction (SIGILL, SIGFPE, and a trap), SIGSYS and a step with the one
+/// behind it: never that of the copy.
+void tell_at(Task &task, VirtAddr at, VirtAddr slot_pc) {
     auto info = os::signal_info(task.tid);
-    if (!info || (info->si_signo != SIGILL && info->si_signo != SIGFPE && info->si_signo != SIGTRAP)) return;
+    if (!info || info->si_code <= 0) return;
+    const int signal = info->si_signo;
+    if (signal != SIGILL && signal != SIGFPE && signal != SIGTRAP && signal != SIGSYS) return;
+    // si_call_addr is at the same place.
     if (reinterpret_cast<std::uint64_t>(info->si_addr) != slot_pc.value) return;
-    info->si_addr = reinterpret_cast<void *>(site.at.value);
+    info->si_addr = reinterpret_cast<void *>(at.value);
     os::set_signal_info(task.tid, *info);
 }
 
@@ -137,7 +151,17 @@ void fault_at_site(World &world, Traced &traced, Task &task, Site &site, os::Sto
 
 void pay(Task &task) {
     if (task.saved_mask && os::signal_mask(task.tid) == blocked_for(*task.saved_mask)) unblock_signals(task);
-    for (const siginfo_t &info : std::exchange(task.held_more, {})) os::send_again(task.pid, task.tid, info);
+    for (const siginfo_t &info : std::exchange(task.held_more, {})) send_again(task, info);
+}
+
+void name_sender(Task &task, int signal) {
+    auto known = std::find_if(task.stood_in_for.begin(), task.stood_in_for.end(),
+                              [&](const siginfo_t &info) { return info.si_signo == signal; });
+    if (known == task.stood_in_for.end()) return;
+    auto info = os::signal_info(task.tid);
+    if (!info || info->si_code != SI_TKILL || (info->si_pid != ::getpid() && info->si_pid != 0)) return;
+    os::set_signal_info(task.tid, *known);
+    task.stood_in_for.erase(known);
 }
 
 void mark_moved(Traced &traced, Task &task, os::Stopped &stopped) {
@@ -214,7 +238,7 @@ void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped
     Site &site = *task.site;
     VirtAddr slot_pc = stopped.pc();
     Host::abort_step(site.placed, site.at, site.slot, task.old_scratch, stopped.change_registers());
-    tell_at(task, site, slot_pc);
+    tell_at(task, site.at, slot_pc);
     if (stopped.pc() == site.at) retry(task, site, stopped);
     // What is held came before the instruction was run: it is told first, at the site. The fault is dropped; it comes
     // again when the task has returned to the instruction.
@@ -222,7 +246,7 @@ void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped
     if (!task.held || stopped.pc() != site.at) {
         signal = stopped.stop().signal;
         if (auto info = os::signal_info(task.tid)) signal = signal_of_fault(world, traced, task, site, stopped, *info);
-        if (task.held) os::send_again(task.pid, task.tid, *std::exchange(task.held, std::nullopt));
+        if (task.held) send_again(task, *std::exchange(task.held, std::nullopt));
     }
     end_step(world, task, std::move(stopped), signal);
 }
@@ -257,7 +281,7 @@ void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopp
     VirtAddr slot_pc = stopped.pc();
     bool after = Host::slot_position(site.placed, site.slot, slot_pc) == arch::SlotPosition::after;
     stopped.set_pc(after ? site.at + site.plan.length : site.at);
-    if (!after) tell_at(task, site, slot_pc);
+    tell_at(task, stopped.pc(), slot_pc);
     if (again) retry(task, site, stopped);
     if (task.over == Over::to_syscall) {
         task.over = Over::none;
@@ -274,7 +298,7 @@ void fault_outside(World &world, Traced &traced, Task &task, os::Stopped stopped
     Site &site = *traced.ground->site_of_pc_in_slot(stopped.pc());
     VirtAddr slot_pc = stopped.pc();
     stopped.set_pc(site.at);
-    tell_at(task, site, slot_pc);
+    tell_at(task, site.at, slot_pc);
     retry(task, site, stopped);
     unblock_signals(task);
     int signal = stopped.stop().signal;

@@ -14,6 +14,9 @@ void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
 /// middle of an instruction, and the signals that came behind the one that is held.
 void pay(Task &task);
 
+/// At the stop of a signal that was sent again under our name (`Task::stood_in_for`): it is told as it was sent first.
+void name_sender(Task &task, int signal);
+
 /// The task, at a trap's stop, is about to go to an address that may be right behind another trap of ours: killed
 /// before it has gone on, we leave it where the handler in the rescue page would take it for a hit there. Marks it for
 /// that.

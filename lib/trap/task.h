@@ -41,6 +41,7 @@ struct Task {
     Places post;                             // the probes of the site that wait for the end of the instruction
     std::optional<siginfo_t> held;           // a signal that came in the middle of a step: delivered when it is done
     std::vector<siginfo_t> held_more;        // came behind it in the same step
+    std::vector<siginfo_t> stood_in_for;     // signals that were sent again under our name: told as they were
     std::optional<std::uint64_t> saved_mask; // signals are blocked for the moment: the task's own mask
     bool blocks_next = false;                // its next interrupt's stop is where its signals are blocked
     bool owed_told = false;                  // the guardian knows of the two

@@ -1,6 +1,7 @@
 """Signals that arrive while a task is at a trap, in a slot, or in a step: delivered, at the program's own addresses."""
 import os
 import signal
+import unittest
 
 from live import LiveTest, adds_up, program
 
@@ -141,6 +142,36 @@ class Masks(LiveTest):
                 self.assertEqual((times, handled, calls, bad), (1200, 1200, 3600, 0))
                 for summary in trace.summaries():
                     self.assertEqual(summary["hits"], calls, trace)
+
+
+class OwnTraps(LiveTest):
+    """Trap instructions, single steps and hardware breakpoints of the program's own: each comes once, at its own place."""
+    PROBES = (("-k", "do_work"), ("-k", "do_work", "--post"), ("-r", "do_work"), ("-r", "do_work", "-w", "handled"),
+              ("-k", "do_work", "-k", "in_handler", "-w", "seen_in_handler"))
+
+    def check(self, way, times=40):
+        for options in self.PROBES:
+            with self.subTest(options):
+                target = self.start(program("traps"))
+                tracer = self.attach(target, *options, "--count", "--format", "json")
+                target.tell(f"{way} {times}")
+                wanted, handled, bad = map(int, target.truth(rf"{way} (-?\d+) handled (\d+) bad (\d+)").groups())
+                trace = tracer.stop()
+                if wanted < 0:
+                    raise unittest.SkipTest("no such traps here")
+                self.assertEqual((handled, bad), (wanted, 0))
+                self.assertEqual(trace.summary("do_work")["hits"], times, trace)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+
+    def test_trap_instructions(self):
+        self.check("break")
+
+    def test_single_steps(self):
+        self.check("step")
+
+    def test_hardware_breakpoints(self):
+        self.check("watch")
 
 
 class Parent(LiveTest):

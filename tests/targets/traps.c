@@ -1,0 +1,151 @@
+/*
+ * traps: a program with a handler for SIGTRAP and traps of its own.
+ *
+ * Prints "ready PID" and, for each line "WAY N", "WAY WANTED handled H bad B": how many traps there had to be and were, and
+ * how often one was told at another place than the program's own text, or with another si_code. WAY, N times:
+ *   break    a trap instruction, and a call of do_work
+ *   step     a call of do_work with the trap flag set (x86), so that each of its instructions ends in a trap
+ *   watch    a write to data that perf_event_open(2) watches, with SIGTRAP for it; WANTED is -1 where it cannot be watched
+ */
+#define _GNU_SOURCE
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { perf_trap = 6 }; /* TRAP_PERF */
+
+extern char __executable_start, etext;
+volatile long handled, watched, seen_in_handler;
+static volatile long bad, wanted_code;
+
+static int is_own(unsigned long at) { return at >= (unsigned long)&__executable_start && at < (unsigned long)&etext; }
+
+__attribute__((noinline)) long in_handler(long n) {
+    __asm__ volatile("" ::: "memory");
+    return n + 1;
+}
+
+static void on_trap(int sig, siginfo_t *info, void *context) {
+#if defined(__x86_64__)
+    unsigned long pc = (unsigned long)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+#else
+    unsigned long pc = ((ucontext_t *)context)->uc_mcontext.pc;
+#endif
+
+    (void)sig;
+    handled++;
+    seen_in_handler = in_handler(handled);
+    if (!is_own(pc) || info->si_code != wanted_code) bad++;
+    if (info->si_code == TRAP_TRACE && (unsigned long)info->si_addr != pc) bad++;
+}
+
+__attribute__((noinline)) long do_work(long n) {
+    __asm__ volatile("" ::: "memory");
+    return n * 3 + 1;
+}
+
+static long break_here(long times) {
+#if defined(__x86_64__)
+    wanted_code = SI_KERNEL;
+#else
+    wanted_code = TRAP_BRKPT;
+#endif
+    for (long i = 0; i < times; i++) {
+        do_work(i);
+#if defined(__x86_64__)
+        __asm__ volatile("int3");
+#else
+        raise(SIGTRAP);
+#endif
+    }
+    return times;
+}
+
+#if defined(__x86_64__)
+/* Steps through do_work; answers how many instructions there were by the same way without anybody's traps in it. */
+__attribute__((noinline)) static void step_once(long (*function)(long)) {
+    __asm__ volatile("pushfq\n"
+                     "orl $0x100, (%%rsp)\n"
+                     "popfq\n"
+                     "movl $5, %%edi\n"
+                     "call *%%rbx\n"
+                     "pushfq\n"
+                     "andl $~0x100, (%%rsp)\n"
+                     "popfq\n"
+                     "nop\n"
+                     :
+                     : "b"(function)
+                     : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");
+}
+
+/* The same code as do_work's, that nobody probes. */
+__attribute__((noinline)) long do_alike(long n) {
+    __asm__ volatile("" ::: "memory");
+    return n * 3 + 1;
+}
+#endif
+
+static long step(long times) {
+#if defined(__x86_64__)
+    long once;
+
+    wanted_code = TRAP_TRACE;
+    step_once(do_alike);
+    once = handled;
+    handled = 0;
+    for (long i = 0; i < times; i++) step_once(do_work);
+    return times * once;
+#else
+    (void)times;
+    return 0;
+#endif
+}
+
+static long watch(long times) {
+    struct perf_event_attr attributes;
+    int fd;
+
+    wanted_code = perf_trap;
+    memset(&attributes, 0, sizeof(attributes));
+    attributes.type = PERF_TYPE_BREAKPOINT;
+    attributes.size = sizeof(attributes);
+    attributes.bp_type = HW_BREAKPOINT_W;
+    attributes.bp_addr = (unsigned long)&watched;
+    attributes.bp_len = sizeof(watched);
+    attributes.sample_period = 1;
+    attributes.exclude_kernel = attributes.exclude_hv = 1;
+    attributes.remove_on_exec = attributes.sigtrap = 1;
+    fd = (int)syscall(SYS_perf_event_open, &attributes, 0, -1, -1, 0);
+    if (fd < 0) return -1;
+    for (long i = 0; i < times; i++) watched = do_work(i);
+    close(fd);
+    return times;
+}
+
+int main(void) {
+    struct sigaction action;
+    char line[64], way[32];
+    long times, wanted = 0;
+
+    memset(&action, 0, sizeof(action));
+    action.sa_sigaction = on_trap;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGTRAP, &action, NULL);
+    printf("ready %d\n", (int)getpid());
+    fflush(stdout);
+    while (fgets(line, sizeof(line), stdin)) {
+        if (sscanf(line, "%31s %ld", way, &times) != 2) return 2;
+        handled = bad = 0;
+        if (strcmp(way, "break") == 0) wanted = break_here(times);
+        if (strcmp(way, "step") == 0) wanted = step(times);
+        if (strcmp(way, "watch") == 0) wanted = watch(times);
+        printf("%s %ld handled %ld bad %ld\n", way, wanted, handled, bad);
+        fflush(stdout);
+    }
+    return 0;
+}
