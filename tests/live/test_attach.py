@@ -221,7 +221,7 @@ class Sequences(LiveTest):
         target = self.start(program("restartable"), 4, ready="ready|none")
         if "none" in target.lines.seen[-1]:
             raise unittest.SkipTest("no restartable sequences here")
-        for i in range(ROUNDS):
+        for i in range(20):
             options = (("-k", "do_work"), ("-r", "do_work"), ("-w", "stop"))[i % 3]
             trace = self.attach(target, *options, "--count").stop()
             self.assertEqual(trace.status, 0, trace)
