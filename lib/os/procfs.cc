@@ -123,6 +123,8 @@ ProcessStatus parse_status(std::string_view text) {
             status.pending |= hex(take_word(rest));
         else if (key == "Seccomp")
             status.seccomp = decimal<int>(take_word(rest));
+        else if (key == "Seccomp_filters")
+            status.seccomp_filters = decimal<int>(take_word(rest));
     }
     return status;
 }

@@ -1,6 +1,9 @@
 #include "rescue/call.h"
 
+#include <linux/capability.h>
+
 #include "arch/way_back.h"
+#include "os/procfs.h"
 #include "target/own_stack.h"
 
 namespace ktrace::rescue {
@@ -19,11 +22,24 @@ std::optional<os::WayBack> way_back_by_page(const Page &page, target::AddressSpa
     return way;
 }
 
+/// A filter that the program has installed since may end it for a call of ours. We cannot read it, and where we may not
+/// suspend it either, nothing is tried: what is mapped does no harm.
+bool may_be_ended(const Page &page, Tid tid) {
+    if (!page.mapped() || !page.filters()) return false;
+    auto status = os::read_status(tid.value);
+    return status && status->seccomp_filters > *page.filters() && !os::has_capability(CAP_SYS_ADMIN);
+}
+
 } // namespace
 
 Result<std::int64_t> call_with_way_back(os::Waiter &waiter, os::Stopped &stopped, VirtAddr instruction,
                                         const Page &page, target::AddressSpace &space, std::uint64_t number,
                                         std::initializer_list<std::uint64_t> arguments, os::Through through) {
+    if (may_be_ended(page, stopped.tid()))
+        return fail(
+            Error::Kind::refused,
+            "the process has confined itself by a seccomp filter meanwhile, which might end it for a system call "
+            "of ktrace's: some unused memory of ktrace's stays in it");
     auto way = way_back_by_page(page, space);
     if (!way) way = target::way_back_by_stack(space, stopped);
     return way ? os::remote_syscall(waiter, stopped, instruction, *way, number, arguments)

@@ -123,6 +123,8 @@ Status Page::create(const Hands &hands, std::size_t entries) {
     auto at = map(hands, *this, size);
     if (!at) return tl::make_unexpected(at.error());
     address_ = *at;
+    auto status = os::read_status(hands.stopped.tid().value);
+    filters_ = status ? std::optional(status->seccomp_filters) : std::nullopt;
     header_ = {};
     std::memcpy(header_.magic, KTRACE_RESCUE_MAGIC, sizeof header_.magic);
     header_.abi = ktrace_rescue_abi;

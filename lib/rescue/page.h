@@ -7,6 +7,7 @@
 // taken out by the guardian alone.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "arch/host.h"
@@ -30,6 +31,8 @@ class Page {
     bool mapped() const { return address_.value != 0; }
     VirtAddr address() const { return address_; }
     bool contains(VirtAddr pc) const;
+    /// How many seccomp filters have let it be made. Nothing: another ktrace made it.
+    std::optional<int> filters() const { return filters_; }
     /// How many traps can still be told.
     std::size_t room() const;
 
@@ -79,6 +82,7 @@ class Page {
     VirtAddr action_at(std::size_t offset) const { return address_ + static_cast<std::int64_t>(offset); }
 
     VirtAddr address_;
+    std::optional<int> filters_;
     ktrace_rescue_header header_{};
     std::vector<Table> tables_;
 };

@@ -164,6 +164,25 @@ class Users(LiveTest):
     def test_strict_filter(self):
         self.check_unfiltered("strict")
 
+    def test_filter_that_comes_later(self):
+        """One of the program's own that would end it for what ktrace does when it leaves."""
+        self.become_nobody()
+        if subprocess.run([program("sandboxed"), "kill"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode:
+            raise unittest.SkipTest("no seccomp here")
+        for what in ("errno", "kill"):
+            with self.subTest(what):
+                target = self.start(*NOBODY, program("sandboxed"), what, "later")
+                tracer = self.tracer_of_nobody("attach", "-p", target.pid, "-r", "do_work", "--count", "--format", "json")
+                target.tell()
+                target.truth(r"^do_work 50 ")
+                tracer.send_signal(signal.SIGINT)
+                out, err = tracer.communicate(timeout=LIMIT)
+                self.assertIn(b'"hits":50', out)
+                self.assertIn(b"seccomp filter", err)
+                target.tell()
+                target.truth(r"^do_work 50 ")
+                self.assertEqual(target.end(), 0)
+
     def test_filters_without_privileges(self):
         """No room can be had: that is said, and the target goes on. (A filter that kills is as deadly as it says.)"""
         self.become_nobody()

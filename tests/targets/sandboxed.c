@@ -1,8 +1,9 @@
 /*
- * sandboxed WHAT: a process that may not map memory; WHAT becomes of it when it tries: errno, trap (SIGSYS), kill; or
- * strict: it may do nothing but read and write.
+ * sandboxed WHAT [later]: a process that may not map or unmap memory; WHAT becomes of it when it tries: errno, trap
+ * (SIGSYS), kill; or strict: it may do nothing but read and write.
  *
- * Prints "ready PID"; for each line it calls do_work 50 times and prints "do_work 50 sum S".
+ * Prints "ready PID"; for each line it calls do_work 50 times and prints "do_work 50 sum S". With `later` it confines
+ * itself at the first line.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +27,8 @@ static int confine(const char *what) {
                                                   : SECCOMP_RET_KILL_PROCESS;
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_munmap, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, answer),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -40,15 +42,18 @@ static int confine(const char *what) {
 int main(int argc, char **argv) {
     static char in[4096], out[4096]; /* stdio would map its own */
     char line[64];
+    int later = argc > 2;
 
     setvbuf(stdin, in, _IOFBF, sizeof(in));
     setvbuf(stdout, out, _IOFBF, sizeof(out));
     printf("ready %d\n", (int)getpid());
-    if (argc < 2 || confine(argv[1])) return 2;
+    if (argc < 2 || (!later && confine(argv[1]))) return 2;
     fflush(stdout);
     while (fgets(line, sizeof(line), stdin)) {
         long sum = 0;
 
+        if (later && confine(argv[1])) return 2;
+        later = 0;
         for (int i = 0; i < 50; i++) sum += do_work(i);
         printf("do_work 50 sum %ld\n", sum);
         fflush(stdout);

@@ -37,7 +37,8 @@ TEST(Status, ReadsWhatKtraceNeeds) {
     auto status =
         parse_status("Name:\tmy prog\nState:\tt (tracing stop)\nTgid:\t42\nPid:\t43\nPPid:\t7\nTracerPid:\t99\n"
                      "Uid:\t1000\t1001\t1001\t1001\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000000002\n"
-                     "SigBlk:\t0000000000010000\nSigIgn:\t0000000000001000\nSigCgt:\t0000000000000010\nSeccomp:\t2\n");
+                     "SigBlk:\t0000000000010000\nSigIgn:\t0000000000001000\nSigCgt:\t0000000000000010\nSeccomp:\t2\n"
+                     "Seccomp_filters:\t3\n");
     EXPECT_EQ(status.name, "my prog");
     EXPECT_EQ(status.state, 't');
     EXPECT_EQ(status.tgid, 42);
@@ -49,6 +50,7 @@ TEST(Status, ReadsWhatKtraceNeeds) {
     EXPECT_EQ(status.blocked, 0x10000U);
     EXPECT_EQ(status.caught, 0x10U);
     EXPECT_EQ(status.seccomp, 2);
+    EXPECT_EQ(status.seccomp_filters, 3);
 }
 
 TEST(TaskPlace, RunningAsleepAndBlocked) {
