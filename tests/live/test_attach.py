@@ -215,7 +215,9 @@ class HalfDone(LiveTest):
         self.check("-w", "awake")
 
 
-class Sequences(LiveTest):
+class CallsOfOurs(LiveTest):
+    """System calls that threads make for ktrace, wherever they are."""
+
     def test_restartable_sequences(self):
         """A thread that is stopped in one to make a system call for ktrace does not go on in it."""
         target = self.start(program("restartable"), 4, ready="ready|none")
@@ -229,6 +231,21 @@ class Sequences(LiveTest):
         target.tell()
         counted, found = target.truth(r"counted (\d+) found (\d+)").groups()
         self.assertEqual(counted, found)
+        self.assertEqual(target.end(), 0)
+
+    def test_dispatched_system_calls(self):
+        """A thread whose system calls are sent back to it makes ktrace's all the same, and is told of its own alone."""
+        target = self.start(program("dispatched"), ready="ready|none")
+        if "none" in target.lines.seen[-1]:
+            raise unittest.SkipTest("no dispatch of system calls here")
+        for i in range(ROUNDS):
+            options = (("-k", "do_work"), ("-k", "call_site"), ("-r", "do_work"), ("-k", "call_site", "--post"))[i % 4]
+            trace = self.attach(target, *options, "--count").stop()
+            self.assertEqual(trace.status, 0, trace)
+            self.check_untouched(target)
+        target.tell()
+        made, told, bad = map(int, target.truth(r"made (\d+) told (\d+) bad (\d+)").groups())
+        self.assertEqual((told, bad), (made, 0))
         self.assertEqual(target.end(), 0)
 
 

@@ -1,0 +1,101 @@
+/*
+ * dispatched: a thread whose system calls are sent back to it as SIGSYS, as emulators have it (prctl(2),
+ * PR_SET_SYSCALL_USER_DISPATCH).
+ *
+ * Prints "ready PID", or "none" where that cannot be had. The thread calls do_work, and makes a call now and then that its
+ * handler answers. Told a line it ends, and "made M told T bad B" is printed: calls that it made, that its handler was told
+ * of, and what else that was told of, or was not told as it was.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { set_dispatch = 59, dispatch_on = 1, answer = 4242 }; /* PR_SET_SYSCALL_USER_DISPATCH */
+
+static volatile char dispatches;
+static volatile int stop, begun; /* begun: 1, or -1: it cannot be had */
+static volatile long made, told, bad;
+
+__attribute__((noinline)) long do_work(long n) {
+    __asm__ volatile("" ::: "memory");
+    return n * 3 + 1;
+}
+
+#if defined(__x86_64__)
+extern char call_site[];
+__attribute__((noinline)) static long make_call(void) {
+    long result;
+
+    __asm__ volatile(".globl call_site\n"
+                     "call_site: syscall"
+                     : "=a"(result)
+                     : "a"(SYS_getpid)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static void on_call(int sig, siginfo_t *info, void *context) {
+    ucontext_t *at = context;
+
+    (void)sig;
+    dispatches = 0; /* for the return from here */
+    told++;
+    if (info->si_syscall != SYS_getpid || (char *)info->si_call_addr != call_site + 2) bad++;
+    if (at->uc_mcontext.gregs[REG_RIP] != (long)(call_site + 2)) bad++;
+    at->uc_mcontext.gregs[REG_RAX] = answer;
+}
+#else
+static long make_call(void) { return answer; }
+static void on_call(int sig, siginfo_t *info, void *context) {
+    (void)sig;
+    (void)info;
+    (void)context;
+}
+#endif
+
+static void *work(void *arg) {
+    begun = prctl(set_dispatch, dispatch_on, 0, 0, &dispatches) == 0 ? 1 : -1;
+    while (!stop && begun == 1) {
+        dispatches = 1;
+        for (long i = 0; i < 100000; i++)
+            if (do_work(i) != i * 3 + 1) bad++;
+        if (make_call() != answer) bad++;
+        made++;
+        dispatches = 0;
+    }
+    return arg;
+}
+
+int main(void) {
+    struct sigaction action;
+    pthread_t worker;
+    char line[64];
+
+    memset(&action, 0, sizeof(action));
+    action.sa_sigaction = on_call;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSYS, &action, NULL);
+    pthread_create(&worker, NULL, work, NULL);
+    while (begun == 0) usleep(1000);
+#if !defined(__x86_64__)
+    begun = -1;
+#endif
+    if (begun < 0) {
+        printf("none\n");
+        return 0;
+    }
+    printf("ready %d\n", (int)getpid());
+    fflush(stdout);
+    if (fgets(line, sizeof(line), stdin)) stop = 1;
+    pthread_join(worker, NULL);
+    printf("made %ld told %ld bad %ld\n", made, told, bad);
+    fflush(stdout);
+    while (fgets(line, sizeof(line), stdin)) continue;
+    return 0;
+}
