@@ -30,6 +30,32 @@ class Doctor(LiveTest):
         timed = tracer.stop()
         self.assertEqual(found["durations on a busy machine"] == "ok", "records of context switches" in timed.err, timed)
 
+    def test_scopes(self):
+        """What Yama's setting means to who has no privileges; nobody needs to have Yama for that."""
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            raise unittest.SkipTest("needs root, to become nobody")
+        become = "exec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --no-new-privs"
+        target = self.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program("guarded"))
+        for scope, word, fix, refused in (
+                (1, "limited", "sudo sysctl kernel.yama.ptrace_scope=0", "ptrace_scope is 1"),
+                (2, "no", "sudo ktrace", "ptrace_scope is 2; run ktrace as root"),
+                (3, "no", "reboot", "ptrace_scope is 3, which forbids tracing until the next boot")):
+            with self.subTest(scope=scope):
+                folder = "/proc/sys/kernel"
+                pretend = f"mount -t tmpfs none {folder} && mkdir {folder}/yama && echo {scope} >{folder}/yama/ptrace_scope"
+                told = subprocess.run(["unshare", "--mount", "sh", "-c", f"{pretend} && {become} {KTRACE} doctor"],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+                if "denied" in told.stderr:
+                    raise unittest.SkipTest("nothing may be mounted here")
+                self.assertEqual(findings(told.stdout)["attaching to your processes"], word, told)
+                self.assertIn(f"to change that: {fix}\n", told.stdout)
+                command = f"{pretend} && {become} {KTRACE} attach -p {target.pid} -k do_work"
+                tried = subprocess.run(["unshare", "--mount", "sh", "-c", command],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+                self.assertEqual(tried.returncode, 1, tried)
+                self.assertIn(refused, tried.stderr)
+        self.assertEqual(target.end(), 0)
+
     def test_without_rights(self):
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             raise unittest.SkipTest("needs root, to become nobody")
