@@ -33,8 +33,8 @@ struct ProcessStatus {
     std::uint32_t uid = 0, euid = 0;                    // real and effective
     std::uint64_t blocked = 0, ignored = 0, caught = 0; // SigBlk, SigIgn, SigCgt
     std::uint64_t pending = 0;                          // SigPnd and ShdPnd
-    int seccomp = 0;         // the mode
-    int seccomp_filters = 0; // how many judge its calls
+    int seccomp = 0;                                    // the mode
+    int seccomp_filters = 0;                            // how many judge its calls
 };
 
 /// Where a task is, by /proc/PID/task/TID/syscall.

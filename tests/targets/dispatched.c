@@ -2,9 +2,9 @@
  * dispatched: a thread whose system calls are sent back to it as SIGSYS, as emulators have it (prctl(2),
  * PR_SET_SYSCALL_USER_DISPATCH).
  *
- * Prints "ready PID", or "none" where that cannot be had. The thread calls do_work, and makes a call now and then that its
- * handler answers. Told a line it ends, and "made M told T bad B" is printed: calls that it made, that its handler was told
- * of, and what else that was told of, or was not told as it was.
+ * Prints "ready PID", or "none" where that cannot be had. The thread calls do_work, and makes a call now and then that
+ * its handler answers. Told a line it ends, and "made M told T bad B" is printed: calls that it made, that its handler
+ * was told of, and what else that was told of, or was not told as it was.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

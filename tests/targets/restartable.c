@@ -2,8 +2,9 @@
  * restartable THREADS: counts by restartable sequences (rseq(2)), one counter a processor, in threads that do hardly
  * anything else.
  *
- * Prints "ready PID", or "none" where there are no such sequences; told a line, "counted N found M", where N is how often
- * a sequence was done to its end, and M the sum of the counters. They differ where one went on that had been broken off.
+ * Prints "ready PID", or "none" where there are no such sequences; told a line, "counted N found M", where N is how
+ * often a sequence was done to its end, and M the sum of the counters. They differ where one went on that had been
+ * broken off.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

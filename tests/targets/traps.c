@@ -1,11 +1,11 @@
 /*
  * traps: a program with a handler for SIGTRAP and traps of its own.
  *
- * Prints "ready PID" and, for each line "WAY N", "WAY WANTED handled H bad B": how many traps there had to be and were, and
- * how often one was told at another place than the program's own text, or with another si_code. WAY, N times:
- *   break    a trap instruction, and a call of do_work
- *   step     a call of do_work with the trap flag set (x86), so that each of its instructions ends in a trap
- *   watch    a write to data that perf_event_open(2) watches, with SIGTRAP for it; WANTED is -1 where it cannot be watched
+ * Prints "ready PID" and, for each line "WAY N", "WAY WANTED handled H bad B": how many traps there had to be and were,
+ * and how often one was told at another place than the program's own text, or with another si_code. WAY, N times: break
+ * a trap instruction, and a call of do_work step     a call of do_work with the trap flag set (x86), so that each of
+ * its instructions ends in a trap watch    a write to data that perf_event_open(2) watches, with SIGTRAP for it; WANTED
+ * is -1 where it cannot be watched
  */
 #define _GNU_SOURCE
 #include <linux/hw_breakpoint.h>

@@ -1,9 +1,9 @@
 /*
  * whole CALL: sleeps in a system call that has done a part of its work. Interrupted it would answer with that part.
  *
- * Prints "ready PID" and sleeps. A helper process, which is nobody's business, reads a line and does what the call waits
- * for. Then the variable `awake` is written, do_work called, and "did RESULT of WANTED" printed; the process leaves with
- * status 0 when its input has ended.
+ * Prints "ready PID" and sleeps. A helper process, which is nobody's business, reads a line and does what the call
+ * waits for. Then the variable `awake` is written, do_work called, and "did RESULT of WANTED" printed; the process
+ * leaves with status 0 when its input has ended.
  */
 #define _GNU_SOURCE
 #include <errno.h>
