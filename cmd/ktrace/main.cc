@@ -10,6 +10,7 @@
 #include "options.h"
 #include "os/cut_files.h"
 #include "os/descriptors.h"
+#include "os/memory_bound.h"
 
 namespace {
 
@@ -46,6 +47,7 @@ int main(int argc, char **argv) {
     ktrace::os::hold_standard_descriptors();
     ktrace::log::configure_from_environment();
     ktrace::os::survive_cut_files();
+    ktrace::os::bound_memory();
     std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
     auto invocation = ktrace::cli::parse(arguments);
     if (!invocation) {

@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "os/interrupts.h"
+#include "os/memory_bound.h"
 #include "os/ptrace.h"
 #include "os/yama.h"
 
@@ -25,6 +26,7 @@ namespace {
     for (const std::string &argument : program) argv.push_back(const_cast<char *>(argument.c_str()));
     argv.push_back(nullptr);
     interrupts.restore();
+    unbound_memory();
     char byte;
     while (::read(wait_fd, &byte, 1) < 0 && errno == EINTR) {
     }

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "os/asleep.h"
+#include "os/memory_bound.h"
 #include "plugin/places.h"
 
 namespace ktrace::plugin {
@@ -41,6 +42,7 @@ constexpr std::uint64_t look_at_life_ns = 20'000'000U; // how often, while the h
     ::fcntl(wire, F_SETFD, 0);
     ::fcntl(life, F_SETFD, 0);
     ::dup2(STDERR_FILENO, STDOUT_FILENO); // standard output is for events
+    os::unbound_memory();
     ::execv(path, arguments);
     ::_exit(127);
 }

@@ -5,6 +5,7 @@ import re
 import signal
 import stat
 import subprocess
+import sys
 import tempfile
 
 from live import KTRACE, LIMIT, LiveTest, Lines, adds_up, ktrace, program, until
@@ -103,6 +104,13 @@ class Status(LiveTest):
 
 class World(LiveTest):
     """What the program sees of the world is what it would see without ktrace."""
+
+    def test_limits_of_the_program(self):
+        """What ktrace may allocate is bounded; what it starts has the limits that it would have without."""
+        script = "import resource; print(resource.getrlimit(resource.RLIMIT_DATA))"
+        alone = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True).stdout
+        trace = run(*ELSE, "--count", "--", sys.executable, "-c", script)
+        self.assertIn(alone, trace.out, trace)
 
     def test_streams(self):
         with tempfile.TemporaryFile() as text:
