@@ -238,7 +238,7 @@ class CallsOfOurs(LiveTest):
         target = self.start(program("dispatched"), ready="ready|none")
         if "none" in target.lines.seen[-1]:
             raise unittest.SkipTest("no dispatch of system calls here")
-        for i in range(ROUNDS):
+        for i in range(20):
             options = (("-k", "do_work"), ("-k", "call_site"), ("-r", "do_work"), ("-k", "call_site", "--post"))[i % 4]
             trace = self.attach(target, *options, "--count").stop()
             self.assertEqual(trace.status, 0, trace)
