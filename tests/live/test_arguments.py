@@ -5,7 +5,7 @@ import re
 import tempfile
 
 from live import LiveTest, ktrace
-from workshop import SOURCES, build, copy_of, execute, room
+from workshop import SOURCES, build, execute, room
 
 ODD = r'"tab\t quote\" back\\ bell\x07 \xffé esc\x1b[31m"'
 OWNER = "someone with a long name that is not kept inside"

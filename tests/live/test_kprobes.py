@@ -3,7 +3,7 @@ import os
 import re
 import unittest
 
-from live import adds_up, ktrace, program
+from live import adds_up, ktrace
 from test_plugins import SOURCES, PluginTest, built
 
 # The kernel's own samples, best of 2.6.31: in its sources, or beside our plugins where somebody has put them there.

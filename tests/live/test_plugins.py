@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-from live import LiveTest, Trace, adds_up, is_asleep, ktrace, program, state_of, told_of, until
+from live import LiveTest, adds_up, is_asleep, ktrace, program, state_of, told_of, until
 import workshop
 
 SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "plugins")

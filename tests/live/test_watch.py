@@ -2,7 +2,6 @@
 import ctypes
 import os
 import platform
-import re
 import signal
 import unittest
 from collections import Counter
