@@ -75,17 +75,25 @@ std::optional<SyscallEntry> syscall_entry(Tid task) {
     return entry;
 }
 
-bool has_fault_pending(Tid task, int signal) {
+namespace {
+
+bool has_one_pending(Tid task, std::uint64_t faults) {
     constexpr int batch = 8;
     siginfo_t queued[batch];
     for (std::uint64_t from = 0;; from += batch) {
         __ptrace_peeksiginfo_args arguments{from, 0, batch};
         long got = ::ptrace(PTRACE_PEEKSIGINFO, task.value, &arguments, queued);
         for (long i = 0; i < got; i++)
-            if (queued[i].si_signo == signal && queued[i].si_code > 0) return true;
+            if ((signal_bit(queued[i].si_signo) & faults) != 0 && queued[i].si_code > 0) return true;
         if (got < batch) return false;
     }
 }
+
+} // namespace
+
+bool has_fault_pending(Tid task, int signal) { return has_one_pending(task, signal_bit(signal)); }
+
+bool has_fault_pending(Tid task) { return has_one_pending(task, synchronous_signals); }
 
 bool has_signal_queued(Tid task) {
     siginfo_t first;

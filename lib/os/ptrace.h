@@ -50,6 +50,8 @@ bool set_signal_mask(Tid task, std::uint64_t mask);
 /// A signal of the kernel's own (a trap, a fault) that is queued for this stopped task and will be reported next: a
 /// task stops for an interrupt or with its group before it takes such a signal.
 bool has_fault_pending(Tid task, int signal);
+/// Any of those that an instruction raises.
+bool has_fault_pending(Tid task);
 
 /// Any signal that is queued for this stopped task or for its process, blocked or not.
 bool has_signal_queued(Tid task);

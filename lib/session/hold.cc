@@ -84,8 +84,9 @@ bool sleeps_outside(const Ground &ground, const Task &task) {
            !ground.rescue.contains(place->pc) && !copies_memory(*place);
 }
 
-/// A trap of ours was hit and is still to be told. Until that is done the pc stands behind its first byte.
-bool trap_is_pending(os::Stopped &stopped) { return os::has_fault_pending(stopped.tid(), SIGTRAP); }
+/// A trap of ours was hit and is still to be told: until that is done the pc stands behind its first byte. Or a fault
+/// is, of the program's own: a system call that the task makes for us would take it for its own end.
+bool fault_is_pending(os::Stopped &stopped) { return os::has_fault_pending(stopped.tid()); }
 
 /// Lets a task run on before it is interrupted again, twice as long each time. On a busy processor an interrupt that
 /// follows at once is there before the task has come to its next instruction, again and again.
@@ -183,7 +184,7 @@ std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid, Held
         if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
             os::Stopped stopped(state.world.waiter, *stop);
             Task &task = state.world.tasks.at(tid.value);
-            bool pending = trap_is_pending(stopped);
+            bool pending = fault_is_pending(stopped);
             bool stays = traced.ground->rescue.contains(stopped.pc()) && has_run_long();
             if (!pending && (leave_slot(traced, task, stopped) || stays)) {
                 if (stop->kind == os::Stop::Kind::started) trap::undo_interruption(stopped);

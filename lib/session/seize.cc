@@ -190,12 +190,12 @@ std::optional<Tid> least_disturbed(const State &state, Pid pid) {
     return best ? std::optional(best->second) : std::nullopt;
 }
 
-/// In the middle of a probed instruction, or with a trap that it has hit and that is still to be told: a system call
-/// made now would take that for its own end.
+/// In the middle of a probed instruction, or with a trap that it has hit, or a fault, that is still to be told: a
+/// system call made now would take that for its own end.
 bool is_underway(const State &state, const os::Stopped &stopped) {
     auto found = state.world.tasks.find(stopped.tid().value);
     bool over = found != state.world.tasks.end() && found->second.over != trap::Over::none;
-    return over || os::has_fault_pending(stopped.tid(), SIGTRAP);
+    return over || os::has_fault_pending(stopped.tid());
 }
 
 /// To what is to be told, or to the end of the instruction.
