@@ -79,7 +79,8 @@ const char *why_refused(const Insn &insn) {
     if (insn.narrow_branch) return "it is a branch with a 16-bit operand, which processors disagree about";
     switch (insn.kind) {
     case Kind::sysenter: return "it is a sysenter, which does not return to where it was called";
-    case Kind::breakpoint: return "it is a breakpoint of the program's own (int3 or int1)";
+    case Kind::breakpoint:
+        return "it is a breakpoint (int3 or int1): the program's own, or a uprobe's (bpftrace, perf)";
     case Kind::interrupt: return "it is a software interrupt, which Linux does not define";
     case Kind::far_transfer: return "it is a far call, jump or return, which changes the code segment";
     case Kind::interrupt_return: return "it returns from an interrupt, which reloads the whole execution state";

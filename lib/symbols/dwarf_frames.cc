@@ -5,6 +5,8 @@
 
 #include <dwarf.h>
 
+#include "symbols/unwind_guard.h"
+
 namespace ktrace::symbols {
 
 Frames::~Frames() {
@@ -13,8 +15,8 @@ Frames::~Frames() {
 
 void Frames::open() {
     if (std::exchange(opened_, true)) return;
-    if (image_ != nullptr) eh_frame_ = dwarf_getcfi_elf(image_);
-    if (dwarf_ != nullptr) debug_frame_ = dwarf_getcfi(dwarf_);
+    if (image_ != nullptr && has_tame_eh_frames(image_)) eh_frame_ = dwarf_getcfi_elf(image_);
+    if (dwarf_ != nullptr && has_tame_debug_frames(dwarf_getelf(dwarf_))) debug_frame_ = dwarf_getcfi(dwarf_);
 }
 
 Frames::Frame Frames::frame_at(std::uint64_t vaddr) {

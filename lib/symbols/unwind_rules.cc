@@ -9,6 +9,7 @@
 
 #include "arch/host.h"
 #include "symbols/dwarf_guard.h"
+#include "symbols/unwind_guard.h"
 
 namespace ktrace::symbols {
 
@@ -41,7 +42,7 @@ DebugFrames::DebugFrames(int fd) {
     elf_ = fd >= 0 ? elf_begin(fd, ELF_C_READ_MMAP, nullptr) : nullptr;
     bool bounded = elf_ != nullptr && check_expansion(elf_, "").has_value();
     dwarf_ = bounded ? dwarf_begin_elf(elf_, DWARF_C_READ, nullptr) : nullptr;
-    if (dwarf_ != nullptr) frames_ = dwarf_getcfi(dwarf_);
+    if (dwarf_ != nullptr && has_tame_debug_frames(elf_)) frames_ = dwarf_getcfi(dwarf_);
 }
 
 DebugFrames::~DebugFrames() {
@@ -60,7 +61,7 @@ CallFrames::CallFrames(std::shared_ptr<const Module> module) : module_(std::move
     // libelf does not write to an image that it is given to read, as long as no compressed section is asked for.
     char *bytes = const_cast<char *>(reinterpret_cast<const char *>(image.data()));
     elf_ = image.empty() ? nullptr : elf_memory(bytes, image.size());
-    if (elf_ != nullptr) eh_frame_ = dwarf_getcfi_elf(elf_);
+    if (elf_ != nullptr && has_tame_eh_frames(elf_)) eh_frame_ = dwarf_getcfi_elf(elf_);
 }
 
 CallFrames::~CallFrames() {
