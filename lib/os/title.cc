@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include <sys/prctl.h>
 
@@ -12,6 +13,7 @@ namespace ktrace::os {
 
 void set_title(const std::string &name, const std::string &command) {
     ::prctl(PR_SET_NAME, name.c_str());
+    std::ofstream("/proc/self/comm") << name;
     auto shown = read_file("/proc/self/cmdline");
     char *arguments = ::program_invocation_name; // glibc: argv[0], behind which the others lie
     // Where the two differ, the memory is not what it is taken for.

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 #include <sys/prctl.h>
@@ -73,9 +74,30 @@ void listen() {
     std::exit(trace(ledger));
 }
 
-int wait_for(pid_t child) {
+/// SIGCHLD waits to be taken, whatever who started this process has made of it.
+class Awaited {
+  public:
+    Awaited() {
+        ::signal(SIGCHLD, SIG_DFL);
+        sigemptyset(&set_);
+        sigaddset(&set_, SIGCHLD);
+        ::sigprocmask(SIG_BLOCK, &set_, &before_);
+    }
+    ~Awaited() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+    Awaited(const Awaited &) = delete;
+    void take() const { ::sigwaitinfo(&set_, nullptr); }
+
+  private:
+    sigset_t set_, before_;
+};
+
+/// How the child has ended (waitpid(2)); nothing where this process was dismissed before that.
+std::optional<int> wait_for(pid_t child, const Ledger &ledger) {
+    const Awaited awaited;
     int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    while (::waitpid(child, &status, WNOHANG) == 0) {
+        if (ledger.dismissed()) return std::nullopt;
+        awaited.take();
     }
     return status;
 }
@@ -88,6 +110,11 @@ int end_by(int signal) {
 }
 
 } // namespace
+
+void dismiss_guardian(Ledger &ledger, int status) {
+    ledger.dismiss(status);
+    ::kill(::getppid(), SIGCHLD); // it looks
+}
 
 int guarded(Terminal terminal, const std::function<int(Ledger &)> &trace,
             const std::function<int(const Ledger &, int signal)> &mend) {
@@ -105,10 +132,11 @@ int guarded(Terminal terminal, const std::function<int(Ledger &)> &trace,
     }
     if (child < 0) return trace(ledger); // no process to be had: unguarded, then
     if (child == 0) be_tracing_process(terminal, guardian, trace, ledger);
-    const int status = wait_for(child);
+    const auto status = wait_for(child, ledger);
     tracing_process = 0;
-    if (WIFEXITED(status)) return WEXITSTATUS(status);
-    const int signal = WTERMSIG(status);
+    if (!status) return *ledger.dismissed();
+    if (WIFEXITED(*status)) return WEXITSTATUS(*status);
+    const int signal = WTERMSIG(*status);
     return ledger.empty() && ledger.program().value == 0 ? end_by(signal) : mend(ledger, signal);
 }
 

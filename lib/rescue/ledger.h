@@ -1,6 +1,6 @@
 // Ledger: what the tracing process tells its guardian, in memory that the two share: where in each process the rescue
 // page is, what traps there are that no page tells of, what is owed to a task whose signals wait for the end of an
-// instruction, and the program that `run` has started.
+// instruction, the program that `run` has started, and that the guardian is needed no more.
 //
 // Invariants: a process, or the trap itself, is entered before the trap is planted; an entry is complete when its pid
 // (its tid) is there; one process writes, the other reads when the first is dead.
@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include <csignal>
@@ -73,6 +74,10 @@ class Ledger {
     void set_program(Pid pid);
     Pid program() const;
 
+    /// The trace is over but for what the tracing process sees to alone: the guardian is to end, with this exit status.
+    void dismiss(int status);
+    std::optional<int> dismissed() const;
+
   private:
     static constexpr std::size_t most = 65536, most_traps = 1 << 20, most_owed = 4096;
     struct Entry {
@@ -91,6 +96,7 @@ class Ledger {
 
     struct Shared {
         std::atomic<pid_t> program;
+        std::atomic<int> dismissed;    // 0: no; else one more than the exit status
         std::atomic<std::size_t> used; // entries from the front that may hold something
         Entry entries[most];
         std::atomic<std::size_t> traps_used;

@@ -1,13 +1,14 @@
 // How an address space is left, by all processes that run in it:
 //
 // 1. All traps come out. What was hit before is understood still (the sites stay known).
-// 2. Every task that runs is stopped outside of the slots, and stays stopped: one that was let go could fork, and its
-//    child would have our pages. Who sleeps in the kernel is not disturbed: woken by something else, it finds nothing
-//    of ours in its way. Where one of them is needed nevertheless (debug registers, or all sleep), and an interrupt
-//    would make its time-out begin anew, it may wake up by itself first, for some seconds.
-// 3. Our pages are unmapped by one of the stopped tasks.
-// 4. Children that a fork under way has given a copy of anything of ours have stopped at their birth: they are cleaned.
-// 5. All go. The sleepers are let go by the end of the tracing thread, without a stop.
+// 2. Every task that runs is stopped outside of the slots.
+// 3. Who sleeps in the kernel is not disturbed: woken by something else, it finds nothing of ours in its way. Where one
+//    of them is needed nevertheless (debug registers, or all sleep), and an interrupt would make its time-out begin
+//    anew, everybody runs on until it wakes up by itself, at a trap behind its call; then all are stopped once more.
+// 4. From here on they stay stopped: one that was let go could fork, and its child would have our pages. These are
+//    unmapped by one of the stopped tasks.
+// 5. Children that a fork under way has given a copy of anything of ours have stopped at their birth: they are cleaned.
+// 6. All go. The sleepers are let go by the end of the tracing thread, without a stop.
 #include "session/detach.h"
 
 #include <algorithm>
@@ -18,10 +19,10 @@
 #include <sys/syscall.h>
 
 #include "os/ticker.h"
-#include "session/handlers.h"
 #include "session/hold.h"
 #include "session/seize.h"
 #include "session/settle.h"
+#include "session/unmap.h"
 #include "session/waking.h"
 #include "trap/calls.h"
 #include "trap/dispatch.h"
@@ -58,103 +59,14 @@ void restore_text(State &state, Ground &ground, Pid pid) {
 /// Is somebody needed who sleeps in such a call? Debug registers are cleared, and our pages unmapped, in a stopped
 /// task.
 bool needs_sleepers(State &state, const GroundPointer &ground, const HeldTasks &held) {
-    std::set<pid_t> pids, served; // processes; those in which a task is held
+    std::set<pid_t> pids;
     for (Tid tid : tasks_in(state, ground)) {
         const Task &task = state.world.tasks.at(tid.value);
-        bool is_held = held.contains(tid.value);
-        if (!is_held && is_spared(task)) return true;
+        if (!held.contains(tid.value) && is_spared(task)) return true;
         pids.insert(task.pid.value);
-        if (is_held) served.insert(task.pid.value);
     }
-    if (ground->slots.arenas().empty() && !ground->rescue.mapped()) return false;
-    return std::any_of(pids.begin(), pids.end(),
-                       [&](pid_t pid) { return !served.contains(pid) && !may_stop_one(state, Pid{pid}); });
-}
-
-/// Waits until those wake up by themselves who should not be interrupted: a trap behind their calls stops them.
-void await_sleepers(State &state, const GroundPointer &ground, Pid pid, WakingTime &time, HeldTasks &held) {
-    if (!needs_sleepers(state, ground, held)) return;
-    trap_sleepers(state, ground);
-    while (needs_sleepers(state, ground, held) && time.is_left()) {
-        auto stop = state.world.waiter.next(os::Waiter::Block::briefly);
-        if (!stop) continue;
-        auto task = state.world.tasks.find(stop->tid.value);
-        Traced *traced = task == state.world.tasks.end() ? nullptr : state.world.process_of(task->second);
-        bool stays = traced && traced->ground == ground && os::interrupt(stop->tid); // it stops before it runs on
-        settle(state, trap::dispatch(state.world, *stop));
-        if (!stays || !state.world.tasks.contains(stop->tid.value)) continue;
-        if (auto stopped = bring_out(state, *traced, stop->tid, held))
-            held.emplace(stop->tid.value, std::move(*stopped));
-    }
-    restore_text(state, *ground, pid);
-}
-
-/// One of the process that is held or, where all sleep, one that is woken for it; nothing: they are gone.
-os::Stopped *task_of(State &state, Pid pid, HeldTasks &held) {
-    for (auto &[tid, stopped] : held) {
-        auto task = state.world.tasks.find(tid);
-        if (task != state.world.tasks.end() && task->second.pid == pid) return &stopped;
-    }
-    auto found = state.world.processes.find(pid.value);
-    if (found == state.world.processes.end()) return nullptr;
-    auto one = stop_one(state, *found->second);
-    if (!one) return nullptr;
-    Tid tid = one->tid();
-    return &held.emplace(tid.value, std::move(*one)).first->second;
-}
-
-/// A stopped task of each process that runs in the memory.
-std::vector<std::pair<Traced *, os::Stopped *>> tasks_of_all(State &state, const GroundPointer &ground,
-                                                             HeldTasks &held) {
-    std::vector<Pid> members;
-    for (const auto &[pid, traced] : state.world.processes)
-        if (traced->ground == ground) members.push_back(Pid{pid});
-    for (Pid pid : members) task_of(state, pid, held); // one may end while another is waited for
-    std::vector<std::pair<Traced *, os::Stopped *>> tasks;
-    for (Pid pid : members) {
-        auto found = state.world.processes.find(pid.value);
-        if (found == state.world.processes.end()) continue;
-        if (os::Stopped *stopped = task_of(state, pid, held)) tasks.emplace_back(found->second.get(), stopped);
-    }
-    return tasks;
-}
-
-/// Our pages go, and each process gets its action for SIGTRAP back; the rescue page stays (and does no harm) where an
-/// action may still lead into it.
-Status unmap_pages(State &state, Ground &ground, const std::vector<std::pair<Traced *, os::Stopped *>> &tasks) {
-    auto hands = [&](const auto &task) {
-        return rescue::Hands{*ground.space, *task.first->process.syscall_instruction, state.world.waiter, *task.second};
-    };
-    auto unmapped = trap::unmap_arenas(ground, tasks.back().first->process, state.world.waiter, *tasks.back().second);
-    if (!unmapped) return unmapped;
-    bool unused = true;
-    for (const auto &task : tasks) {
-        auto restored = ground.rescue.restore_action(hands(task));
-        unused = unused && restored && *restored;
-    }
-    return unused ? ground.rescue.unmap(hands(tasks.back())) : Status();
-}
-
-void clear_memory(State &state, const GroundPointer &ground, HeldTasks &held) {
-    const std::vector<trap::Arena> arenas = ground->slots.arenas();
-    const rescue::Page page = ground->rescue;
-    if (arenas.empty() && !page.mapped()) return;
-    auto tasks = tasks_of_all(state, ground, held);
-    if (tasks.empty()) return;
-    if (state.world.mending && !lead_handlers_out(state, ground, held)) {
-        state.voice.complain({Error::Kind::refused,
-                              "a thread is in a handler that returns into what a killed ktrace has mapped: that stays",
-                              "ktrace repair takes it out when the handler has returned",
-                              {},
-                              -1,
-                              1});
-        return;
-    }
-    auto unmapped = unmap_pages(state, *ground, tasks);
-    if (!unmapped && unmapped.error().kind != Error::Kind::gone) state.voice.complain(unmapped.error());
-    // For the children that were born with them.
-    for (const trap::Arena &arena : arenas) ground->slots.add(arena);
-    ground->rescue = page;
+    if (pids.empty() || !held.empty() || (ground->slots.arenas().empty() && !ground->rescue.mapped())) return false;
+    return std::none_of(pids.begin(), pids.end(), [&](pid_t pid) { return may_stop_one(state, Pid{pid}); });
 }
 
 /// A signal was held in the middle of an instruction from which the task has gone back: a stand-in stops the task where
@@ -204,29 +116,138 @@ void release(State &state, os::Stopped stopped) {
     state.world.tasks.erase(tid.value);
 }
 
-void detach(State &state, const GroundPointer &ground, Pid pid, WakingTime &time) {
-    HeldTasks held;
-    hold_tasks(state, ground, Spare::yes, held);
-    await_sleepers(state, ground, pid, time, held);
-    hold_tasks(state, ground, Spare::no, held);
-    clear_memory(state, ground, held);
-    serve_once(state);
-    for (auto &[tid, stopped] : held) release(state, std::move(stopped));
+/// Does one sleep there who has to lose its debug registers?
+bool has_spared(const State &state, const GroundPointer &ground) {
+    const std::vector<Tid> tids = tasks_in(state, ground);
+    return std::any_of(tids.begin(), tids.end(), [&](Tid tid) { return is_spared(state.world.tasks.at(tid.value)); });
+}
+
+/// They run on as they were, for as long as others are waited for: without debug registers, which some had.
+void let_run(State &state, HeldTasks &held) {
+    for (auto &[tid, stopped] : held) {
+        auto task = state.world.tasks.find(tid);
+        if (task == state.world.tasks.end()) continue; // it has ended, and its end comes
+        trap::clear_watches(task->second);
+        trap::continue_task(state.world, task->second, std::move(stopped));
+    }
+    held.clear();
 }
 
 } // namespace
 
-void detach_all(State &state) {
+Leaving::Leaving(State &state) : state_{state} {
+    state.world.closing = true;
+    for (auto &[pid, traced] : state.world.processes)
+        if (grounds_.try_emplace(traced->ground, Pid{pid}).second) restore_text(state, *traced->ground, Pid{pid});
     os::Ticker ticker; // no wait for one task is for ever
     ticker.start();
-    state.world.closing = true;
-    std::map<GroundPointer, Pid> grounds; // each with one of its processes
-    for (auto &[pid, traced] : state.world.processes)
-        if (grounds.try_emplace(traced->ground, Pid{pid}).second) restore_text(state, *traced->ground, Pid{pid});
+    std::erase_if(grounds_, [&](const auto &entry) {
+        HeldTasks held;
+        return leave(entry.first, entry.second, held);
+    });
+}
+
+/// Nobody is kept from running while somebody else sleeps on.
+bool Leaving::leave(const GroundPointer &ground, Pid pid, HeldTasks &held) {
+    hold_tasks(state_, ground, Spare::yes, held);
+    while (needs_sleepers(state_, ground, held)) {
+        const Trapped trapped = trap_sleepers(state_, ground);
+        if (trapped == Trapped::now) continue;
+        if (trapped == Trapped::never) break;
+        let_run(state_, held);
+        return false;
+    }
+    let_go(ground, pid, held);
+    return true;
+}
+
+void Leaving::let_go(const GroundPointer &ground, Pid pid, HeldTasks &held) {
+    restore_text(state_, *ground, pid); // the traps for those who wake up
+    hold_tasks(state_, ground, Spare::no, held);
+    unmap_ours(state_, ground, held);
+    serve_once(state_);
+    for (auto &[tid, stopped] : held) release(state_, std::move(stopped));
+}
+
+/// It was asleep when its process was let go.
+void Leaving::let_go_late(Traced &traced, Tid tid) {
+    HeldTasks held;
+    if (auto stopped = bring_out(state_, traced, tid, held)) release(state_, std::move(*stopped));
+}
+
+void Leaving::serve(const os::Stop &stop) {
+    const Tid tid = stop.tid;
+    auto task = state_.world.tasks.find(tid.value);
+    Traced *traced = task == state_.world.tasks.end() ? nullptr : state_.world.process_of(task->second);
+    const GroundPointer ground = traced ? traced->ground : nullptr;
+    auto awaited = grounds_.find(ground);
+    // Where debug registers are waited for, who has none just goes on.
+    if (!traced || (awaited != grounds_.end() && task->second.watching.empty() && has_spared(state_, ground))) {
+        settle(state_, trap::dispatch(state_.world, stop));
+        return;
+    }
+    os::Ticker ticker;
+    ticker.start();
+    os::interrupt(tid); // it stops before it runs on
+    settle(state_, trap::dispatch(state_.world, stop));
+    traced =
+        state_.world.tasks.contains(tid.value) ? state_.world.process_of(state_.world.tasks.at(tid.value)) : nullptr;
+    const bool stays = traced && traced->ground == ground;
+    if (awaited == grounds_.end()) {
+        if (stays) let_go_late(*traced, tid);
+        return;
+    }
+    HeldTasks held;
+    if (stays)
+        if (auto stopped = bring_out(state_, *traced, tid, held)) held.emplace(tid.value, std::move(*stopped));
+    if (needs_sleepers(state_, ground, held))
+        let_run(state_, held);
+    else if (leave(ground, awaited->second, held))
+        grounds_.erase(awaited);
+}
+
+void Leaving::await(os::Waiter::Block block, const std::function<bool()> &go_on) {
+    while (!is_done() && go_on()) {
+        if (auto stop = state_.world.waiter.next(block))
+            serve(*stop);
+        else if (state_.world.waiter.none_left())
+            grounds_.clear();
+    }
+    for (auto &[pid, traced] : state_.world.processes) trap::end_all(state_.world, *traced);
+}
+
+void Leaving::serve_who_is_there() {
+    while (!is_done()) {
+        auto stop = state_.world.waiter.next(os::Waiter::Block::no);
+        if (!stop) return;
+        serve(*stop);
+    }
+}
+
+std::vector<Pid> Leaving::awaited() const {
+    std::vector<Pid> pids;
+    for (const auto &[pid, traced] : state_.world.processes)
+        if (grounds_.contains(traced->ground)) pids.push_back(Pid{pid});
+    return pids;
+}
+
+void Leaving::end() {
+    os::Ticker ticker;
+    ticker.start();
+    for (const auto &[ground, pid] : grounds_) {
+        HeldTasks held;
+        let_go(ground, pid, held);
+    }
+    grounds_.clear();
+    for (auto &[pid, traced] : state_.world.processes) trap::end_all(state_.world, *traced);
+    if (state_.world.ledger) state_.world.ledger->clear();
+}
+
+void detach_all(State &state) {
+    Leaving leaving(state);
     WakingTime time(state);
-    for (const auto &[ground, pid] : grounds) detach(state, ground, pid, time);
-    for (auto &[pid, traced] : state.world.processes) trap::end_all(state.world, *traced);
-    if (state.world.ledger) state.world.ledger->clear();
+    leaving.await(os::Waiter::Block::briefly, [&] { return time.is_left(); });
+    leaving.end();
 }
 
 } // namespace ktrace::session

@@ -2,12 +2,49 @@
 // signals kept, nobody disturbed who sleeps.
 #pragma once
 
-#include "session/state.h"
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "os/wait.h"
+#include "session/hold.h"
 
 namespace ktrace::session {
 
-/// Detaches from all processes. What could not be put back is complained of. Tasks that sleep in the kernel stay traced
-/// (by nothing but name) until this thread ends, which lets them go without waking them.
+/// Takes leave of all processes. What could not be put back is complained of. Tasks that sleep in the kernel stay
+/// traced (by nothing but name) until the calling thread ends, which lets them go without waking them.
+class Leaving {
+  public:
+    /// All traps come out, and everybody is let go where that can be without interrupting a sleeper whose time-out
+    /// would begin anew, or whose call would be cut short. `state` outlives this.
+    explicit Leaving(State &state);
+    Leaving(const Leaving &) = delete;
+
+    /// Lets go of the others as these wake up, for as long as `go_on`, which is asked after every stop, signal of our
+    /// own and (Block::briefly) millisecond. Calls in flight have ended as unreturned.
+    void await(os::Waiter::Block block, const std::function<bool()> &go_on);
+    /// The same for those who have woken up; does not wait.
+    void serve_who_is_there();
+
+    /// Everybody has been let go.
+    bool is_done() const { return grounds_.empty(); }
+    /// Processes that have not.
+    std::vector<Pid> awaited() const;
+
+    /// Who sleeps on is interrupted.
+    void end();
+
+  private:
+    bool leave(const GroundPointer &ground, Pid pid, HeldTasks &held);
+    void let_go(const GroundPointer &ground, Pid pid, HeldTasks &held);
+    void let_go_late(trap::Traced &traced, Tid tid);
+    void serve(const os::Stop &stop);
+
+    State &state_;
+    std::map<GroundPointer, Pid> grounds_; // that are not left yet, each with one of its processes
+};
+
+/// Detaches from all processes; sleepers are interrupted when they have been waited for (WakingTime).
 void detach_all(State &state);
 
 } // namespace ktrace::session

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "rescue/left.h"
 #include "session/detach.h"
+#include "session/linger.h"
 #include "session/seize.h"
 #include "session/tracing_thread.h"
 
@@ -97,7 +98,9 @@ Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue:
     auto status = os::read_status(pid.value);
     if (!status) return fail(Error::Kind::not_found, "no process " + std::to_string(pid.value));
     pid = Pid{status->tgid};
-    if (status->tracer != 0) { // whoever traces it owns what is there
+    Repaired repaired;
+    repaired.lingered = end_lingering(pid);
+    if (status->tracer != 0 && !repaired.lingered) { // whoever traces it owns what is there
         const Config config;
         State state(config, voice);
         auto looked = look_at(state, pid.value);
@@ -105,7 +108,6 @@ Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue:
     }
     auto left = rescue::find_left(pid);
     if (!left) return fail(left.error().kind == Error::Kind::denied ? denied(pid.value) : left.error());
-    Repaired repaired;
     for (const Left &each : *left) repaired.traps += rescue::put_back(pid, each);
     for (const Left &each : *left) {
         const bool first = repaired.pages == 0; // what is owed is given once
@@ -117,6 +119,7 @@ Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue:
 }
 
 void take_out_what_is_left(Pid pid, const Voice &voice) {
+    end_lingering(pid);
     auto status = os::read_status(pid.value);
     if (!status || status->tracer != 0) return; // attaching says why it cannot be
     auto left = rescue::find_left(Pid{status->tgid});
@@ -145,7 +148,7 @@ void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice) {
                     -1,
                     1});
     for (const auto &[pid, count] : untold)
-        if (count != 0) voice.notice(what_was_taken_out(Pid{pid}, {count, 0}));
+        if (count != 0) voice.notice(what_was_taken_out(Pid{pid}, {count, 0, false}));
     for (std::size_t i = 0; i < covered.size(); i++) {
         auto repaired = take_out(covered[i].pid, voice, ledger.owed(covered[i].pid));
         if (!repaired && repaired.error().kind != Error::Kind::gone &&
@@ -168,8 +171,9 @@ int repair(pid_t pid, const Voice &voice) {
             return;
         }
         status = 0;
-        voice.notice(repaired->pages == 0 ? "nothing to repair in process " + std::to_string(pid)
-                                          : what_was_taken_out(Pid{pid}, *repaired));
+        voice.notice(repaired->pages != 0 ? what_was_taken_out(Pid{pid}, *repaired)
+                     : repaired->lingered ? "let go of process " + std::to_string(pid) + ", whose trace was over"
+                                          : "nothing to repair in process " + std::to_string(pid));
     });
     return status;
 }

@@ -151,11 +151,14 @@ std::string timing_text(const trap::World &world) {
 
 } // namespace
 
-void finish_output(State &state) {
-    state.writer->finish([&state] { return state.interrupts->take() != 0 || state.interrupts->is_abandoned(); });
+void finish_output(State &state, const std::function<void()> &meanwhile) {
+    state.writer->finish([&] {
+        meanwhile();
+        return state.interrupts->take() != 0 || state.interrupts->is_abandoned();
+    });
 }
 
-void report_summary(State &state) {
+void report_summary(State &state, const std::function<void()> &meanwhile) {
     report_records(state, false);
     bool timed = false, json = state.config.format == Config::Format::json;
     Unhit unhit = find_unhit(state);
@@ -168,7 +171,7 @@ void report_summary(State &state) {
         state.sink->summary(location->info, location->counters, show ? &table : nullptr);
         timed = timed || location->info.kind == 'r';
     }
-    finish_output(state);
+    finish_output(state, meanwhile);
     output_failed(state);
     if (state.config.quiet) return;
     std::string text;
@@ -179,8 +182,12 @@ void report_summary(State &state) {
     timed = timed && (!state.world.corrections.is_empty() || calls.by_switches + calls.by_stops != 0);
     if (timed) text += timing_text(state.world);
     output::Writer errors(STDERR_FILENO, "standard error"); // signals may come in: nothing of it is lost
+    errors.write_in_background(text.size() + 1, [] {});
     errors.write(text);
-    errors.flush();
+    errors.finish([&] {
+        meanwhile();
+        return false;
+    });
 }
 
 } // namespace ktrace::session

@@ -1,6 +1,8 @@
 // report: what goes to the user: the records that wait, and the tables and counts at the end.
 #pragma once
 
+#include <functional>
+
 #include "session/state.h"
 
 namespace ktrace::session {
@@ -17,10 +19,13 @@ void report_records(State &state, bool flush);
 /// once.
 bool output_failed(State &state);
 
-/// Waits until all output is written, or a signal says that nobody wants to wait for it any longer.
-void finish_output(State &state);
+/// Waits until all output is written, or a signal says that nobody wants to wait for it any longer. `meanwhile` is
+/// called every now and then.
+void finish_output(
+    State &state, const std::function<void()> &meanwhile = [] {});
 
-/// Tables, counts, and how durations were corrected.
-void report_summary(State &state);
+/// Tables, counts, and how durations were corrected. `meanwhile`: as for finish_output.
+void report_summary(
+    State &state, const std::function<void()> &meanwhile = [] {});
 
 } // namespace ktrace::session

@@ -14,6 +14,7 @@
 #include "session/calibrate.h"
 #include "session/detach.h"
 #include "session/downloads.h"
+#include "session/linger.h"
 #include "session/loop.h"
 #include "session/names.h"
 #include "session/overhead.h"
@@ -28,6 +29,7 @@
 #include "session/start.h"
 #include "session/tracing_thread.h"
 #include "session/unload.h"
+#include "session/waking.h"
 
 namespace ktrace::session {
 
@@ -76,14 +78,19 @@ void complain_of_unplaced(State &state) {
     }
 }
 
-void conclude(State &state) {
+/// Tells all that there is to tell; where somebody sleeps on who should not be interrupted, before all are let go.
+std::unique_ptr<Leaving> conclude(State &state) {
     state.control.reset(); // nobody is listened to any more
     report_records(state, true);
     stop_plugins(state);
     report_records(state, true);
-    detach_all(state);
-    report_summary(state);
+    auto leaving = std::make_unique<Leaving>(state);
+    WakingTime time(state);
+    leaving->await(os::Waiter::Block::briefly, [&] { return time.is_left(); });
+    if (leaving->is_done()) leaving->end();
+    report_summary(state, [&] { leaving->serve_who_is_there(); });
     if (state.trouble == 0) complain_of_unplaced(state);
+    return leaving;
 }
 
 /// True where a probe that may be in any module has no place in a plan.
@@ -258,7 +265,9 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
     begin_progress(state);
     trace(state);
     if (line) line->end();
-    conclude(state);
+    auto leaving = conclude(state);
+    if (!leaving->is_done()) announce_lingering(state, *leaving);
+    if (!leaving->is_done()) linger(state, *leaving, state.trouble);
     return state.trouble;
 }
 
@@ -308,7 +317,12 @@ Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &inter
     traced->ground = std::make_shared<trap::Ground>();
     settle(state, exec_event(state, *pid));
     if (state.trouble == 0) trace(state);
-    conclude(state);
+    auto leaving = conclude(state);
+    // The program is waited for anyway.
+    if (!leaving->is_done()) {
+        leaving->await(os::Waiter::Block::yes, [] { return !os::Interrupts::are_pending(); });
+        leaving->end();
+    }
     bool failed = state.trouble != 0;
     if (state.program_status < 0) return {tracing_failed, *pid, failed};
     return {failed ? tracing_failed : state.program_status, {}};

@@ -74,14 +74,19 @@ void on_woken(State &state, trap::Event event) {
     trap::finish_hit(state.world, traced, task, site, std::move(stopped));
 }
 
-void trap_sleepers(State &state, const std::shared_ptr<Ground> &ground) {
+Trapped trap_sleepers(State &state, const std::shared_ptr<Ground> &ground) {
+    Trapped trapped = Trapped::already;
     for (const auto &[id, task] : state.world.tasks) {
         Traced *traced = state.world.process_of(task);
         if (!traced || traced->ground != ground) continue;
         auto at = waking_place(task);
         if (!at) continue;
-        if (auto site = trap::make_site(*ground, *at)) static_cast<void>(trap::arm(*ground, **site));
+        auto site = trap::make_site(*ground, *at);
+        if (site && (*site)->armed) continue;
+        if (!site || !trap::arm(*ground, **site)) return Trapped::never;
+        trapped = Trapped::now;
     }
+    return trapped;
 }
 
 bool WakingTime::is_left() {

@@ -16,7 +16,12 @@ void on_woken(State &state, trap::Event event);
 
 /// Traps behind the calls of the sleepers of an address space that is being left, without an Armed of their own. They
 /// come out with all others (AddressSpace::plants).
-void trap_sleepers(State &state, const std::shared_ptr<trap::Ground> &ground);
+enum class Trapped : std::uint8_t {
+    already, // all were there
+    now,     // some were not: one may have woken up before its trap was there, and sleep elsewhere by now
+    never,   // there is no place for one
+};
+Trapped trap_sleepers(State &state, const std::shared_ptr<trap::Ground> &ground);
 
 /// For how long those may be waited for, at the end of a trace, who wake up by themselves: some seconds in all, and not
 /// after another SIGINT or SIGTERM. Who waits for longer than a moment is told for what.

@@ -142,10 +142,10 @@ def figure(text):
 class Ktrace:
     """ktrace in the background, attached when the constructor returns."""
 
-    def __init__(self, *arguments, command="attach", wait=True, env=None):
+    def __init__(self, *arguments, command="attach", wait=True, env=None, pass_fds=()):
         self.out = tempfile.TemporaryFile()
         self.process = subprocess.Popen([KTRACE, command, *map(str, arguments)], stdout=self.out,
-                                        stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=env)
+                                        stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=env, pass_fds=pass_fds)
         self.errors = Lines(self.process.stderr, "ktrace")
         if wait:
             self.errors.until(r"Attached \d+ probe")

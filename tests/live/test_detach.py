@@ -4,8 +4,8 @@ import os
 import signal
 import subprocess
 
-from live import (KTRACE, LIMIT, Ktrace, LiveTest, adds_up, figure, program, sleeps_in, state_of, thread_folders,
-                  until)
+from live import (KTRACE, LIMIT, Ktrace, LiveTest, adds_up, figure, ktrace, program, sleeps_in, state_of,
+                  thread_folders, until, wait_until_let_go)
 from survivor import PROBES, Survivor
 
 SEMTIMEDOP = 220  # the number of the system call
@@ -247,10 +247,10 @@ class Patient(LiveTest):
     WAITING = "waiting for up to 10 s until threads wake up"
     LONG = 1_000_000  # milliseconds that nobody waits for
 
-    def asleep_under(self, milliseconds, *arguments, other=()):
+    def asleep_under(self, milliseconds, *arguments, other=(), **options):
         """(target, tracer): attached while it can be stopped, so that pages and registers are to be given back."""
         target = self.start(program("patient"), milliseconds, *other)
-        tracer = self.attach(target, *arguments)
+        tracer = self.attach(target, *arguments, **options)
         target.tell("sleep")
         until(lambda: sleeps_in(f"/proc/{target.pid}") == SEMTIMEDOP or target.lines.told("woke"), "it sleeps")
         target.tell("swap")
@@ -259,6 +259,7 @@ class Patient(LiveTest):
 
     def check_end(self, target, *woke):
         self.assertEqual(tuple(map(int, target.truth(r"woke (-?\d+) (\d+) (\d+)").groups())), woke)
+        wait_until_let_go(target.pid)
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
 
@@ -270,21 +271,98 @@ class Patient(LiveTest):
                 self.assertEqual(trace.status, 0, trace)
                 self.check_end(target, -1, errno.EAGAIN, 0)
 
-    def test_told_and_interrupted(self):
-        for probe in (("-k", "do_work"), ("-w", "awake")):
-            for sig in (signal.SIGINT, signal.SIGTERM):
-                with self.subTest(probe=probe, sig=sig):
-                    target, tracer = self.asleep_under(self.LONG, *probe)
-                    tracer.process.send_signal(signal.SIGINT)
-                    tracer.errors.until(self.WAITING)
-                    self.assertEqual(tracer.stop(sig).status, 0)
-                    self.check_end(target, 0, 0, 1)
+    def left_alone(self, *arguments, **options):
+        """(target, id of the process that waits): the trace is over, told so, and nobody was interrupted."""
+        target, tracer = self.asleep_under(self.LONG, *arguments, **options)
+        tracing = tracer.tracing
+        tracer.process.send_signal(signal.SIGINT)
+        tracer.errors.until(self.WAITING)
+        trace = tracer.stop(signal.SIGTERM)
+        self.assertEqual(trace.status, 0, trace)
+        self.assertIn(f"process {target.pid} sleeps on: when it wakes up, kt-leaving ({tracing}) takes out the rest", trace.err)
+        return target, tracing
+
+    def check_end_of(self, pid):
+        until(lambda: state_of(f"/proc/{pid}") in "XZ", "who has waited for it ends")
+
+    def test_left_to_the_background(self):
+        for probe in (("-k", "do_work"), ("-r", "do_work", "-w", "awake")):
+            with self.subTest(probe=probe):
+                target, waiting = self.left_alone(*probe)
+                target.tell("give")
+                self.check_end(target, 0, 0, 0)
+                self.check_end_of(waiting)
 
     def test_the_time_is_up(self):
         target, tracer = self.asleep_under(self.LONG, "-k", "do_work")
+        waiting = tracer.tracing
         trace = tracer.stop()
         self.assertEqual((trace.status, trace.err.count(self.WAITING)), (0, 1), trace)
-        self.check_end(target, 0, 0, 1)
+        target.tell("give")
+        self.check_end(target, 0, 0, 0)
+        self.check_end_of(waiting)
+
+    def test_others_run_on_meanwhile(self):
+        target, tracer = self.asleep_under(self.LONG, "-w", "awake", other=("busy",))
+        tracer.process.send_signal(signal.SIGINT)
+        tracer.errors.until(self.WAITING)
+        target.tell("run")
+        target.truth("ran")
+        self.assertIsNone(tracer.process.poll())
+        self.assertEqual(tracer.stop().status, 0)
+        target.tell("run")
+        target.truth("ran")
+        target.tell("give")
+        self.check_end(target, 0, 0, 0)
+
+    def test_who_waits_is_told_to_end_that(self):
+        """By a repair, by a trace that begins, and by a signal; then the sleeper is interrupted."""
+        def repair(target, _):
+            self.assertIn(f"let go of process {target.pid}", ktrace("repair", "-p", target.pid).err)
+
+        def another(target, _):
+            self.assertEqual(self.attach(target, "-k", "do_work", "--duration", "1ms").finish().status, 0)
+
+        def end(target, waiting):
+            os.kill(waiting, signal.SIGTERM)
+
+        for how in (repair, another, end):
+            for probe in (("-k", "do_work"), ("-w", "awake")):
+                with self.subTest(how=how.__name__, probe=probe):
+                    target, waiting = self.left_alone(*probe)
+                    how(target, waiting)
+                    self.check_end_of(waiting)
+                    if how is not another:
+                        self.check_untouched(target)
+                    self.check_end(target, 0, 0, 1)
+
+    def test_who_waits_is_killed(self):
+        for probe in (("-k", "do_work"), ("-w", "awake")):
+            with self.subTest(probe=probe):
+                target, waiting = self.left_alone(*probe)
+                os.kill(waiting, signal.SIGKILL)
+                self.check_end_of(waiting)
+                target.tell("give")
+                self.assertEqual(target.truth(r"woke (-?\d+) (\d+) (\d+)").groups(), ("0", "0", "0"))
+                self.assertIn("took out of process", ktrace("repair", "-p", target.pid).err)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+
+    def test_the_target_ends(self):
+        target, waiting = self.left_alone("-k", "do_work")
+        target.kill()
+        self.check_end_of(waiting)
+
+    def test_nobody_waits_for_who_waits(self):
+        """It keeps no descriptor that it was started with."""
+        read, write = os.pipe()
+        with open(read, "rb") as stream:
+            target, waiting = self.left_alone("-k", "do_work", pass_fds=(write,))
+            os.close(write)
+            self.assertEqual(stream.read(), b"")
+        self.assertEqual(os.readlink(f"/proc/{waiting}/cwd"), "/")
+        target.tell("give")
+        self.check_end(target, 0, 0, 0)
 
     def test_another_can_be_stopped(self):
         target, tracer = self.asleep_under(self.LONG, "-k", "do_work", other=("other",))

@@ -1,11 +1,13 @@
 /*
- * patient MS [other]: sleeps in a system call with a time-out, and knows whether that call was made more than once.
+ * patient MS [other|busy]: sleeps in a system call with a time-out, and knows whether that call was made more than
+ * once.
  *
  * Prints "ready PID" and, told to `sleep`, sleeps in semtimedop(2) for MS milliseconds, on a semaphore that nobody
- * gives; with `other` a second thread sleeps in pause(2). What is to be taken lies in shared memory, and the kernel
- * reads it when the call is made. A helper process obeys the lines: `swap` changes what is to be taken to another
- * semaphore, which has enough (answer "swapped"), so that the call, if it were made now, would return 0 at once; `give`
- * gives what the first call waits for. In the end it prints
+ * gives; with `other` a second thread sleeps in pause(2), with `busy` it runs. What is to be taken lies in shared
+ * memory, and the kernel reads it when the call is made. A helper process obeys the lines: `swap` changes what is to be
+ * taken to another semaphore, which has enough (answer "swapped"), so that the call, if it were made now, would return
+ * 0 at once; `give` gives what the first call waits for; `run` is answered "ran" when the busy thread has. In the end
+ * it prints
  *
  *     woke RESULT ERRNO TAKEN
  *
@@ -14,6 +16,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +28,9 @@
 enum { enough = 100 };
 
 static int semaphores, begin[2];
-static struct sembuf *take; /* shared with the helper */
+/* Shared with the helper. */
+static struct sembuf *take;
+static volatile unsigned long *rounds;
 
 __attribute__((noinline)) long do_work(long n) {
     __asm__ volatile("" ::: "memory");
@@ -41,6 +46,7 @@ static void say(const char *what) {
 
 static void help(void) {
     struct sembuf give = {0, 1, 0};
+    unsigned long before;
     char line[64];
 
     while (fgets(line, sizeof(line), stdin)) {
@@ -51,6 +57,10 @@ static void help(void) {
             say("swapped");
         } else if (strcmp(line, "give\n") == 0) {
             semop(semaphores, &give, 1);
+        } else if (strcmp(line, "run\n") == 0) {
+            before = *rounds;
+            while (*rounds < before + 1000) sched_yield();
+            say("ran");
         }
     }
     _exit(0);
@@ -58,6 +68,14 @@ static void help(void) {
 
 static void *rest(void *arg) {
     for (;;) pause();
+    return arg;
+}
+
+static void *run(void *arg) {
+    for (;;) {
+        *rounds += 1;
+        sched_yield();
+    }
     return arg;
 }
 
@@ -74,9 +92,10 @@ int main(int argc, char **argv) {
     if (pipe(begin) != 0 || semaphores < 0 || take == MAP_FAILED || semctl(semaphores, 1, SETVAL, enough) != 0)
         return 2;
     take->sem_op = -1;
+    rounds = (volatile unsigned long *)(take + 1);
     helper = fork();
     if (helper == 0) help();
-    if (argc > 2) pthread_create(&id, NULL, rest, NULL);
+    if (argc > 2) pthread_create(&id, NULL, strcmp(argv[2], "busy") == 0 ? run : rest, NULL);
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
     if (read(begin[0], &byte, 1) != 1) return 2;

@@ -1,0 +1,20 @@
+// linger: the end of a trace for those who sleep in a call that must not be interrupted: the ktrace that was started
+// ends, and the tracing process waits, alone and in the background, until they wake up by themselves.
+#pragma once
+
+#include "session/detach.h"
+
+namespace ktrace::session {
+
+/// Call it in the tracing thread, when all was told; `status`: what the ktrace that was started is to end with. Returns
+/// when everybody has been let go. A signal (SIGTERM) has who still sleeps interrupted.
+void linger(State &state, Leaving &leaving, int status);
+
+/// What was told of a process that such a one waits for, beforehand.
+void announce_lingering(State &state, const Leaving &leaving);
+
+/// Where the tracing process of another ktrace lingers for this process, it is told to end that, and has let go of it
+/// when this returns. False: there was none, or it does not obey.
+bool end_lingering(Pid pid);
+
+} // namespace ktrace::session
