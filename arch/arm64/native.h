@@ -25,6 +25,8 @@ struct Arm64Native {
     static std::optional<VirtAddr> read_sp(Tid tid);
     /// Debug registers are not used on this machine yet.
     static constexpr std::size_t watch_registers = 0;
+    /// perf_event_attr::bp_len of one that stops where an instruction begins.
+    static constexpr std::uint64_t execute_breakpoint_length = 4;
     static bool set_watches(Tid, std::span<const WatchRegister>) { return false; }
     static unsigned take_watch_hits(Tid) { return 0; }
     /// The SIGTRAP handler for a target's page (rescue.h); empty bytes: there is none for this machine.

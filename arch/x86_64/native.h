@@ -25,6 +25,8 @@ struct X86_64Native {
     static std::optional<VirtAddr> read_sp(Tid tid);
     /// Debug registers: all of a task's are set (those that are not given are switched off).
     static constexpr std::size_t watch_registers = 4;
+    /// perf_event_attr::bp_len of one that stops where an instruction begins.
+    static constexpr std::uint64_t execute_breakpoint_length = sizeof(long);
     static bool set_watches(Tid tid, std::span<const WatchRegister> watches);
     /// Which of them have fired since they were asked last, bit N for the Nth.
     static unsigned take_watch_hits(Tid tid);

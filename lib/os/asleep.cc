@@ -125,6 +125,21 @@ Interrupted interrupted(Pid pid, Tid tid) {
     return interrupted(*place, has_socket_timeout(pid, *place));
 }
 
+bool has_a_mask_of_its_own(const TaskPlace &place) {
+    constexpr std::uint64_t enter_ext_arg = 8; // IORING_ENTER_EXT_ARG: there may be one in there
+    switch (place.syscall) {
+    case SYS_ppoll: return place.arguments[3] != 0;
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2: return place.arguments[4] != 0;
+    case SYS_pselect6:
+    case SYS_io_pgetevents: return place.arguments[5] != 0;
+    case SYS_io_uring_enter: return (place.arguments[3] & enter_ext_arg) != 0;
+    case SYS_rt_sigtimedwait:
+    case SYS_rt_sigsuspend: return true;
+    default: return false;
+    }
+}
+
 bool sleeps_deeply(Tid tid) {
     auto status = read_status(tid.value);
     return status && status->state == 'D';

@@ -20,6 +20,9 @@ Interrupted interrupted(const TaskPlace &place, bool socket_timeout);
 /// The same of a task, as it is now. One that has ended `runs`.
 Interrupted interrupted(Pid pid, Tid tid);
 
+/// The call blocks other signals than the task does outside of it.
+bool has_a_mask_of_its_own(const TaskPlace &place);
+
 /// Asleep where no signal wakes it (a parent in vfork): its interrupt is seen when that has ended, before it runs on.
 bool sleeps_deeply(Tid tid);
 

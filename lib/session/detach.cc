@@ -22,6 +22,7 @@
 #include "session/hold.h"
 #include "session/seize.h"
 #include "session/settle.h"
+#include "session/tripwires.h"
 #include "session/unmap.h"
 #include "session/waking.h"
 #include "trap/calls.h"
@@ -46,6 +47,7 @@ void restore_text(State &state, Ground &ground, Pid pid) {
         std::byte one;
         if (!ground.space->unplant(at)) lost = lost || ground.space->read(at, std::span(&one, 1)) == 1;
     }
+    static_cast<void>(spring_tripwires(ground)); // nothing is left to be written
     if (!lost) return;
     state.voice.complain({Error::Kind::refused,
                           "some of the code of process " + std::to_string(pid.value) +

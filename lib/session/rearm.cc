@@ -7,6 +7,7 @@
 #include <elf.h>
 
 #include "session/registry.h"
+#include "session/tripwires.h"
 #include "trap/buried.h"
 #include "trap/roster.h"
 #include "trap/watch.h"
@@ -64,21 +65,32 @@ std::size_t rescue_demand(const std::vector<PlannedSite> &planned) {
     return planned.size() + (returns ? return_slots : 0);
 }
 
-Status owe(trap::Ground &ground) {
+/// Before anything is planted that nobody gets over.
+Status owe(State &state, const Traced &traced) {
+    trap::Ground &ground = *traced.ground;
+    if (!ground.owes_room && !ground.rescue.mapped()) set_tripwires(state, traced.ground);
     ground.owes_room = true;
     return {};
+}
+
+/// The guardian is told of the page as soon as it is there.
+void tell_of_page(State &state, const Traced &traced) {
+    const trap::Ground &ground = *traced.ground;
+    if (state.world.ledger && ground.rescue.mapped())
+        state.world.ledger->cover(traced.process.pid, ground.rescue.address());
 }
 
 /// Maps arenas so that every site can have its slot, and makes room in the rescue page.
 Status make_room(State &state, Traced &traced, const std::vector<PlannedSite> &planned, os::Stopped *stopped) {
     const std::size_t told = rescue_demand(planned);
     if (!trap::rescue_has_room(*traced.ground, told)) {
-        if (!stopped) return owe(*traced.ground);
+        if (!stopped) return owe(state, traced);
         auto made = trap::prepare_rescue(*traced.ground, traced.process, state.world.waiter, *stopped, told);
+        tell_of_page(state, traced);
         if (!made) return made;
     }
     for (const Demand &demand : unmet_demands(state, traced, planned)) {
-        if (!stopped) return owe(*traced.ground);
+        if (!stopped) return owe(state, traced);
         auto mapped = trap::map_arena(*traced.ground, traced.process, state.world.waiter, *stopped, demand.low,
                                       demand.high, demand.slots);
         if (!mapped) return mapped;
@@ -93,12 +105,10 @@ Status plant(trap::Ground &ground, const PlannedSite &planned) {
     return {};
 }
 
-/// The guardian is told of every trap that no page tells of.
+/// The guardian is told of every trap that is written and that no page tells of.
 void tell_guardian(State &state, const Traced &traced, const std::vector<PlannedSite> &planned) {
-    if (!state.world.ledger) return;
     const trap::Ground &ground = *traced.ground;
-    if (ground.rescue.mapped()) state.world.ledger->cover(traced.process.pid, ground.rescue.address());
-    if (!ground.owes_room) return;
+    if (!state.world.ledger || !ground.owes_room || !ground.tripwires.empty()) return;
     for (const PlannedSite &p : planned) {
         rescue::Untold trap{traced.process.pid, p.site->at, {}, 0};
         trap.size = ground.space->read(p.site->at, std::span(trap.original).first(arch::Host::trap_bytes().size()));
@@ -184,17 +194,18 @@ Status carry_out(State &state, Traced &traced, ArmPlan plan, os::Stopped *stoppe
     return {};
 }
 
-Status make_owed_room(State &state, Traced &traced, os::Stopped &stopped) {
+Status make_owed_room(State &state, Traced &traced, std::optional<os::Stopped> &stopped) {
     trap::Ground &ground = *traced.ground;
+    if (!leave_tripwire(state, stopped)) return fail(Error::Kind::gone, "the task has stopped for something else");
     const std::vector<PlannedSite> planted = planted_sites(state, traced);
-    if (auto room = make_room(state, traced, planted, &stopped); !room) return room;
+    if (auto room = make_room(state, traced, planted, &*stopped); !room) return room;
     ground.owes_room = false;
     Status furnished;
     for (const PlannedSite &p : planted)
         if (auto one = trap::furnish(ground, *p.site); !one && furnished) furnished = one;
     ground.owes_room = !furnished;
     if (!furnished) return furnished;
-    tell_guardian(state, traced, {});
+    if (auto sprung = spring_tripwires(ground); !sprung) return sprung;
     if (state.world.ledger) state.world.ledger->forget_untold(traced.process.pid);
     return {};
 }

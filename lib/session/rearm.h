@@ -18,7 +18,7 @@ Status carry_out(State &state, trap::Traced &traced, ArmPlan plan, os::Stopped *
 
 /// Makes the room that the ground owes, with a task that has stopped meanwhile. Errors: refused, gone; it is owed
 /// still.
-Status make_owed_room(State &state, trap::Traced &traced, os::Stopped &stopped);
+Status make_owed_room(State &state, trap::Traced &traced, std::optional<os::Stopped> &stopped);
 
 /// Puts the trap at the dynamic loader's breakpoint, so that new modules are seen. No loader, or it is there already:
 /// does nothing.

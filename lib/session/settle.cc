@@ -65,21 +65,23 @@ void on_unknown(State &state, Event event) {
 
 /// The room that was owed is made before the task goes on. Where it cannot be had, tracing ends here.
 void on_owed_room(State &state, Event event) {
-    os::Stopped stopped = std::move(*event.stopped);
+    std::optional<os::Stopped> stopped(std::move(*event.stopped));
     trap::Task &task = state.world.tasks.at(event.tid.value);
     Traced &traced = *state.world.process_of(task);
-    const VirtAddr at = arch::Host::trap_address(stopped.pc());
-    trap::Site *hit = event.stop.kind == os::Stop::Kind::signal ? traced.ground->site_at(at) : nullptr;
-    if (hit) stopped.rest_at(at);
+    const VirtAddr at = arch::Host::trap_address(stopped->pc());
+    const bool at_trap = event.stop.kind == os::Stop::Kind::signal && traced.ground->tripwires.empty();
+    trap::Site *hit = at_trap ? traced.ground->site_at(at) : nullptr;
+    if (hit) stopped->rest_at(at);
     if (auto made = make_owed_room(state, traced, stopped); !made && made.error().kind != Error::Kind::gone) {
         state.voice.complain(made.error());
         state.trouble = 1;
         state.world.closing = true;
     }
+    if (!stopped) return;
     if (hit)
-        settle(state, trap::serve_hit(state.world, traced, task, *hit, std::move(stopped)));
+        settle(state, trap::serve_hit(state.world, traced, task, *hit, std::move(*stopped)));
     else
-        trap::continue_task(state.world, task, std::move(stopped));
+        trap::continue_task(state.world, task, std::move(*stopped));
 }
 
 /// A child that nobody knows yet: it is traced from its birth, and stops before it runs.

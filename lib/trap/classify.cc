@@ -15,7 +15,7 @@ Verdict classify_trap(const Facts &f) {
     if (f.over == Over::stepping) return Verdict::step_done;
     if (f.watched) return Verdict::watched;
     if (f.site) return Verdict::hit;
-    if (f.leftover) return Verdict::go_on;
+    if (f.leftover || f.tripped) return Verdict::go_on;
     if (f.was_ours) return Verdict::late_trap;
     if (f.slot == SlotPosition::after) return Verdict::deliver_behind;
     return f.slot == SlotPosition::elsewhere ? Verdict::deliver : Verdict::deliver_fault;

@@ -25,6 +25,7 @@ struct Facts {
     bool until_exec = false; // the task is to stop at system calls
     bool follows = false;    // so it is, until it returns from a signal's handler
     bool leftover = false;   // a step or hardware breakpoint of a ktrace that was killed
+    bool tripped = false;    // an os::Tripwire's
 };
 
 enum class Verdict : std::uint8_t {

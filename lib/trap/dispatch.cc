@@ -90,6 +90,7 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
         f.from_kernel = f.watched || unmistakable || raised_by_kernel(stop.tid);
         if (f.site && f.from_kernel) return seen;
         f.leftover = world.mending && is_step(stop.tid);
+        f.tripped = ground.has_had_tripwires && !steps && os::is_tripwire(stop.tid);
         f.was_ours = ground.space->ever_planted(seen.trap_at) && !own_trap_at(traced, seen.trap_at);
     } else {
         f.from_kernel = is_synchronous(stop.signal) && raised_by_kernel(stop.tid);

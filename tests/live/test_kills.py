@@ -3,19 +3,29 @@
 The moments are events, counted by the target; how many is random, from a fixed seed. The long form is
 tests/soak/kills.
 """
+import errno
 import os
 import signal
 import subprocess
 import sys
 import unittest
 
-from live import KTRACE, LIMIT, LiveTest, figure, ktrace, program, state_of, until, wait_until_let_go
+from live import (KTRACE, LIMIT, LiveTest, figure, ktrace, program, state_of, until, wait_until_asleep,
+                  wait_until_let_go)
 from survivor import PROBES, Survivor
 from test_attach import sleep_on
 
 IDLE = ("-k", "unexpected", "-j", "tick", "--count")  # nothing that runs
+AT_RISK = 12  # requests from the signal's stop to one at which nothing would be told
 EVERY = int(os.environ.get("KTRACE_KILL_EVERY", "13"))  # of the tracing process's requests
 ROUNDS = int(os.environ.get("KTRACE_KILLS", "6"))
+
+
+def breakpoints_signal():
+    """Whether this user may have such (perf_event_open(2)): of processes of its own, from Linux 5.13 on."""
+    with open("/proc/sys/kernel/perf_event_paranoid") as setting:
+        allowed = os.geteuid() == 0 or int(setting.read()) <= 2
+    return allowed and tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= (5, 13)
 
 
 def kill_both(tracer):
@@ -134,26 +144,42 @@ class Kills(Survivor):
         figure(f"{ROUNDS} kills of both survived with post handlers")
 
     def test_asleep(self):
-        """All threads sleep in a call that may not be interrupted, so there is no page yet: the guardian has the bytes."""
+        """All threads sleep in a call that may not be interrupted, so there is no page yet. The guardian has the bytes of
+        traps, which are there where SIGTRAP may be blocked when the call ends: for a call that has a mask of its own."""
         for several in (False, True):
             with self.subTest(several=several):
                 timeout = 2000
-                while not self.killed_asleep(several, timeout):
+                while not self.killed_asleep("sigtimedwait_timeout", several, timeout):
                     timeout *= 2  # it was over before ktrace was there
 
-    def killed_asleep(self, several, timeout):
-        """False: it did not sleep on until the guardian had done its work."""
-        target = self.start(program("sleeper"), "epoll_wait_timeout", 2, timeout)
+    @unittest.skipUnless(breakpoints_signal(), "the kernel gives this user no breakpoints that send signals")
+    def test_asleep_without_a_trap(self):
+        """Where the kernel has breakpoints that go with ktrace, none is needed: nothing has to be put back by anybody."""
+        for both in (False, True):
+            for several in (False, True):
+                with self.subTest(both=both, several=several):
+                    timeout = 2000
+                    while not self.killed_asleep("epoll_wait_timeout", several, timeout, both):
+                        timeout *= 2
+
+    def killed_asleep(self, call, several, timeout, both=False):
+        """False: it did not sleep on until ktrace was gone."""
+        target = self.start(program("sleeper"), call, 2, timeout)
         sleep_on(target, 2)
         tracer = self.attach(target, *(("-r", "do_work", "-k", "milliseconds") if several else ("-k", "do_work")))
-        os.kill(tracer.tracing, signal.SIGKILL)
+        if both:
+            kill_both(tracer)
+        else:
+            os.kill(tracer.tracing, signal.SIGKILL)
         trace = tracer.finish()
         slept = sleep_on(target, 2)
-        if slept:
+        if slept and call == "sigtimedwait_timeout":
             self.assertRegex(trace.err, rf"took out of process {target.pid} .* [1-9]\d* traps?, 0 pages")
+        wait_until_let_go(target.pid)
         self.check_untouched(target)
+        result, error = (-1, errno.EAGAIN) if call == "sigtimedwait_timeout" else (0, 0)
         for _ in range(2):
-            self.assertGreaterEqual(int(target.truth(r"woke 0 0 (\d+) ")[1]), timeout - 1)
+            self.assertGreaterEqual(int(target.truth(rf"woke {result} {error} (\d+) ")[1]), timeout - 1)
         target.truth("done")
         self.assertEqual(target.end(), 0)
         return slept
@@ -210,6 +236,38 @@ class Requests(LiveTest):
     def test_at_requests_asleep(self):
         """Its one thread waits for what to check."""
         self.check(("0",), *IDLE, "--duration", "20ms")
+
+    def killed_and_woken(self, request):
+        """Its one thread sleeps in a call that may not be interrupted, and wakes up. (killed, lived)"""
+        target = self.start(program("sleeper"), "epoll_wait_timeout", 1, 900)
+        wait_until_asleep(target.pid)
+        killed = subprocess.run([program("undertaker"), str(request), KTRACE, "attach", "-p", str(target.pid), "-k", "do_work",
+                                 "-j", "milliseconds", "--max-events", "2"], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+        until(lambda: target.process.poll() is not None or target.lines.told("done"), "it goes on or has died")
+        lived = target.process.poll() is None
+        if lived:
+            wait_until_let_go(target.pid)
+            self.assertEqual(ktrace("repair", "-p", target.pid).status, 0)
+            self.check_untouched(target, generates_code=True) # as for the others
+            self.assertEqual(target.end(), 0)
+        target.kill()
+        return f"killed before {request}\n" in killed.stdout, lived
+
+    @unittest.skipUnless(breakpoints_signal(), "the kernel gives this user no breakpoints that send signals")
+    def test_at_requests_waking(self):
+        """A process has room for ktrace only once its first thread wakes up. The signal by which that stops would be told
+        to it if ktrace were killed just then: before it has had the first requests."""
+        died, request, killed = [], 1, True
+        while killed:
+            killed, lived = self.killed_and_woken(request)
+            if not lived:
+                died.append(request)
+            request += EVERY
+        self.assertGreater(request, 40)
+        figure(f"killed before each {EVERY}th of {request} requests around a first waking; died at {died}")
+        if died:
+            self.assertLess(died[-1] - died[0], AT_RISK)
 
 
 if __name__ == "__main__":

@@ -67,5 +67,22 @@ TEST(Asleep, KnowsWhatAnInterruptWouldDo) {
     EXPECT_EQ(interrupted(running, false), Interrupted::runs);
 }
 
+TEST(Asleep, KnowsCallsThatHaveAMaskOfTheirOwn) {
+    auto with = [](long number, std::size_t argument, std::uint64_t value) {
+        TaskPlace place;
+        place.syscall = number;
+        place.arguments[argument] = value;
+        return has_a_mask_of_its_own(place);
+    };
+    EXPECT_TRUE(with(SYS_epoll_pwait, 4, pointer));
+    EXPECT_FALSE(with(SYS_epoll_pwait, 4, 0));
+    EXPECT_TRUE(with(SYS_epoll_pwait2, 4, pointer));
+    EXPECT_TRUE(with(SYS_ppoll, 3, pointer));
+    EXPECT_FALSE(with(SYS_ppoll, 2, pointer));
+    EXPECT_TRUE(with(SYS_io_pgetevents, 5, pointer));
+    EXPECT_TRUE(with(SYS_rt_sigtimedwait, 2, pointer));
+    EXPECT_FALSE(with(SYS_semtimedop, 3, pointer));
+}
+
 } // namespace
 } // namespace ktrace::os
