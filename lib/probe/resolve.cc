@@ -129,17 +129,38 @@ std::string or_module(const Request &request, const Location &location) {
     return {};
 }
 
+/// Refuses a place whose trap would break off a restartable sequence: nothing that goes through it would come to its
+/// end.
+Status check_sequence(const Request &request, const Location &location) {
+    if (!location.module || !location.module->in_sequence(location.vaddr, arch::Host::longest + 1)) return {};
+    const auto code = location.module->bytes_at(location.vaddr, arch::Host::longest);
+    const std::uint64_t length = code.empty() ? 1 : arch::Host::plan(code, VirtAddr{location.vaddr}).length;
+    const auto sequence = location.module->in_sequence(location.vaddr, length);
+    if (!sequence) return {};
+    auto name = [&](std::uint64_t vaddr) {
+        if (location.symbol.empty() || vaddr < location.function || vaddr >= location.function_end) return hex(vaddr);
+        const std::uint64_t offset = vaddr - location.function;
+        return location.symbol + (offset == 0 ? "" : "+" + offset_text(request, offset));
+    };
+    return tl::unexpected(about_offset(request, Error::Kind::refused,
+                                       name(location.vaddr) + in_module(request, location) +
+                                           " cannot be probed: it is in a restartable sequence (rseq), which a probe " +
+                                           "would break off at each hit",
+                                       name(sequence->end) + " is behind it"));
+}
+
 } // namespace
 
 Status check_boundary(const Request &request, const Location &location) {
-    if (!location.module || location.function == 0 || location.vaddr == location.function) return {};
+    if (!location.module || location.function == 0 || location.vaddr == location.function)
+        return check_sequence(request, location);
     // A crafted symbol may call anything a function; no real one is larger.
     constexpr std::uint64_t largest = 16U << 20U;
     std::uint64_t size = std::min(location.function_end - location.function, largest);
     auto code = location.module->bytes_at(location.function, static_cast<std::size_t>(size));
     std::uint64_t offset = location.vaddr - location.function;
     auto answer = arch::Host::probeable(code, VirtAddr{location.function}, offset);
-    if (answer.ok) return {};
+    if (answer.ok) return check_sequence(request, location);
     auto name = [&](std::uint64_t at) {
         return location.symbol.empty() ? hex(location.function + at) : location.symbol + "+" + offset_text(request, at);
     };
@@ -159,8 +180,7 @@ Result<Location> at_offset(const Request &request, Location function) {
     Location location = std::move(function);
     location.vaddr = location.function + offset;
     location.offset = offset;
-    if (offset == 0) return location;
-    if (offset >= size)
+    if (offset != 0 && offset >= size)
         return tl::unexpected(about_offset(request, Error::Kind::refused,
                                            location.symbol + "+" + offset_text(request, offset) +
                                                in_module(request, location) + " is behind the function's end",

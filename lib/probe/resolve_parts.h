@@ -48,8 +48,8 @@ Result<Resolved> resolve_address(const Request &request);
 /// The location of an address of a module: in the function that covers it, if one is known.
 Location location_at(const Loaded &loaded, std::uint64_t vaddr);
 
-/// Refuses a place that is not the start of an instruction, as far as the function around it is known. The error points
-/// at the spec's offset or address.
+/// Refuses a place in a restartable sequence, and one that is not the start of an instruction, as far as the function
+/// around it is known. The error points at the spec's offset or address.
 Status check_boundary(const Request &request, const Location &location);
 
 /// Refuses an entry or return probe that is not on a function's first instruction.

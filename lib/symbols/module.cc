@@ -17,6 +17,7 @@
 #include "symbols/elf.h"
 #include "symbols/minidebug.h"
 #include "symbols/relocations.h"
+#include "symbols/sequences.h"
 #include "symbols/symbol_set.h"
 
 namespace ktrace::symbols {
@@ -35,6 +36,7 @@ struct Module::Impl {
     DebugFile debug;
     bool debug_searched = false, debug_fetched = false;
     std::unique_ptr<Relocations> relocations;
+    std::unique_ptr<Sequences> sequences;
     std::unique_ptr<Dwarf> dwarf;
     bool dwarf_searched = false, dwarf_fetched = false;
     std::string why_no_dwarf, unread;
@@ -136,6 +138,11 @@ bool Module::executable(std::uint64_t vaddr) const { return impl_->elf->executab
 bool Module::in_plt(std::uint64_t vaddr) const {
     const Section *section = impl_->elf->section_at(vaddr);
     return section && (section->name.starts_with(".plt") || section->name.starts_with(".iplt"));
+}
+
+std::optional<Module::InSequence> Module::in_sequence(std::uint64_t vaddr, std::uint64_t length) const {
+    if (!impl_->sequences) impl_->sequences = std::make_unique<Sequences>(*impl_->elf);
+    return impl_->sequences->around(vaddr, length);
 }
 
 // --- symbols

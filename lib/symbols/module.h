@@ -103,6 +103,12 @@ class Module {
     bool executable(std::uint64_t vaddr) const;
     /// True where vaddr lies in a procedure linkage table: stubs, not functions.
     bool in_plt(std::uint64_t vaddr) const;
+    /// True (with what is behind it) where the instruction [vaddr, vaddr + length) is one of a restartable sequence,
+    /// rseq(2), begins one, or is what the kernel knows an abort handler by: a trap there would break it off each time.
+    struct InSequence {
+        std::uint64_t end = 0;
+    };
+    std::optional<InSequence> in_sequence(std::uint64_t vaddr, std::uint64_t length) const;
 
     /// GOT slots that hold the address of `name` once bound (.rela.plt, .rela.dyn): vaddrs of the slots. With a
     /// version: only those that ask for it, or for none.

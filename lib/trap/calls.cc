@@ -64,6 +64,12 @@ bool may_trap_return(Traced &traced, VirtAddr at) {
     return found->second;
 }
 
+/// A trap there would break off a restartable sequence each time.
+bool is_in_sequence(Traced &traced, const Site &site) {
+    const target::LoadedModule *loaded = target::module_at(traced.process.modules, site.at);
+    return loaded && loaded->module->in_sequence(site.at.value - loaded->bias, site.plan.length);
+}
+
 /// Where too many return sites wait for calls that do not come, the one that waited longest goes. Its Site and slot
 /// stay (a task may be in there, and the next call may return to it); only the trap is taken out.
 void drop_oldest_return_site(Ground &ground) {
@@ -84,7 +90,7 @@ Site *return_site(World &world, Traced &traced, VirtAddr at, os::Stopped &stoppe
     if (!may_trap_return(traced, at)) return nullptr;
     if (ground.return_sites >= most_return_sites) drop_oldest_return_site(ground);
     auto made = make_site(ground, at);
-    if (!made) return nullptr;
+    if (!made || is_in_sequence(traced, **made)) return nullptr;
     Site &site = **made;
     if (!give_slot(ground, site)) {
         constexpr std::size_t batch = 1024;

@@ -24,6 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
         module.covering(symbol.vaddr + 1);
         module.got_slots(symbol.name, symbol.version);
         module.bytes_at(symbol.vaddr, 64);
+        module.in_sequence(symbol.vaddr, 5);
     }
     module.irelative_slots();
     module.interpreter();

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import tempfile
 
-from live import LiveTest, adds_up, ktrace, program
+from live import LiveTest, adds_up, ktrace, program, until
 from workshop import address_in_file, build, execute, instructions, require, room
 
 NAMES = ["names/main.c", "names/other.c"]
@@ -115,6 +115,62 @@ class Offsets(SpecTest):
         trace = ktrace("attach", "-p", target.pid, "-k", "branches+100000")
         self.assertEqual(trace.status, 1, trace)
         self.assertEqual(target.end(), 0)
+
+
+class Sequences(LiveTest):
+    """Restartable sequences, rseq(2): what is in one is refused, all around it can be probed."""
+
+    def refused(self, target, *probe):
+        trace = ktrace("attach", "-p", target.pid, *probe)
+        self.assertEqual((trace.status, "cannot be probed: it is in a restartable sequence" in trace.err), (1, True), trace)
+
+    def check(self, *flags):
+        path = build("restartable", "-O2", "-pthread", *flags)
+        target = self.start(path, 4, ready="ready|none")
+        if "none" in target.lines.seen[-1]:
+            self.skipTest("no restartable sequences here")
+        start, end, handler = map(int, target.lines.seen[-1].split()[2:])
+        offsets = instructions(path, "count_one")
+        # The instruction before it tells the kernel that it begins: it has to be followed by the first one at once.
+        inside = [max(o for o in offsets if o < start), *(o for o in offsets if start <= o < end)]
+        self.assertGreater(len(inside), 5)
+        for offset in inside:
+            self.refused(target, "-k", f"count_one+{offset}")
+        function = address_in_file(path, "count_one")
+        self.refused(target, "-k", f"restartable:{function + start:#x}")
+        for signature in range(4):
+            self.refused(target, "-k", f"restartable:{function + handler - 4 + signature:#x}")
+        around = [o for o in offsets if o not in inside] + [handler]
+        probes = [o for at in around for o in ("-k", f"restartable:{function + at:#x}")]
+        for options in (["--count"], ["--post", "-o", "/dev/null"]):
+            tracer = self.attach(target, *probes, "-r", "count_one", *options)
+            added = ktrace("ctl", "-p", target.pid, "add", "-k", f"count_one+{start}")
+            self.assertEqual((added.status, "in a restartable sequence" in added.err), (1, True), added)
+            first = self.done(target, end)
+            until(lambda: self.done(target, end) > first + 1000, "sequences are done to their end")
+            self.assertEqual(tracer.stop().status, 0)
+            self.check_untouched(target)
+        target.tell()
+        counted, found = target.truth(r"counted (\d+) found (\d+)").groups()
+        self.assertEqual(counted, found)
+        self.assertEqual(target.end(), 0)
+
+    def done(self, target, end):
+        """Hits of what is behind the sequence."""
+        lines = ktrace("ctl", "-p", target.pid, "stats").out.splitlines()
+        return max(int(n) for line in lines if f"count_one+{end:#x} " in line for n in re.findall(r"(\d+) hits", line))
+
+    def test_position_independent(self):
+        self.check("-fPIE", "-pie")
+
+    def test_fixed(self):
+        self.check("-fno-pie", "-no-pie")
+
+    def test_static(self):
+        self.check("-static")
+
+    def test_packed_relocations(self):
+        self.check("-fPIE", "-pie", "-Wl,-z,pack-relative-relocs")
 
 
 class Names(SpecTest):

@@ -2,9 +2,10 @@
  * restartable THREADS: counts by restartable sequences (rseq(2)), one counter a processor, in threads that do hardly
  * anything else.
  *
- * Prints "ready PID", or "none" where there are no such sequences; told a line, "counted N found M", where N is how
- * often a sequence was done to its end, and M the sum of the counters. They differ where one went on that had been
- * broken off.
+ * Prints "ready PID START END HANDLER", offsets in count_one of the sequence in it, of what is behind that, and of
+ * where it goes on when it is broken off, or "none" where there are no such sequences; told a line, "counted N found
+ * M", where N is how often a sequence was done to its end, and M the sum of the counters. They differ where one went on
+ * that had been broken off.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -32,6 +33,7 @@ __attribute__((noinline)) long do_work(long n) {
 #if RESTARTABLE
 
 static volatile long counters[processors][8] __attribute__((aligned(64)));
+extern const struct rseq_cs sequence_of_count_one;
 
 /* 1: counted; 0: broken off. The sequence is long, so that whoever stops the thread mostly finds it there. */
 __attribute__((noinline)) static int count_one(void) {
@@ -39,6 +41,7 @@ __attribute__((noinline)) static int count_one(void) {
 
     __asm__ goto volatile(".pushsection __rseq_cs, \"aw\"\n"
                           ".balign 32\n"
+                          "sequence_of_count_one:\n"
                           "3: .long 0, 0\n"
                           ".quad 1f, 2f - 1f, 4f\n"
                           ".popsection\n"
@@ -69,6 +72,12 @@ broken_off:
 }
 
 static int is_there(void) { return __rseq_size != 0; }
+static void tell(void) {
+    long start = (long)sequence_of_count_one.start_ip - (long)count_one;
+
+    printf("ready %d %ld %ld %ld\n", (int)getpid(), start, start + (long)sequence_of_count_one.post_commit_offset,
+           (long)sequence_of_count_one.abort_ip - (long)count_one);
+}
 static long found(void) {
     long sum = 0;
 
@@ -80,6 +89,7 @@ static long found(void) {
 
 static int count_one(void) { return 0; }
 static int is_there(void) { return 0; }
+static void tell(void) {}
 static long found(void) { return 0; }
 
 #endif
@@ -105,7 +115,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     for (long i = 0; i < threads; i++) pthread_create(&ids[i], NULL, go_on, (void *)i);
-    printf("ready %d\n", (int)getpid());
+    tell();
     fflush(stdout);
     if (fgets(line, sizeof(line), stdin)) stop = 1;
     for (long i = 0; i < threads; i++) pthread_join(ids[i], NULL);
