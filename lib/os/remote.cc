@@ -10,6 +10,7 @@
 #include <sys/ptrace.h>
 
 #include "arch/way_back.h"
+#include "os/dispatch.h"
 #include "os/procfs.h"
 #include "os/restartable.h"
 #include "os/way_back.h"
@@ -67,32 +68,20 @@ class Unfiltered {
     bool suspended_ = false;
 };
 
-/// A thread that has the calls of its code outside of a range sent back to it as SIGSYS (prctl(2),
-/// PR_SET_SYSCALL_USER_DISPATCH: emulators) makes ours as if it had not. Kernels before 6.4 do not let us see that.
+/// A thread that has the calls of its code outside of a range sent back to it makes ours as if it had not.
 class Undispatched {
   public:
-    explicit Undispatched(Tid tid) : tid_(tid) {
-        if (!request(get_config, own_)) own_ = {};
-        Config none{};
-        if (own_.mode != 0) request(set_config, none);
+    explicit Undispatched(Tid tid) : tid_(tid), own_(dispatch_of(tid).value_or(Dispatch{})) {
+        if (own_.mode != 0) set_dispatch(tid_, Dispatch{});
     }
     ~Undispatched() {
-        if (own_.mode != 0) request(set_config, own_);
+        if (own_.mode != 0) set_dispatch(tid_, own_);
     }
     Undispatched(const Undispatched &) = delete;
 
   private:
-    struct Config { // ptrace_sud_config
-        std::uint64_t mode = 0, selector = 0, offset = 0, length = 0;
-    };
-    static constexpr int set_config = 0x4210, get_config = 0x4211; // PTRACE_SET_/GET_SYSCALL_USER_DISPATCH_CONFIG
-
-    bool request(int what, Config &config) const {
-        return ::ptrace(static_cast<__ptrace_request>(what), tid_.value, sizeof config, &config) == 0;
-    }
-
     Tid tid_;
-    Config own_;
+    Dispatch own_;
 };
 
 /// SIGSYS for a call of ours: it was not made. It is taken from those that are told later.

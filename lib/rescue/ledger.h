@@ -16,6 +16,7 @@
 
 #include "base/addr.h"
 #include "base/ids.h"
+#include "os/dispatch.h"
 
 namespace ktrace::rescue {
 
@@ -32,13 +33,15 @@ struct Untold {
     std::size_t size = 0;              // and how many bytes that is
 };
 
-/// What a task has to get back: in the middle of an instruction its signals are blocked, and one that came there is
-/// held.
+/// What a task has to get back: in the middle of an instruction its signals are blocked, one that came there is held,
+/// and its system calls are made that would be sent back to it.
 struct Owed {
     Pid pid;
     Tid tid;
     bool has_mask = false;
-    std::uint64_t mask = 0;        // its own, while others are blocked, too
+    std::uint64_t mask = 0; // its own, while others are blocked, too
+    bool has_dispatch = false;
+    os::Dispatch dispatch;         // its own, while its calls are not sent back to it
     std::size_t signals = 0;       // taken from it,
     std::array<siginfo_t, 4> held; // so many of these
 };

@@ -21,6 +21,7 @@
 #include "session/settle.h"
 #include "trap/dispatch.h"
 #include "trap/interruption.h"
+#include "trap/over.h"
 
 namespace ktrace::session {
 
@@ -57,8 +58,7 @@ bool leave_slot(Traced &traced, Task &task, os::Stopped &stopped) {
     case SlotPosition::inside: return false;
     case SlotPosition::elsewhere: break;
     }
-    if (task.saved_mask) os::set_signal_mask(task.tid, *task.saved_mask);
-    task.saved_mask.reset();
+    trap::give_back_state(task);
     task.over = Over::none;
     task.site = nullptr;
     return true;
@@ -77,7 +77,7 @@ bool copies_memory(const os::TaskPlace &place) {
 /// the end of the tracing thread, undisturbed.
 bool sleeps_outside(const Ground &ground, const Task &task) {
     if (os::has_ended(task.tid)) return true;
-    if (task.saved_mask || !task.held_more.empty()) return false; // to be given back
+    if (task.saved_mask || task.saved_dispatch || !task.held_more.empty()) return false; // to be given back
     if (task.over == Over::stepping || task.over == Over::to_syscall || !task.watching.empty()) return false;
     auto place = os::read_task_place(task.pid, task.tid);
     return place && !place->running && place->syscall >= 0 && !ground.slots.contains(place->pc) &&

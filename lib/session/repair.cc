@@ -60,6 +60,7 @@ void recall_owed(State &state, const std::vector<rescue::Owed> &owed) {
         auto found = state.world.tasks.find(each.tid.value);
         if (found == state.world.tasks.end() || found->second.pid != each.pid) continue;
         if (each.has_mask) found->second.saved_mask = each.mask;
+        if (each.has_dispatch) found->second.saved_dispatch = each.dispatch;
         found->second.held_more.assign(each.held.begin(), each.held.begin() + std::min(each.signals, each.held.size()));
     }
 }

@@ -23,10 +23,11 @@ constexpr std::uint64_t never_blocked = signal_bit(SIGKILL) | signal_bit(SIGSTOP
 
 constexpr std::uint64_t blocked_for(std::uint64_t mask) { return (mask | ~os::synchronous_signals) & ~never_blocked; }
 
-/// Should ktrace be killed, the guardian gives the task back what is its own: a mask, told before it is changed and
-/// until it is put back; signals, told once the task runs on without them, and until it runs on with them.
+/// Should ktrace be killed, the guardian gives the task back what is its own: a mask and whether its calls are sent
+/// back to it, told before they are changed and until they are put back; signals, told once the task runs on without
+/// them, and until it runs on with them.
 void tell_what_is_owed(World &world, Task &task) {
-    const bool owes = task.saved_mask || task.held;
+    const bool owes = task.saved_mask || task.saved_dispatch || task.held;
     if (!world.ledger || (!owes && !task.owed_told)) return;
     task.owed_told = owes;
     if (!owes) {
@@ -38,6 +39,8 @@ void tell_what_is_owed(World &world, Task &task) {
     owed.tid = task.tid;
     owed.has_mask = task.saved_mask.has_value();
     owed.mask = task.saved_mask.value_or(0);
+    owed.has_dispatch = task.saved_dispatch.has_value();
+    owed.dispatch = task.saved_dispatch.value_or(os::Dispatch{});
     if (task.held) owed.held[owed.signals++] = *task.held;
     for (const siginfo_t &info : task.held_more)
         if (owed.signals < owed.held.size()) owed.held[owed.signals++] = info;
@@ -51,18 +54,13 @@ void send_again(Task &task, const siginfo_t &info) {
     task.stood_in_for.push_back(info);
 }
 
-/// No signal that is not the copy's own fault comes in until unblock_signals.
+/// No signal that is not the copy's own fault comes in until give_back_state.
 void block_signals(World &world, Task &task) {
     if (task.saved_mask) return;
     task.saved_mask = os::signal_mask(task.tid);
     if (!task.saved_mask) return;
     tell_what_is_owed(world, task);
     os::set_signal_mask(task.tid, blocked_for(*task.saved_mask));
-}
-
-void unblock_signals(Task &task) {
-    if (task.saved_mask) os::set_signal_mask(task.tid, *task.saved_mask);
-    task.saved_mask.reset();
 }
 
 void begin_step(World &world, Task &task, Site &site, os::Stopped stopped) {
@@ -73,12 +71,26 @@ void begin_step(World &world, Task &task, Site &site, os::Stopped stopped) {
     continue_task(world, task, std::move(stopped));
 }
 
+/// The copy of a system call was sent back to the task, but its own would have been made, by where it is: it is made
+/// now. False: it was not so.
+bool make_undispatched(World &world, Task &task, Site &site, os::Stopped &stopped) {
+    if (task.over != Over::to_syscall || stopped.stop().signal != SIGSYS || task.saved_dispatch) return false;
+    auto info = os::signal_info(task.tid);
+    auto dispatch = info && os::is_dispatched_call(*info) ? os::dispatch_of(task.tid) : std::nullopt;
+    if (!dispatch || !dispatch->leaves_alone(site.at + site.plan.length)) return false;
+    task.saved_dispatch = dispatch;
+    tell_what_is_owed(world, task);
+    os::set_dispatch(task.tid, os::Dispatch{});
+    stopped.set_pc(site.slot + site.placed.copy_at);
+    return true;
+}
+
 /// The step is over, one way or the other: the task runs on, with this signal or the one that waited for it.
 void end_step(World &world, Task &task, os::Stopped stopped, int signal = 0) {
     task.over = Over::none;
     task.site = nullptr;
     task.post = {};
-    unblock_signals(task);
+    give_back_state(task);
     if (task.held) {
         os::set_signal_info(task.tid, *task.held);
         signal = task.held->si_signo;
@@ -149,8 +161,17 @@ void fault_at_site(World &world, Traced &traced, Task &task, Site &site, os::Sto
 
 } // namespace
 
+void give_back_state(Task &task) {
+    if (task.saved_mask) os::set_signal_mask(task.tid, *task.saved_mask);
+    if (task.saved_dispatch) os::set_dispatch(task.tid, *task.saved_dispatch);
+    task.saved_mask.reset();
+    task.saved_dispatch.reset();
+}
+
 void pay(Task &task) {
-    if (task.saved_mask && os::signal_mask(task.tid) == blocked_for(*task.saved_mask)) unblock_signals(task);
+    if (task.saved_dispatch) os::set_dispatch(task.tid, *task.saved_dispatch);
+    task.saved_dispatch.reset();
+    if (task.saved_mask && os::signal_mask(task.tid) == blocked_for(*task.saved_mask)) give_back_state(task);
     for (const siginfo_t &info : std::exchange(task.held_more, {})) send_again(task, info);
 }
 
@@ -279,8 +300,15 @@ void block_others(World &world, Task &task) {
 void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopped, bool again) {
     Site &site = *traced.ground->site_of_pc_in_slot(stopped.pc());
     VirtAddr slot_pc = stopped.pc();
+    if (make_undispatched(world, task, site, stopped)) {
+        continue_task(world, task, std::move(stopped));
+        return;
+    }
     bool after = Host::slot_position(site.placed, site.slot, slot_pc) == arch::SlotPosition::after;
-    stopped.set_pc(after ? site.at + site.plan.length : site.at);
+    if (after && site.method() == Method::syscall)
+        Host::leave_slot_in_syscall(site.plan, site.at, stopped.change_registers());
+    else
+        stopped.set_pc(after ? site.at + site.plan.length : site.at);
     tell_at(task, stopped.pc(), slot_pc);
     if (again) retry(task, site, stopped);
     if (task.over == Over::to_syscall) {
@@ -288,7 +316,7 @@ void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopp
         task.site = nullptr;
         task.post = {};
     }
-    unblock_signals(task);
+    give_back_state(task);
     int signal = stopped.stop().signal;
     continue_task(world, task, std::move(stopped), signal);
     tell_what_is_owed(world, task);
@@ -300,7 +328,7 @@ void fault_outside(World &world, Traced &traced, Task &task, os::Stopped stopped
     stopped.set_pc(site.at);
     tell_at(task, site.at, slot_pc);
     retry(task, site, stopped);
-    unblock_signals(task);
+    give_back_state(task);
     int signal = stopped.stop().signal;
     if (auto info = os::signal_info(task.tid)) signal = signal_of_fault(world, traced, task, site, stopped, *info);
     continue_task(world, task, std::move(stopped), signal);
@@ -310,7 +338,7 @@ void fault_outside(World &world, Traced &traced, Task &task, os::Stopped stopped
 void enter_syscall(World &world, Traced &, Task &task, os::Stopped stopped) {
     Site &site = *task.site;
     Host::leave_slot_in_syscall(site.plan, site.at, stopped.change_registers());
-    unblock_signals(task);
+    give_back_state(task);
     task.over = task.post.empty() ? Over::none : Over::in_syscall;
     if (task.post.empty()) task.site = nullptr;
     continue_task(world, task, std::move(stopped));

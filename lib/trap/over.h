@@ -10,8 +10,13 @@ namespace ktrace::trap {
 /// end. The task runs on, unless emulation faulted (then it gets its SIGSEGV). Spends the token.
 void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, Places post);
 
+/// The task is no longer in the middle of an instruction: its signals come in again, its calls are sent back to it
+/// where it wants that.
+void give_back_state(Task &task);
+
 /// A stopped task that is about to be let go gets back what it is still owed: its mask, if it is blocked as for the
-/// middle of an instruction, and the signals that came behind the one that is held.
+/// middle of an instruction, whether its calls are sent back to it, and the signals that came behind the one that is
+/// held.
 void pay(Task &task);
 
 /// At the stop of a signal that was sent again under our name (`Task::stood_in_for`): it is told as it was sent first.

@@ -10,6 +10,7 @@
 
 #include "base/addr.h"
 #include "base/ids.h"
+#include "os/dispatch.h"
 #include "trap/places.h"
 #include "trap/timing.h"
 
@@ -35,16 +36,17 @@ struct Task {
     Tid tid;
     Pid pid;
     Over over = Over::none;
-    Site *site = nullptr;                    // over != none: the site; the site outlives it
-    std::uint64_t old_scratch = 0;           // stepping with a scratch register
-    VirtAddr stepped_from;                   // where it was let go by a single step last
-    Places post;                             // the probes of the site that wait for the end of the instruction
-    std::optional<siginfo_t> held;           // a signal that came in the middle of a step: delivered when it is done
-    std::vector<siginfo_t> held_more;        // came behind it in the same step
-    std::vector<siginfo_t> stood_in_for;     // signals that were sent again under our name: told as they were
-    std::optional<std::uint64_t> saved_mask; // signals are blocked for the moment: the task's own mask
-    bool blocks_next = false;                // its next interrupt's stop is where its signals are blocked
-    bool owed_told = false;                  // the guardian knows of the two
+    Site *site = nullptr;                       // over != none: the site; the site outlives it
+    std::uint64_t old_scratch = 0;              // stepping with a scratch register
+    VirtAddr stepped_from;                      // where it was let go by a single step last
+    Places post;                                // the probes of the site that wait for the end of the instruction
+    std::optional<siginfo_t> held;              // a signal that came in the middle of a step: delivered when it is done
+    std::vector<siginfo_t> held_more;           // came behind it in the same step
+    std::vector<siginfo_t> stood_in_for;        // signals that were sent again under our name: told as they were
+    std::optional<std::uint64_t> saved_mask;    // signals are blocked for the moment: the task's own mask
+    std::optional<os::Dispatch> saved_dispatch; // its calls are not sent back to it for the moment: its own wish
+    bool blocks_next = false;                   // its next interrupt's stop is where its signals are blocked
+    bool owed_told = false;                     // the guardian knows of these
 
     // The site's hit has been counted, but its instruction has not run: when the task comes back to it in the same
     // frame, it is the same hit (retry.h). follows: how many stops at its system calls it is still to have, for the

@@ -243,6 +243,10 @@ class CallsOfOurs(LiveTest):
             trace = self.attach(target, *options, "--count").stop()
             self.assertEqual(trace.status, 0, trace)
             self.check_untouched(target)
+        for options in ([], ["--post"]):  # calls of the place where they are not sent back
+            tracer = self.attach(target, "-k", "allowed_site", "-k", "call_site", *options, "--max-events", "200")
+            self.assertEqual(tracer.finish().status, 0)
+            self.check_untouched(target)
         target.tell()
         made, told, bad = map(int, target.truth(r"made (\d+) told (\d+) bad (\d+)").groups())
         self.assertEqual((told, bad), (made, 0))

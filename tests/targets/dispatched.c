@@ -1,10 +1,10 @@
 /*
  * dispatched: a thread whose system calls are sent back to it as SIGSYS, as emulators have it (prctl(2),
- * PR_SET_SYSCALL_USER_DISPATCH).
+ * PR_SET_SYSCALL_USER_DISPATCH), but for those of one place.
  *
  * Prints "ready PID", or "none" where that cannot be had. The thread calls do_work, and makes a call now and then that
- * its handler answers. Told a line it ends, and "made M told T bad B" is printed: calls that it made, that its handler
- * was told of, and what else that was told of, or was not told as it was.
+ * its handler answers, and one at that place. Told a line it ends, and "made M told T bad B" is printed: calls that it
+ * made to be answered, that its handler was told of, and what else that was told of, or was not told as it was.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -28,7 +28,18 @@ __attribute__((noinline)) long do_work(long n) {
 }
 
 #if defined(__x86_64__)
-extern char call_site[];
+extern char call_site[], allowed_site[], allowed_end[];
+__attribute__((noinline)) static long make_allowed_call(void) {
+    long result;
+
+    __asm__ volatile(".globl allowed_site\n"
+                     "allowed_site: syscall\n"
+                     "allowed_end: nop"
+                     : "=a"(result)
+                     : "a"(SYS_gettid)
+                     : "rcx", "r11", "memory");
+    return result;
+}
 __attribute__((noinline)) static long make_call(void) {
     long result;
 
@@ -48,9 +59,12 @@ static void on_call(int sig, siginfo_t *info, void *context) {
     told++;
     if (info->si_syscall != SYS_getpid || (char *)info->si_call_addr != call_site + 2) bad++;
     if (at->uc_mcontext.gregs[REG_RIP] != (long)(call_site + 2)) bad++;
+    if (at->uc_mcontext.gregs[REG_RCX] != (long)(call_site + 2)) bad++;
     at->uc_mcontext.gregs[REG_RAX] = answer;
 }
 #else
+static char allowed_site[1], *allowed_end = allowed_site;
+static long make_allowed_call(void) { return 0; }
 static long make_call(void) { return answer; }
 static void on_call(int sig, siginfo_t *info, void *context) {
     (void)sig;
@@ -60,11 +74,15 @@ static void on_call(int sig, siginfo_t *info, void *context) {
 #endif
 
 static void *work(void *arg) {
-    begun = prctl(set_dispatch, dispatch_on, 0, 0, &dispatches) == 0 ? 1 : -1;
+    const long self = (long)syscall(SYS_gettid);
+
+    /* What is judged is the address behind the call. */
+    begun = prctl(set_dispatch, dispatch_on, allowed_site, allowed_end - allowed_site + 1, &dispatches) == 0 ? 1 : -1;
     while (!stop && begun == 1) {
         dispatches = 1;
         for (long i = 0; i < 100000; i++)
             if (do_work(i) != i * 3 + 1) bad++;
+        if (make_allowed_call() != self) bad++;
         if (make_call() != answer) bad++;
         made++;
         dispatches = 0;

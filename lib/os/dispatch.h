@@ -1,0 +1,30 @@
+// The system calls of a task's code outside of a range may be sent back to it as SIGSYS: prctl(2),
+// PR_SET_SYSCALL_USER_DISPATCH (emulators). Kernels before 6.4 do not let us see that.
+#pragma once
+
+#include <csignal>
+#include <cstdint>
+#include <optional>
+
+#include "base/addr.h"
+#include "base/ids.h"
+
+namespace ktrace::os {
+
+/// What a task has asked for. The kernel's ptrace_sud_config.
+struct Dispatch {
+    std::uint64_t mode = 0; // 0: none of it
+    std::uint64_t selector = 0, offset = 0, length = 0;
+
+    /// The calls of code there are made, whatever the selector says. `behind`: what follows the instruction.
+    bool leaves_alone(VirtAddr behind) const { return mode == 0 || behind.value - offset < length; }
+};
+
+/// Of a stopped task; nothing: it is gone, or the kernel does not tell.
+std::optional<Dispatch> dispatch_of(Tid task);
+bool set_dispatch(Tid task, const Dispatch &dispatch);
+
+/// The signal is one that came instead of such a call.
+bool is_dispatched_call(const siginfo_t &info);
+
+} // namespace ktrace::os
