@@ -128,15 +128,6 @@ void let_borrowers_run(State &state, const GroundPointer &ground, Tid parent, He
     }
 }
 
-/// The next stop of a task that was asked to stop; nothing: it is gone.
-std::optional<os::Stop> await_stop(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held) {
-    while (true) {
-        auto stop = state.world.waiter.next_of(tid, os::Waiter::Block::briefly);
-        if (stop || errno != EINTR || os::has_ended(tid)) return stop;
-        if (os::sleeps_deeply(tid)) let_borrowers_run(state, ground, tid, held);
-    }
-}
-
 /// Those that have to be stopped and are not held yet.
 std::vector<Tid> tasks_to_stop(State &state, const GroundPointer &ground, Spare spare, const HeldTasks &held,
                                std::set<pid_t> &asleep) {
@@ -167,6 +158,14 @@ std::vector<Tid> tasks_in(const State &state, const GroundPointer &ground) {
 bool is_spared(const Task &task) {
     return task.watched_as != 0 && task.over == Over::none && !os::has_ended(task.tid) &&
            os::interrupted(task.pid, task.tid) == os::Interrupted::begins_anew;
+}
+
+std::optional<os::Stop> await_stop(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held) {
+    while (true) {
+        auto stop = state.world.waiter.next_of(tid, os::Waiter::Block::briefly);
+        if (stop || errno != EINTR || os::has_ended(tid)) return stop;
+        if (os::sleeps_deeply(tid)) let_borrowers_run(state, ground, tid, held);
+    }
 }
 
 std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid, HeldTasks &held) {

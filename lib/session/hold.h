@@ -26,6 +26,11 @@ enum class Spare : std::uint8_t { yes, no };
 /// Stops all that run, until nobody new comes.
 void hold_tasks(State &state, const GroundPointer &ground, Spare spare, HeldTasks &held);
 
+/// The next stop of a task that was asked to stop; nothing: it is gone. A parent in vfork stops only when those that
+/// borrow its memory have gone on: what they stop for is served meanwhile, and who of them is `held` runs on. A Ticker
+/// runs.
+std::optional<os::Stop> await_stop(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held);
+
 /// Brings a task to a stop from which it can be let go; nothing: it has ended, or left the process's memory. Of those
 /// that are `held` some may have to run on for that. A Ticker runs.
 std::optional<os::Stopped> bring_out(State &state, trap::Traced &traced, Tid tid, HeldTasks &held);

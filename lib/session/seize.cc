@@ -15,6 +15,7 @@
 #include "os/ticker.h"
 #include "os/yama.h"
 #include "rescue/guardian.h"
+#include "session/hold.h"
 #include "session/settle.h"
 #include "session/waking.h"
 #include "trap/dispatch.h"
@@ -177,9 +178,6 @@ Status seize_all(State &state, Traced &traced) {
     return {};
 }
 
-namespace {
-
-/// The task of the process that an interrupt disturbs least; nothing: none is left.
 std::optional<Tid> least_disturbed(const State &state, Pid pid) {
     std::optional<std::pair<os::Interrupted, Tid>> best;
     for (const auto &[id, task] : state.world.tasks) {
@@ -189,6 +187,8 @@ std::optional<Tid> least_disturbed(const State &state, Pid pid) {
     }
     return best ? std::optional(best->second) : std::nullopt;
 }
+
+namespace {
 
 /// In the middle of a probed instruction, or with a trap that it has hit, or a fault, that is still to be told: a
 /// system call made now would take that for its own end.
@@ -219,8 +219,10 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
     os::Ticker ticker; // no wait for one task is for ever
     ticker.start();
     Pid pid = traced.process.pid;
+    auto ground = traced.ground;
+    HeldTasks none;
     while (auto tid = least_disturbed(state, pid)) {
-        auto stop = os::interrupt(*tid) ? state.world.waiter.next_of(*tid) : std::nullopt;
+        auto stop = os::interrupt(*tid) ? await_stop(state, ground, *tid, none) : std::nullopt;
         if (!stop) {
             settle_ended(state, *tid);
             continue;

@@ -28,6 +28,9 @@ bool became_another(const trap::Traced &traced);
 /// another user, not dumpable).
 Status seize_all(State &state, trap::Traced &traced);
 
+/// The task of the process that an interrupt disturbs least; nothing: none is left.
+std::optional<Tid> least_disturbed(const State &state, Pid pid);
+
 /// False where every task of the process sleeps in a system call whose time-out would begin anew if it were
 /// interrupted.
 bool may_stop_one(const State &state, Pid pid);

@@ -17,12 +17,14 @@ os::Stopped *task_of(State &state, Pid pid, HeldTasks &held) {
         auto task = state.world.tasks.find(tid);
         if (task != state.world.tasks.end() && task->second.pid == pid) return &stopped;
     }
-    auto found = state.world.processes.find(pid.value);
-    if (found == state.world.processes.end()) return nullptr;
-    auto one = stop_one(state, *found->second);
-    if (!one) return nullptr;
-    Tid tid = one->tid();
-    return &held.emplace(tid.value, std::move(*one)).first->second;
+    // A parent in vfork stops when those that borrow its memory have gone on: they may be held.
+    while (auto tid = least_disturbed(state, pid)) {
+        auto found = state.world.processes.find(pid.value);
+        if (found == state.world.processes.end()) return nullptr;
+        if (auto one = bring_out(state, *found->second, *tid, held))
+            return &held.emplace(tid->value, std::move(*one)).first->second;
+    }
+    return nullptr;
 }
 
 /// A stopped task of each process that runs in the memory.
