@@ -103,6 +103,7 @@ struct Arm64 {
     /// The registers do not tell whether x0 holds a result, nor what it was before: never restarted by hand.
     static bool interrupted_for_good(const Registers &) { return false; }
     static void restart_syscall(Registers &) {}
+    static void let_syscall_fail(Registers &) {}
     static std::int64_t syscall_result(const Registers &regs) { return static_cast<std::int64_t>(regs.x[0]); }
 };
 

@@ -90,6 +90,7 @@ struct X86_64 {
         regs.ax = regs.orig_ax;
         regs.ip -= 2;
     }
+    static void let_syscall_fail(Registers &regs) { regs.orig_ax = ~std::uint64_t{0}; } // in none
     static std::int64_t syscall_result(const Registers &regs) { return static_cast<std::int64_t>(regs.ax); }
 };
 

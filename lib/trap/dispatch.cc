@@ -347,6 +347,7 @@ Event dispatch(World &world, const Stop &stop) {
     case Verdict::syscall_told: return on_syscall(world, task, std::move(stopped));
     case Verdict::group_stop:
         task.stopped_by_group = true;
+        accept_interruption(stopped);
         if (world.watches) set_watches(world, task, stopped);
         std::move(stopped).resume(os::Resume::listen);
         break;

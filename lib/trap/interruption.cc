@@ -32,4 +32,8 @@ bool undo_interruption(os::Stopped &stopped) {
     return true;
 }
 
+void accept_interruption(os::Stopped &stopped) {
+    if (Host::interrupted_for_good(stopped.registers())) Host::let_syscall_fail(stopped.change_registers());
+}
+
 } // namespace ktrace::trap

@@ -16,4 +16,8 @@ bool lets_pass(const os::ProcessStatus &status, int signal);
 /// pc is on the call's instruction.
 bool undo_interruption(os::Stopped &stopped);
 
+/// The task stands at a group stop, which ends these calls with and without a tracer: its call stays so, whatever is
+/// told next, before it runs on (the SIGCONT).
+void accept_interruption(os::Stopped &stopped);
+
 } // namespace ktrace::trap

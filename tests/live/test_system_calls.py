@@ -1,0 +1,156 @@
+"""System calls that are probed, or made beside probes: they answer what they do untraced, as often, with the same errno."""
+import os
+import signal
+import unittest
+
+from live import LiveTest, adds_up, program, sleeps_in, thread_folders, until
+
+RESTART_SYSCALL = 219  # the number of the system call
+
+
+@unittest.skipUnless(os.uname().machine == "x86_64", "numbers of system calls")
+class Interrupted(LiveTest):
+    """Calls that a signal, or a stop, interrupts: EINTR, or made again, as untraced. The truth is the same target untraced."""
+    PROBES = (("-k", "call_site"), ("-k", "call_site", "--post"), ("-r", "make_call", "-k", "call_site+2"),
+              ("-k", "call_site", "-r", "on_tick"))
+    TIMES = 4
+
+    def answers(self, target, order):
+        """A line for each call, and how many were made."""
+        target.tell(order)
+        lines = []
+        while not lines or not lines[-1].startswith("made"):
+            lines.append(target.lines.next())
+        made, bad = map(int, target.lines.seen[-1].split()[1::2])
+        self.assertEqual(bad, 0, "registers are not what they are untraced")
+        return lines, made
+
+    def check_handled(self, way):
+        order = f"{way} {self.TIMES}"
+        target = self.start(program("interrupted"))
+        truth, _ = self.answers(target, order)
+        self.assertEqual(target.end(), 0)
+        for line in truth[:-1]:
+            self.assertRegex(line, rf"interrupted {self.TIMES} restarts (0|{3 * self.TIMES if way == 'restart' else 0})$")
+        for options in self.PROBES:
+            with self.subTest(options):
+                target = self.start(program("interrupted"))
+                tracer = self.attach(target, *options, "--count", "--format", "json")
+                lines, made = self.answers(target, order)
+                trace = tracer.stop()
+                self.assertEqual((trace.status, lines), (0, truth), trace)
+                hits = {(s["symbol"], s["offset"]): s["hits"] for s in trace.summaries()}
+                self.assertEqual(hits.get(("call_site", 0), made), made, trace)  # one that is made again is hit again
+                self.assertEqual(hits.get(("call_site", 2), self.TIMES * len(truth[:-1])), self.TIMES * len(truth[:-1]))
+                self.assertTrue(all(map(adds_up, trace.summaries())), trace)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+
+    def test_by_a_handler(self):
+        self.check_handled("plain")
+
+    def test_by_a_handler_that_restarts(self):
+        self.check_handled("restart")
+
+    def interrupt(self, target, index, meanwhile):
+        """What a call answers that `meanwhile` is done to, and whether that took SIGALRM; None: there is no such call."""
+        target.tell(f"call {index}")
+        called = target.truth(r"^none$|^calling \S+ (\d+)")
+        if called[0] == "none":
+            return None
+
+        self.sleeping_in = {int(called[1]), RESTART_SYSCALL}
+        self.assertTrue(self.sleeps_on(target))
+        meanwhile(target)
+        if self.sleeps_on(target):
+            os.kill(target.pid, signal.SIGALRM)
+        return target.truth(r".* result .*")[0]
+
+    def sleeps_on(self, target):
+        """Whether the call is asleep again, once it is that or over."""
+        folders = thread_folders(target.pid)
+        calling = next((f for f in folders if not f.endswith(f"/{target.pid}")), folders[0])
+
+        def sleeps():
+            return sleeps_in(calling) in self.sleeping_in
+
+        until(lambda: sleeps() or target.lines.told("result"), f"it sleeps: {target.lines.seen[-1]}")
+        return not target.lines.told("result")
+
+    def all_interrupted(self, target, meanwhile):
+        answers = []
+        while True:
+            answer = self.interrupt(target, len(answers), meanwhile)
+            if answer is None:
+                return answers
+            answers.append(answer)
+
+    def check_each(self, meanwhile, probes, *arguments):
+        """Every call under probes that are there all the time."""
+        target = self.start(program("interrupted"), *arguments)
+        truth = self.all_interrupted(target, meanwhile)
+        self.assertGreater(len(truth), 30)
+        self.assertEqual(target.end(), 0)
+        for options in probes:
+            with self.subTest(options):
+                target = self.start(program("interrupted"), *arguments)
+                tracer = self.attach(target, *options, "--count", "--format", "json")
+                self.assertEqual(self.all_interrupted(target, meanwhile), truth)
+                self.assertEqual(tracer.stop().status, 0)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+        return truth
+
+    def stop(self, target):
+        os.kill(target.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, target.pid, os.WSTOPPED)
+
+    def go_on(self, target):
+        os.kill(target.pid, signal.SIGCONT)
+        os.waitid(os.P_PID, target.pid, os.WCONTINUED)
+
+    def stop_for_a_moment(self, target):
+        self.stop(target)
+        self.go_on(target)
+
+    def test_by_a_stop(self):
+        """Some of them fail with EINTR when their process is continued (signal(7)): under a tracer, too."""
+        for arguments in ((), ("thread",)):
+            truth = self.check_each(self.stop_for_a_moment, (("-k", "make_one"), *self.PROBES), *arguments)
+            self.assertIn("epoll_wait result -4 handled 0", truth)
+            self.assertIn("poll result -4 handled 1", truth)
+
+    def test_by_what_is_ignored(self):
+        for sig in (signal.SIGWINCH, signal.SIGCHLD, signal.SIGCONT):
+            truth = self.check_each(lambda target, sent=sig: os.kill(target.pid, sent), self.PROBES[:2])
+            self.assertTrue(all(line.endswith(" handled 1") for line in truth), truth)
+
+    def attach_and_leave(self, target, *between):
+        """ktrace comes and goes; what is done `between` is done while it is there."""
+        tracer = self.attach(target, "-k", "make_one")
+        for do in between:
+            do(target)
+        self.assertEqual(tracer.stop().status, 0)
+
+    def test_by_a_stop_that_ktrace_comes_in(self):
+        """It comes, or goes, between the stop and the continuation, or both."""
+        def comes(target):
+            self.stop(target)
+            self.attach_and_leave(target, self.go_on)
+
+        def goes(target):
+            self.attach_and_leave(target, self.sleeps_on, self.stop)
+            self.go_on(target)
+
+        def comes_and_goes(target):
+            self.stop(target)
+            self.attach_and_leave(target)
+            self.go_on(target)
+
+        target = self.start(program("interrupted"))
+        truth = self.all_interrupted(target, self.stop_for_a_moment)
+        for meanwhile in (comes, goes, comes_and_goes):
+            with self.subTest(meanwhile.__name__):
+                self.assertEqual(self.all_interrupted(target, meanwhile), truth)
+                self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
