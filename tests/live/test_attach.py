@@ -14,12 +14,12 @@ from live import (WRITE, LiveTest, adds_up, ktrace, program, sleeps_in, state_of
 
 # What the sleeper's call answers: when it was woken; when its time was up.
 WOKEN = {"poll", "select", "epoll_wait", "futex", "read", "accept", "sigwait", "pause", "sigsuspend", "wait4", "waitid",
-         "msgrcv", "semop"}
+         "msgrcv", "semop", "eventfd", "signalfd", "robust"}
 TIMED = {"nanosleep_timeout": (0, 0), "clock_nanosleep_timeout": (0, 0), "poll_timeout": (0, 0),
          "select_timeout": (0, 0), "epoll_wait_timeout": (0, 0), "epoll_pwait2_timeout": (0, 0),
          "futex_timeout": (-1, 110), "recv_timeout": (-1, 11), "sigtimedwait_timeout": (-1, 11),
          "semtimedop_timeout": (-1, 11), "io_getevents_timeout": (0, 0), "ppoll_timeout": (0, 0),
-         "accept_timeout": (-1, 11)}
+         "accept_timeout": (-1, 11), "timerfd_timeout": (1, 0), "timerfd_poll_timeout": (1, 0), "robust_timeout": (110, 0)}
 TIMEOUT_MS = 4500  # and twice as much for those that are awake before ktrace is there
 TOGETHER = 4  # one is attached to after the other
 LONGEST_MS = 24000  # a third of it is less than what ktrace waits for sleepers when it leaves

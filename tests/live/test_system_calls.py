@@ -154,3 +154,55 @@ class Interrupted(LiveTest):
                 self.assertEqual(self.all_interrupted(target, meanwhile), truth)
                 self.check_untouched(target)
         self.assertEqual(target.end(), 0)
+
+
+@unittest.skipUnless(os.uname().machine == "x86_64", "the place of the system calls")
+class Wakeups(LiveTest):
+    """What descriptors tell (eventfd, signalfd, timerfd), and mutexes whose owners die (robust futexes)."""
+    WAYS = {"eventfd": 100000, "signalfd": 50000, "timerfd": 500, "poll": 500, "robust": 3000, "inherit": 3000,
+            "process": 500}  # rounds that last while ktrace comes and goes
+    ROUNDS = 60
+
+    def check(self, target, way):
+        """The system calls that it made."""
+        target.tell(f"{way} {self.ROUNDS}")
+        good, made = map(int, target.truth(rf"^{way} good (-?\d+) made (\d+)").groups())
+        self.assertEqual(good, self.ROUNDS, way)
+        return made
+
+    def check_all(self, *options):
+        for way in self.WAYS:
+            with self.subTest(way):
+                target = self.start(program("wakeups"))
+                tracer = self.attach(target, *options, "--count", "--format", "json")
+                made = self.check(target, way)
+                trace = tracer.stop()
+                self.assertEqual(trace.status, 0, trace)
+                if way == "process" and "-f" in options:
+                    made = self.ROUNDS  # by the children
+                hits = {s["symbol"]: s["hits"] for s in trace.summaries()}
+                self.assertEqual(hits.get("call_site", made), made, trace)
+                self.assertEqual(hits.get("make_call", made), made, trace)
+                self.assertTrue(all(map(adds_up, trace.summaries())), trace)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+
+    def test_under_probes_of_the_calls(self):
+        self.check_all("-k", "call_site")
+
+    def test_under_post_handlers(self):
+        self.check_all("-k", "call_site", "-k", "die_here", "--post")
+
+    def test_under_return_probes(self):
+        """Of functions that never return in the end, too."""
+        self.check_all("-r", "make_call", "-r", "die_here", "-r", "libc:pthread_*", "-f")
+
+    def test_while_ktrace_comes_and_goes(self):
+        target = self.start(program("wakeups"))
+        for way, rounds in self.WAYS.items():
+            target.tell(f"{way} {rounds}")
+            for options in (("-k", "call_site"), ("-r", "die_here", "-w", "mutex"), ("-k", "make_call", "-f")):
+                self.assertEqual(self.attach(target, *options, "--count").stop().status, 0)
+            self.assertEqual(target.truth(rf"^{way} good (-?\d+)")[1], str(rounds), way)
+            self.check_untouched(target)
+        self.assertEqual(target.end(), 0)

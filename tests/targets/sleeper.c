@@ -22,22 +22,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/select.h>
 #include <sys/sem.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 static long timeout_ms = 900;
-static int pipe_fds[2], listener, pair[2], messages, semaphores, epoll, epoll_idle;
+static int pipe_fds[2], listener, pair[2], messages, semaphores, epoll, epoll_idle, event_fd, signal_fd;
 static struct sockaddr_un address;
 static socklen_t address_size = sizeof(address);
 static int *word;
+static pthread_mutex_t *robust; /* shared with the child, which holds it and dies with it */
 static pid_t helper, child;
 static sigset_t usr1;
 static volatile sig_atomic_t handled;
@@ -144,6 +148,48 @@ static long sleep_sigwait(void) {
     return sigwait(&usr1, &got) == 0 && got == SIGUSR1;
 }
 static long sleep_sigtimedwait_timeout(void) { return sigtimedwait(&usr1, NULL, &duration); }
+static long sleep_eventfd(void) {
+    unsigned long told = 0;
+
+    return read(event_fd, &told, sizeof(told)) == sizeof(told) && told == 7;
+}
+static long sleep_signalfd(void) {
+    struct signalfd_siginfo told;
+
+    return read(signal_fd, &told, sizeof(told)) == sizeof(told) && told.ssi_signo == SIGUSR1 &&
+           told.ssi_pid == (unsigned)helper;
+}
+static int make_timer(void) {
+    struct itimerspec once = {.it_value = duration};
+    int timer = timerfd_create(CLOCK_MONOTONIC, 0);
+
+    return timerfd_settime(timer, 0, &once, NULL) == 0 ? timer : -1;
+}
+/* How often it has expired. */
+static long sleep_timerfd_timeout(void) {
+    unsigned long times = 0;
+
+    return read(make_timer(), &times, sizeof(times)) == sizeof(times) ? (long)times : -2;
+}
+static long sleep_timerfd_poll_timeout(void) {
+    struct pollfd wanted = {make_timer(), POLLIN, 0};
+
+    return poll(&wanted, 1, -1);
+}
+static long sleep_robust(void) {
+    return pthread_mutex_lock(robust) == EOWNERDEAD && pthread_mutex_consistent(robust) == 0 &&
+           pthread_mutex_unlock(robust) == 0;
+}
+static long sleep_robust_timeout(void) {
+    struct timespec until;
+    long nanoseconds;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    nanoseconds = until.tv_nsec + duration.tv_nsec;
+    until.tv_sec += duration.tv_sec + nanoseconds / 1000000000;
+    until.tv_nsec = nanoseconds % 1000000000;
+    return pthread_mutex_timedlock(robust, &until);
+}
 static long sleep_pause(void) { return pause() < 0 && errno == EINTR && handled == 1; }
 static long sleep_sigsuspend(void) {
     sigset_t none;
@@ -209,6 +255,12 @@ static const struct {
     {"accept", sleep_accept},
     {"sigwait", sleep_sigwait},
     {"sigtimedwait_timeout", sleep_sigtimedwait_timeout},
+    {"eventfd", sleep_eventfd},
+    {"signalfd", sleep_signalfd},
+    {"timerfd_timeout", sleep_timerfd_timeout},
+    {"timerfd_poll_timeout", sleep_timerfd_poll_timeout},
+    {"robust", sleep_robust},
+    {"robust_timeout", sleep_robust_timeout},
     {"pause", sleep_pause},
     {"sigsuspend", sleep_sigsuspend},
     {"wait4", sleep_wait4},
@@ -228,7 +280,8 @@ static void wake(pid_t sleeper, const char *call) {
     struct sembuf give = {0, 1, 0};
     int client;
 
-    if (strcmp(call, "sigwait") == 0) kill(sleeper, SIGUSR1);
+    eventfd_write(event_fd, 7);
+    if (strcmp(call, "sigwait") == 0 || strcmp(call, "signalfd") == 0) kill(sleeper, SIGUSR1);
     if (strcmp(call, "pause") == 0 || strcmp(call, "sigsuspend") == 0) kill(sleeper, SIGUSR2);
     if (write(pipe_fds[1], "x", 1) != 1) _exit(1);
     *word = 1;
@@ -243,6 +296,30 @@ static void wake(pid_t sleeper, const char *call) {
 static void on_term(int sig) {
     (void)sig;
     _exit(5);
+}
+
+/* The child: it ends when it is told to, with a lock that nobody else can give. */
+static void hold(int ready) {
+    signal(SIGTERM, on_term);
+    pthread_mutex_lock(robust);
+    if (write(ready, "x", 1) != 1) _exit(1);
+    for (;;) pause();
+}
+
+static void make_robust(void) {
+    pthread_mutexattr_t kind;
+    int ready[2];
+    char byte;
+
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
+    robust = (pthread_mutex_t *)(word + 64);
+    pthread_mutex_init(robust, &kind);
+    if (pipe(ready) != 0) exit(2);
+    child = fork();
+    if (child == 0) hold(ready[1]);
+    if (read(ready[0], &byte, 1) != 1) exit(2);
 }
 
 static void make_ready(void) {
@@ -263,6 +340,8 @@ static void make_ready(void) {
     sigemptyset(&usr1);
     sigaddset(&usr1, SIGUSR1);
     sigprocmask(SIG_BLOCK, &usr1, NULL);
+    event_fd = eventfd(0, 0);
+    signal_fd = signalfd(-1, &usr1, 0);
     signal(SIGUSR2, on_usr2);
 }
 
@@ -323,11 +402,7 @@ int main(int argc, char **argv) {
     duration = (struct timespec){timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
 
     make_ready();
-    child = fork();
-    if (child == 0) {
-        signal(SIGTERM, on_term);
-        for (;;) pause();
-    }
+    make_robust();
     helper = fork();
     if (helper == 0) help(self, call);
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
