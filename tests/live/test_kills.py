@@ -208,8 +208,8 @@ class Requests(LiveTest):
             self.fail(f"request {request}: {target.lines.seen[-1:]}, status {target.process.wait()}; {killed.stderr}")
         return f"killed before {request}\n" in killed.stdout
 
-    def check(self, survivor, *arguments):
-        target = self.start(program("survivor"), *survivor)
+    def check(self, survivor, *arguments, name="survivor"):
+        target = self.start(program(name), *survivor)
         request, kills = 1, 0
         while self.kill_before(target, request, arguments):
             request += EVERY
@@ -219,10 +219,14 @@ class Requests(LiveTest):
         # Who maps memory and is killed before that is told leaves a mapping that nobody knows to be ktrace's.
         self.check_untouched(target, generates_code=True)
         self.assertEqual(target.end(), 0, target.lines.seen)
-        figure(f"{kills} kills before a request of its tracing process survived by {' '.join(survivor)}")
+        figure(f"{kills} kills before a request of its tracing process survived by {name} {' '.join(survivor)}")
 
     def test_at_requests_plain(self):
         self.check(("4",), "-k", "leaf", "-k", "flags_popf", "-j", "do_work", "--max-events", "30")
+
+    def test_at_requests_vectors(self):
+        """Its threads compare all of their floating-point and vector registers."""
+        self.check(("2",), "-j", "do_work", "-k", "on_tick", "--max-events", "30", name="vectors")
 
     def test_at_requests_blocked(self):
         self.check(("4", "blocked", "4"), *IDLE, "--duration", "20ms")

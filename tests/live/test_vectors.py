@@ -1,0 +1,86 @@
+"""Registers that ktrace has no business with: x87, SSE, AVX and AVX-512, as wide as the processor has them."""
+import os
+import signal
+
+from live import LiveTest, adds_up, figure, ktrace, program, wait_until_let_go
+from test_kills import ROUNDS, kill_both
+
+PLACES = ("nop", "load", "push", "branch", "popf", "syscall")
+
+
+class Vectors(LiveTest):
+    def begin(self, *arguments):
+        """The probes of its places."""
+        self.target = self.start(program("vectors"), *arguments, ready=None)
+        width = int(self.target.truth(r"^ready \d+ (\d+)$")[1])
+        if width == 0:
+            self.skipTest("not the registers of this machine")
+        return [option for place in PLACES for option in ("-k", f"at_{place}_{width}")]
+
+    def go_on(self, rounds=20, line="check"):
+        """Every thread compares all of its registers so many times."""
+        self.target.tell(f"{line} {rounds}")
+        self.target.truth(r"^right \d+$")
+
+    def end(self):
+        self.check_untouched(self.target)
+        self.go_on()
+        self.assertEqual(self.target.end(), 0, self.target.lines.seen[-1])
+
+    def check(self, probes):
+        for options in ((), ("--post",), ("-w", "ticks")):
+            tracer = self.attach(self.target, *probes, *options, "--count", "--format", "json")
+            self.go_on()
+            trace = tracer.stop()
+            self.assertEqual(trace.status, 0, trace)
+            for summary in trace.summaries():
+                self.assertTrue(adds_up(summary) and (summary["hits"] > 0 or summary["kind"] == "w"), summary)
+
+    def test_under_probes(self):
+        probes = self.begin("2")
+        self.check(probes)
+        self.check(("-r", "do_work", "-j", "do_work"))
+        self.end()
+
+    def test_under_a_timer(self):
+        """Handlers begin while a thread is in a copy of an instruction."""
+        probes = self.begin("2")
+        self.go_on(line="signal")
+        self.check((*probes, "-r", "do_work", "-k", "on_tick"))
+        self.end()
+
+    def test_one_that_is_set(self):
+        """A floating-point result is put into its register, and into no other part of that."""
+        for kind in ("-r", "-j"):
+            with self.subTest(kind):
+                self.begin("2", "2.5")
+                how = ("--set-ret", "2.5") if kind == "-r" else ("--set-arg", "number=2.5")
+                tracer = self.attach(self.target, kind, "do_work", *how, "--count", "--format", "json")
+                self.go_on()
+                trace = tracer.stop()
+                self.assertGreater(trace.summary("do_work")["injected"], 0, trace)
+                self.end()
+
+    def test_while_ktrace_comes_and_goes(self):
+        """Threads make system calls for it."""
+        probes = self.begin("4")
+        self.go_on(line="signal")
+        for i in range(10):
+            options = (probes, ("-r", "do_work"), ("-w", "ticks"))[i % 3]
+            self.assertEqual(self.attach(self.target, *options, "--count").stop().status, 0)
+            self.go_on()
+        self.end()
+
+    def test_when_ktrace_is_killed(self):
+        """What each of them is then lies in the frame of a signal."""
+        probes = self.begin("4")
+        for i in range(ROUNDS):
+            tracer = self.attach(self.target, *probes, "-r", "do_work", "--count")
+            self.go_on()
+            (kill_both if i % 2 else lambda it: os.kill(it.tracing, signal.SIGKILL))(tracer)
+            tracer.finish()
+            wait_until_let_go(self.target.pid)
+            self.go_on()
+        self.assertEqual(ktrace("repair", "-p", self.target.pid).status, 0)
+        self.end()
+        figure(f"{ROUNDS} kills survived by vector registers")
