@@ -87,10 +87,10 @@ std::optional<Left> read_page(const os::ProcessMemory &memory, const std::vector
 } // namespace
 
 Result<std::vector<Left>> find_left(Pid pid) {
+    auto memory = os::ProcessMemory::open(pid); // who may not see its mappings may not open this, and is told so
+    if (!memory) return tl::make_unexpected(memory.error());
     auto maps = os::read_maps(pid);
     if (!maps) return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
-    auto memory = os::ProcessMemory::open(pid);
-    if (!memory) return tl::make_unexpected(memory.error());
     std::vector<Left> found;
     std::size_t room = most_entries;
     for (const os::Mapping &mapping : *maps) {

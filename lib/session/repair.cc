@@ -154,7 +154,11 @@ void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice) {
         auto repaired = take_out(covered[i].pid, voice, ledger.owed(covered[i].pid));
         if (!repaired && repaired.error().kind != Error::Kind::gone &&
             repaired.error().kind != Error::Kind::not_found) {
-            voice.complain(repaired.error());
+            Error error = repaired.error();
+            if (error.kind == Error::Kind::denied)
+                error.hint = "what was left in it is taken out, as root, by: ktrace repair -p " +
+                             std::to_string(covered[i].pid.value);
+            voice.complain(error);
             continue;
         }
         if (!repaired) continue;

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from live import KTRACE, LIMIT, LiveTest, children_of, program
+from live import KTRACE, LIMIT, LiveTest, children_of, ktrace, program, wait_until_let_go
 import workshop
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -22,7 +22,7 @@ def namespaces_allowed():
     return subprocess.run(inside("/mnt", "true"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
-class Users(LiveTest):
+class UsersTest(LiveTest):
     def room(self):
         folder = tempfile.mkdtemp(prefix="ktrace-users-")
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
@@ -33,6 +33,8 @@ class Users(LiveTest):
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             raise unittest.SkipTest("needs root, to become nobody")
 
+
+class Users(UsersTest):
     def tracer_of_nobody(self, *arguments):
         tracer = subprocess.Popen([*NOBODY, KTRACE, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   stdin=subprocess.DEVNULL)
@@ -197,3 +199,95 @@ class Users(LiveTest):
             target.truth(r"^do_work 50 ")
             self.check_untouched(target)
             self.assertEqual(target.end(), 0)
+
+
+class Changes(UsersTest):
+    """A traced process gives up rights, or goes elsewhere: the trace goes on, and nothing is left when it ends, however."""
+
+    def begin(self, prefix=()):
+        target = self.start(*prefix, program("confines"))
+        tracer = subprocess.Popen([*prefix, KTRACE, "attach", "-p", str(target.pid), "-r", "do_work", "--max-events", "50"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.addCleanup(tracer.communicate)
+        self.addCleanup(tracer.kill)
+        line = tracer.stderr.readline()
+        if prefix and b"Permission denied" in line:
+            self.skipTest("nobody may not run what was built here")
+        self.assertIn(b"Attached", line)
+        return target, tracer
+
+    def change(self, target, order, possible):
+        target.tell(order)
+        error = int(target.truth(r"^\w+ (\d+)$")[1])
+        if error and not possible:
+            self.skipTest(f"{order} is not possible here")
+        self.assertEqual(error, 0, order)
+
+    def work(self, target, times):
+        target.tell(f"work {times // 2}")
+        target.truth(rf"^worked {times}$")
+
+    def check(self, orders, prefix=(), possible=True):
+        def detach(tracer):
+            tracer.send_signal(signal.SIGINT)
+
+        def kill_tracing(tracer):
+            os.kill(children_of(tracer.pid)[0], signal.SIGKILL)
+
+        for end in (None, detach, subprocess.Popen.kill, kill_tracing):
+            with self.subTest(orders=orders, end=end):
+                target, tracer = self.begin(prefix)
+                self.work(target, 20)
+                for order in orders:
+                    self.change(target, order, possible)
+                self.work(target, 20 if end else 30)
+                if end:
+                    end(tracer)
+                out, err = tracer.communicate(timeout=LIMIT)
+                wait_until_let_go(target.pid)
+                if end in (None, detach):
+                    self.assertEqual((tracer.returncode, out.count(b"do_work returned")), (0, 40 if end else 50), err)
+                if end is kill_tracing and prefix and "undumpable" in orders:
+                    self.assertIn(f"as root, by: ktrace repair -p {target.pid}".encode(), err)
+                    self.work(target, 20)
+                    self.assertEqual(ktrace("repair", "-p", target.pid).status, 0)
+                elif end is kill_tracing:
+                    self.assertIn(b"1 page", err)
+                self.work(target, 20)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+
+    def test_of_dumpability(self):
+        self.check(["undumpable"])
+
+    def test_of_dumpability_without_privileges(self):
+        """What ktrace has opened before stays open to it; its guardian comes too late, and says so."""
+        self.become_nobody()
+        self.check(["undumpable"], NOBODY)
+
+    def test_of_the_user(self):
+        self.become_nobody()
+        self.check(["user 65534"])
+        self.check(["user 65534", "undumpable"])
+
+    def test_of_capabilities(self):
+        self.check(["unprivileged"])
+
+    def test_of_the_root(self):
+        self.become_nobody()
+        self.check([f"root {self.room()}"])
+
+    def test_of_namespaces(self):
+        self.become_nobody()
+        self.check(["unshare"], possible=False)
+
+    def test_of_namespaces_to_others(self):
+        self.become_nobody()
+        other = self.start("unshare", "--mount", "--ipc", "--uts", "sh", "-c",
+                           f"mount -t tmpfs none {self.room()} && echo ready && exec cat")
+        self.check([f"join {other.pid}"], possible=False)
+        other.end()
+
+    def test_of_the_user_namespace(self):
+        for prefix in ((), NOBODY) if os.geteuid() == 0 else ((),):
+            self.check(["user_namespace"], prefix, possible=False)
