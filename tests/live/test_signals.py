@@ -1,26 +1,50 @@
 """Signals that arrive while a task is at a trap, in a slot, or in a step: delivered, at the program's own addresses."""
 import os
 import signal
+import time
 import unittest
 
 from live import LiveTest, adds_up, program
 
+CLOCK_MONOTONIC_COARSE = 6  # clock_gettime(2)
+
 
 class Signals(LiveTest):
-    def check(self, *options, calls=60000):
-        target = self.start(program("signals"), calls)
+    def check(self, *options, calls=60000, clock="real"):
+        """What the target says of its timer's clock: (ticks, milliseconds that nobody was told of, milliseconds)."""
+        target = self.start(program("signals"), calls, clock)
         tracer = self.attach(target, *options, "--format", "json")
         target.tell()
-        truth = target.truth(r"hot (\d+) ticks (\d+) bad (\d+)")
+        truth = target.truth(r"hot (\d+) ticks (\d+) bad (\d+) early (\d+) late (-?\d+) of (\d+)")
         trace = tracer.stop()
         self.assertEqual(trace.status, 0, trace)
         self.assertEqual(int(truth[3]), 0, "a handler saw an address that is not the program's")
         self.assertGreater(int(truth[2]), 0)
+        self.assertEqual(int(truth[4]), 0, "a handler was called before its time")
         for summary in trace.summaries():
             self.assertEqual(summary["hits"], int(truth[1]), trace)
             self.assertTrue(adds_up(summary), summary)
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
+        return int(truth[2]), int(truth[5]), int(truth[6])
+
+    PROFILED = (("-k", "work_hot"), ("-r", "work_hot"), ("-k", "work_hot", "--post"))
+
+    def test_profiling_timer(self):
+        """setitimer(ITIMER_PROF): a SIGPROF whenever the kernel's own tick finds the program running."""
+        tick_ms = time.clock_getres(CLOCK_MONOTONIC_COARSE) * 1000
+        for options in self.PROFILED:
+            with self.subTest(options):
+                ticks, _, milliseconds = self.check(*options, "--count", calls=20000, clock="prof")
+                self.assertGreater(ticks, milliseconds / max(tick_ms, 1) / 4)
+
+    def test_timers_of_processor_time(self):
+        """timer_create(CLOCK_PROCESS_CPUTIME_ID), and of a thread: each expiration is told, one way or the other."""
+        for clock in ("process", "thread"):
+            for options in self.PROFILED:
+                with self.subTest(clock=clock, options=options):
+                    _, late, _ = self.check(*options, "--count", calls=20000, clock=clock)
+                    self.assertLessEqual(late, 1)
 
     def test_boosted(self):
         self.check("-k", "work_hot", "--count")

@@ -1,7 +1,10 @@
 /*
- * signals CALLS: calls work_hot while a 1 kHz profiling timer interrupts it, and checks in the handler that no pc is
- * where none of its own code is. Prints "ready PID", then for a line "hot N ticks T bad B"; its registers are checked
- * throughout.
+ * signals CALLS [CLOCK]: calls work_hot while a 1 kHz timer interrupts it, and checks in the handler that no pc is
+ * where none of its own code is. CLOCK: real (default) and prof, by setitimer(2); process and thread, by
+ * timer_create(2) on the processor time of either. Prints "ready PID", then for a line "hot N ticks T bad B early E
+ * late L of M"; its registers are checked throughout. E: handlers that were called before so many milliseconds of that
+ * clock were over. L: how many of them no handler has been told of in the end (with process and thread, where the
+ * kernel tells of all), of M.
  */
 #define _GNU_SOURCE
 #include <link.h>
@@ -9,11 +12,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-static volatile long ticks, bad;
+enum { tick_ns = 1000000, last_ticks = 10 };
+
+static volatile long ticks, bad, expired, early, late; /* expired: the ticks, and those that were told with them */
+static clockid_t clock_id = CLOCK_MONOTONIC;
+static timer_t timer;
+static long started; /* when */
+static int which = ITIMER_REAL, by_timer;
 static unsigned long text_low[64], text_high[64];
 static int texts;
 
@@ -31,6 +42,15 @@ static int note_text(struct dl_phdr_info *info, size_t size, void *data) {
     return 0;
 }
 
+static long now_ns(void) {
+    struct timespec now;
+
+    clock_gettime(clock_id, &now);
+    return now.tv_sec * 1000000000L + now.tv_nsec;
+}
+
+static long milliseconds(void) { return (now_ns() - started) / tick_ns; }
+
 static void on_tick(int signal, siginfo_t *info, void *context) {
     ucontext_t *uc = context;
 #if defined(__x86_64__)
@@ -41,7 +61,9 @@ static void on_tick(int signal, siginfo_t *info, void *context) {
     int known = 0;
 
     (void)signal;
-    (void)info;
+    expired += 1 + (by_timer ? info->si_overrun : 0);
+    if (expired > milliseconds()) early++;
+    if (milliseconds() - expired < late) late = milliseconds() - expired;
     for (int i = 0; i < texts; i++) known |= pc >= text_low[i] && pc < text_high[i];
     if (!known) bad++;
     ticks++;
@@ -56,9 +78,50 @@ __attribute__((noinline)) long work_hot(long n) {
     return n + text[3] - (char)n;
 }
 
+/* Of several threads that might be told, this one. */
+static void make_timer(void) {
+    struct sigevent event;
+
+    memset(&event, 0, sizeof(event));
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = SIGPROF;
+    event._sigev_un._tid = (int)syscall(SYS_gettid);
+    if (timer_create(clock_id, &event, &timer) != 0) exit(2);
+}
+
+static void set_timer(long each_ns) {
+    struct itimerval interval = {{0, each_ns / 1000}, {0, each_ns / 1000}};
+    struct itimerspec each = {{0, each_ns}, {0, each_ns}};
+
+    if (by_timer)
+        timer_settime(timer, 0, &each, NULL);
+    else
+        setitimer(which, &interval, NULL);
+}
+
+static void choose(const char *name) {
+    if (strcmp(name, "prof") == 0) which = ITIMER_PROF;
+    if (strcmp(name, "thread") == 0) clock_id = CLOCK_THREAD_CPUTIME_ID;
+    if (strcmp(name, "prof") == 0 || strcmp(name, "process") == 0) clock_id = CLOCK_PROCESS_CPUTIME_ID;
+    by_timer = strcmp(name, "thread") == 0 || strcmp(name, "process") == 0;
+    if (by_timer) make_timer();
+}
+
+static void run(long calls) {
+    ticks = bad = expired = early = 0;
+    started = now_ns();
+    set_timer(tick_ns);
+    for (long i = 0; i < calls; i++)
+        if (work_hot(i) != i) exit(3);
+    late = milliseconds();
+    for (long end = ticks + last_ticks; ticks < end;) continue;
+    set_timer(0);
+    printf("hot %ld ticks %ld bad %ld early %ld late %ld of %ld\n", calls, ticks, bad, early, late, milliseconds());
+    fflush(stdout);
+}
+
 int main(int argc, char **argv) {
     long calls = argc > 1 ? atol(argv[1]) : 1000;
-    struct itimerval timer = {{0, 1000}, {0, 1000}}, off = {{0, 0}, {0, 0}};
     struct sigaction action;
     char line[64];
 
@@ -67,16 +130,10 @@ int main(int argc, char **argv) {
     action.sa_sigaction = on_tick;
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGALRM, &action, NULL);
+    sigaction(SIGPROF, &action, NULL);
+    choose(argc > 2 ? argv[2] : "real");
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
-    while (fgets(line, sizeof(line), stdin)) {
-        ticks = bad = 0;
-        setitimer(ITIMER_REAL, &timer, NULL);
-        for (long i = 0; i < calls; i++)
-            if (work_hot(i) != i) return 3;
-        setitimer(ITIMER_REAL, &off, NULL);
-        printf("hot %ld ticks %ld bad %ld\n", calls, ticks, bad);
-        fflush(stdout);
-    }
+    while (fgets(line, sizeof(line), stdin)) run(calls);
     return 0;
 }
