@@ -1,7 +1,12 @@
 #include "os/asleep.h"
 
+#include <array>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -96,11 +101,28 @@ int limiting_option(long number) {
     }
 }
 
+/// What the task's number for a file leads to is no socket. False: it may be one.
+bool is_no_socket(Pid pid, Tid tid, std::uint64_t file) {
+    constexpr std::string_view kind = "socket:";
+    const std::string path = "/proc/" + std::to_string(pid.value) + "/task/" + std::to_string(tid.value) + "/fd/" +
+                             std::to_string(static_cast<int>(file));
+    std::array<char, kind.size()> text{};
+    const ssize_t size = ::readlink(path.c_str(), text.data(), text.size());
+    return size > 0 && std::string_view(text.data(), static_cast<std::size_t>(size)) != kind;
+}
+
+/// The task, whose files can be had although its leader has ended; before Linux 6.9 the process, if that has not.
+Fd open_task(Pid pid, Tid tid) {
+    constexpr unsigned of_thread = O_EXCL; // PIDFD_THREAD
+    Fd task(static_cast<int>(::syscall(SYS_pidfd_open, tid.value, of_thread)));
+    return task ? std::move(task) : Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid.value, 0)));
+}
+
 /// Asks the socket itself. Where the kernel does not let us (before 5.6; a sandbox), it may have one.
-bool has_socket_timeout(Pid pid, const TaskPlace &place) {
+bool has_socket_timeout(Pid pid, Tid tid, const TaskPlace &place) {
     int option = limiting_option(place.syscall);
-    if (option == 0) return false;
-    Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid.value, 0)));
+    if (option == 0 || is_no_socket(pid, tid, place.arguments[0])) return false;
+    const Fd process = open_task(pid, tid);
     if (!process) return true;
     Fd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), place.arguments[0], 0)));
     if (!copy) return true;
@@ -122,7 +144,7 @@ Interrupted interrupted(const TaskPlace &place, bool socket_timeout) {
 Interrupted interrupted(Pid pid, Tid tid) {
     auto place = read_task_place(pid, tid);
     if (!place) return Interrupted::runs;
-    return interrupted(*place, has_socket_timeout(pid, *place));
+    return interrupted(*place, has_socket_timeout(pid, tid, *place));
 }
 
 bool has_a_mask_of_its_own(const TaskPlace &place) {

@@ -1,5 +1,8 @@
 #include "session/follow.h"
 
+#include <algorithm>
+#include <vector>
+
 #include <linux/capability.h>
 #include <linux/kcmp.h>
 #include <sys/syscall.h>
@@ -18,7 +21,13 @@ using trap::Traced;
 
 namespace {
 
-bool shares_memory(Pid a, Pid b) { return ::syscall(SYS_kcmp, a.value, b.value, KCMP_VM, 0, 0) == 0; }
+/// The parent's leader may have ended before the thread that the child comes from: it has no memory to compare then.
+bool shares_memory(Pid parent, Pid child) {
+    auto same = [&](pid_t tid) { return ::syscall(SYS_kcmp, tid, child.value, KCMP_VM, 0, 0) == 0; };
+    if (same(parent.value)) return true;
+    const std::vector<Tid> tasks = os::read_tasks(parent);
+    return std::any_of(tasks.begin(), tasks.end(), [&](Tid tid) { return same(tid.value); });
+}
 
 Traced &make_process(State &state, Pid pid) {
     auto &slot = state.world.processes[pid.value];

@@ -1,15 +1,17 @@
 """Attaching: idle processes in every kind of system call, stopped ones, several at once."""
 import contextlib
+import json
 import os
 import pathlib
 import resource
 import select
 import signal
+import subprocess
 import time
 import types
 import unittest
 
-from live import (WRITE, LiveTest, adds_up, ktrace, program, sleeps_in, state_of, thread_folders, until,
+from live import (KTRACE, LIMIT, WRITE, LiveTest, adds_up, ktrace, program, sleeps_in, state_of, thread_folders, until,
                   wait_until_asleep)
 
 # What the sleeper's call answers: when it was woken; when its time was up.
@@ -23,6 +25,7 @@ TIMED = {"nanosleep_timeout": (0, 0), "clock_nanosleep_timeout": (0, 0), "poll_t
 TIMEOUT_MS = 4500  # and twice as much for those that are awake before ktrace is there
 TOGETHER = 4  # one is attached to after the other
 LONGEST_MS = 24000  # a third of it is less than what ktrace waits for sleepers when it leaves
+LEADER_EVERY = int(os.environ.get("KTRACE_LEADER_EVERY", "67"))  # of the tracing process's requests
 PARTLY = {"write": 1, "writev": 20, "send": 44, "sendmsg": 46, "recv": 45, "recvmmsg": 299}  # numbers of the system calls
 
 
@@ -408,6 +411,45 @@ class Changing(LiveTest):
         target.truth("done")
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
+
+
+class Leader(LiveTest):
+    """The first thread of a process ends before one of ktrace's requests, from the first to the last; its others go on."""
+
+    def ends_before(self, request, options):
+        """False: there were not that many."""
+        target = self.start(program("threads"))
+        target.tell("mortal 2")
+        target.truth("spinning 2")
+        traced = subprocess.run([program("undertaker"), str(request), str(target.pid), KTRACE, "attach", "-p", str(target.pid),
+                                 *options, "--count", "--format", "json", "--duration", "20ms"], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+        with self.subTest(request=request, options=options):
+            self.assertEqual(traced.returncode, 0, traced)
+            self.assertNotIn("waiting", traced.stderr)
+            summaries = [json.loads(line) for line in traced.stdout.splitlines() if line.startswith("{")]
+            self.assertTrue(summaries and all(map(adds_up, summaries)), traced)
+            told = "told before" in traced.stdout
+            if not told:
+                os.kill(target.pid, signal.SIGUSR1)
+            until(lambda: state_of(f"/proc/{target.pid}") == "Z", "its leader has ended")
+            self.check_untouched(target)
+            target.tell("on")
+            self.assertGreater(int(target.truth(r"calls (\d+)")[1]), 0)
+            self.assertEqual(target.end(), 0)
+        return told
+
+    def check(self, *options):
+        request = 1
+        while self.ends_before(request, options):
+            request += LEADER_EVERY
+        self.assertGreater(request, 1)
+
+    def test_ends_under_probes(self):
+        self.check("-r", "do_work", "-k", "leave_here")
+
+    def test_ends_under_watchpoints(self):
+        self.check("-w", "stop")
 
 
 class Rehearsal(LiveTest):

@@ -4,7 +4,9 @@ import os
 import re
 import signal
 
-from live import LiveTest, adds_up, ktrace, program
+from live import LiveTest, adds_up, ktrace, program, sleeps_in, state_of, thread_folders, until
+
+READ = 0  # the number of the system call, on x86-64
 
 
 class Threads(LiveTest):
@@ -52,6 +54,46 @@ class Threads(LiveTest):
         self.assertEqual((trace.status, summary["hits"], summary["events"]), (0, 200, 200), trace)
         target.tell("short 10")
         target.truth("calls 20")
+        self.assertEqual(target.end(), 0)
+
+    def test_vfork_without_leader(self):
+        """The child borrows the memory of a process whose leader has none any more."""
+        for options in (("-k", "do_work"), ("-r", "do_work"), ("-k", "do_work", "-f"), ("-k", "do_work", "-w", "stop")):
+            for ends_first in (True, False):
+                with self.subTest(options, ends_first=ends_first):
+                    target = self.start(program("threads"))
+                    calls = 0 if ends_first else 40
+                    if ends_first:
+                        self.end_leader(target)
+                    tracer = self.attach(target, *options, "--count", "--format", "json")
+                    if not ends_first:
+                        self.end_leader(target)
+                    target.tell("vfork 2")
+                    target.truth("spinning 2")
+                    target.tell("on")
+                    calls += int(target.truth(r"calls (\d+)")[1])
+                    target.tell("short 50")
+                    target.truth("calls 100")
+                    trace = tracer.stop()
+                    self.assertEqual((trace.status, trace.summary("do_work")["hits"]), (0, calls + 100), trace)
+                    self.check_untouched(target)
+                    self.assertEqual(target.end(), 0)
+
+    def end_leader(self, target):
+        target.tell("leader 10")
+        target.truth("calls 40")
+        until(lambda: state_of(f"/proc/{target.pid}") == "Z", "the leader has ended")
+
+    def test_detach_without_leader(self):
+        """Debug registers are taken from a thread that sleeps in a read: nobody is waited for."""
+        target = self.start(program("threads"))
+        tracer = self.attach(target, "-w", "stop")
+        self.end_leader(target)
+        until(lambda: any(sleeps_in(folder) == READ for folder in thread_folders(target.pid)), "its heir sleeps")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.assertNotIn("waiting", trace.err)
+        self.check_untouched(target)
         self.assertEqual(target.end(), 0)
 
     def exec_elsewhere(self, *options):

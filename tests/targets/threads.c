@@ -6,6 +6,8 @@
  *     short N    N threads, eight at a time, each calling do_work twice            "calls 2*N"
  *     exit N     N threads that end inside leave_here (pthread_exit)               "calls N"
  *     leader N   main ends; four threads call do_work N times each, and the last of them goes on obeying  "calls 4*N"
+ *     mortal N   N threads and main call do_work until the next line; main ends at SIGUSR1, and another goes on obeying
+ *                "spinning N", then "calls M"
  *     spin N     N threads call do_work until the next line                        "spinning N", then "calls M"
  *     vfork N    spin N, while main waits in vfork for a child that runs until the next line
  *     exec N     a thread that is not the leader becomes `threads`, while N others call do_work
@@ -18,6 +20,7 @@
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +150,50 @@ static void *orphan(void *arg) {
     exit(0);
 }
 
+static volatile sig_atomic_t has_to_end;
+static long leader_calls, heirs_threads;
+static pthread_t leader, spinning[most_threads];
+
+static void on_end(int sig) {
+    (void)sig;
+    has_to_end = 1;
+}
+
+static void *inherit(void *arg) {
+    long calls = 0;
+    char line[64];
+    void *part;
+
+    if (!fgets(line, sizeof(line), stdin)) exit(5);
+    stop = 1;
+    for (long i = 0; i < heirs_threads; i++) {
+        pthread_join(spinning[i], &part);
+        calls += (long)part;
+    }
+    pthread_join(leader, NULL);
+    say("calls", calls + leader_calls);
+    obey();
+    exit(0);
+    return arg;
+}
+
+/* The caller calls do_work, too, until it ends; another thread takes over. */
+static void until_leader_ends(long count) {
+    pthread_t id;
+
+    signal(SIGUSR1, on_end);
+    leader = pthread_self();
+    heirs_threads = count;
+    pthread_barrier_init(&started, NULL, (unsigned)count + 1);
+    for (long i = 0; i < count; i++) pthread_create(&spinning[i], NULL, spin, NULL);
+    pthread_barrier_wait(&started);
+    pthread_create(&id, NULL, inherit, NULL);
+    say("spinning", count);
+    while (!has_to_end)
+        if (do_work(leader_calls) == leader_calls * 3 + 1) leader_calls++;
+    pthread_exit(NULL);
+}
+
 /* The caller ends; a new thread takes over. */
 static void without_leader(long count) {
     pthread_t id;
@@ -175,6 +222,8 @@ static void obey(void) {
             spin_until_told(count, 1);
         } else if (strcmp(what, "leader") == 0) {
             without_leader(count);
+        } else if (strcmp(what, "mortal") == 0) {
+            until_leader_ends(count);
         } else if (strcmp(what, "exec") == 0) {
             exec_elsewhere(count);
         } else if (strcmp(what, "segv") == 0 || strcmp(what, "abort") == 0) {

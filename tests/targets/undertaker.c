@@ -1,17 +1,21 @@
 /*
  * undertaker: starts ktrace and kills its tracing process before one of its requests.
  *
- *     undertaker N COMMAND [ARG...]
+ *     undertaker N [PID] COMMAND [ARG...]
  *
  * COMMAND is run; the first process that it starts is the one that traces. That one is killed (-9) when it is about to
  * make its Nth request: a ptrace(2), or a write to a process's memory. Prints "killed before N", or, where it ended
- * first, "ended after M"; COMMAND's exit status becomes its own.
+ * first, "ended after M"; COMMAND's exit status becomes its own. With PID the tracing process lives; SIGUSR1 is sent to
+ * that process instead, and the request is made when its leader has ended, or is stopped: "told before N".
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -21,7 +25,8 @@
 
 static long requests, limit;
 static pid_t tracing;
-static int killed;
+static int killed, told;
+static pid_t mortal; /* whose leader is to end */
 
 static void die(const char *what) {
     perror(what);
@@ -70,6 +75,29 @@ static int is_request(pid_t tid) {
     return info.op == PTRACE_SYSCALL_INFO_ENTRY && (info.entry.nr == SYS_ptrace || info.entry.nr == SYS_pwrite64);
 }
 
+/* The state letter of a thread, by its process's leader; 0: it is not there. */
+static char state_of_leader(pid_t pid) {
+    char path[64], text[512], *name_end;
+    ssize_t size;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if ((fd = open(path, O_RDONLY)) < 0) return 0;
+    size = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[size > 0 ? size : 0] = 0;
+    name_end = strrchr(text, ')');
+    return name_end ? name_end[2] : 0;
+}
+
+static void tell_mortal(void) {
+    char state;
+
+    told = 1;
+    kill(mortal, SIGUSR1);
+    while ((state = state_of_leader(mortal)) == 'R' || state == 'S' || state == 'D') sched_yield();
+}
+
 static void serve(pid_t tid, int status) {
     int event = status >> 16, sig = WSTOPSIG(status);
 
@@ -77,8 +105,11 @@ static void serve(pid_t tid, int status) {
         /* Its threads are traced, too; not the processes that it starts. */
         ptrace(PTRACE_SETOPTIONS, tid, 0, PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
     if (sig == (SIGTRAP | 0x80) && is_request(tid) && ++requests == limit) {
-        kill(tracing, SIGKILL);
-        killed = 1;
+        if (mortal)
+            tell_mortal();
+        else
+            kill(tracing, SIGKILL);
+        killed = !mortal;
     }
     ptrace(PTRACE_SYSCALL, tid, 0, event != 0 || (sig & 0x80) ? 0 : sig);
 }
@@ -89,7 +120,8 @@ int main(int argc, char **argv) {
 
     if (argc < 3) return 125;
     limit = atol(argv[1]);
-    pid = start(argv + 2);
+    mortal = (pid_t)atoi(argv[2]);
+    pid = start(argv + 2 + (mortal != 0));
     if (tracing) {
         /* Until the process has ended, that is its last thread and then its leader. */
         while ((tid = waitpid(-1, &status, __WALL)) > 0) {
@@ -104,6 +136,8 @@ int main(int argc, char **argv) {
     }
     if (killed)
         printf("killed before %ld\n", requests);
+    else if (told)
+        printf("told before %ld\n", limit);
     else
         printf("ended after %ld\n", requests);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
