@@ -14,12 +14,22 @@ tl::unexpected<Error> has_ended(Pid pid) {
     return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
 }
 
+/// It is ending, or has become one that lets nobody look at it who has no privileges.
+tl::unexpected<Error> cannot_be_read(Pid pid) {
+    auto memory = os::ProcessMemory::open(pid);
+    if (memory || memory.error().kind != Error::Kind::denied) return has_ended(pid);
+    return fail(Error::Kind::denied,
+                "what process " + std::to_string(pid.value) +
+                    " has mapped may not be read any more: it has made itself not dumpable",
+                "run ktrace as root");
+}
+
 } // namespace
 
 Status refresh(Process &process, ModuleCache &cache, std::vector<std::string> &unreadable) {
     auto maps = os::read_maps(process.pid);
     if (!maps || maps->empty()) // of a process that is ending there is nothing left to read
-        return has_ended(process.pid);
+        return cannot_be_read(process.pid);
     process.maps = std::move(*maps);
     // One that has ended while they were read has told a part of them.
     if (!os::read_auxv(process.pid, AT_PAGESZ)) return has_ended(process.pid);

@@ -265,6 +265,21 @@ class Changes(UsersTest):
         self.become_nobody()
         self.check(["undumpable"], NOBODY)
 
+    def test_of_what_may_be_read(self):
+        """Libraries that it loads from then on are not seen: that is said, and the trace goes on."""
+        self.become_nobody()
+        target, tracer = self.begin(NOBODY)
+        for order in ("undumpable", "load libm.so.6", "fork 5", "spawn 5"):
+            target.tell(order)
+            target.truth(r"^\w+ \d+$")
+        self.work(target, 50)
+        out, err = tracer.communicate(timeout=LIMIT)
+        self.assertIn(b"may not be read any more: it has made itself not dumpable", err)
+        self.assertEqual((tracer.returncode, out.count(b"do_work returned")), (0, 50), err)
+        self.work(target, 20)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
     def test_of_the_user(self):
         self.become_nobody()
         self.check(["user 65534"])

@@ -10,8 +10,8 @@
  *     unshare           namespaces of its own: mounts (private, with another /proc), names, IPC, network
  *     user_namespace    a user namespace of its own, and mounts
  *     join PID          the mount, IPC and name namespaces of that process
- *     fork N            a child calls do_work N times; 0 where it ended well
- *     load FILE         dlopen(3)
+ *     fork N            a child calls do_work N times; 0 where it found no other bytes there than before, and ended
+ * well spawn N           the same in a child that borrows the memory (vfork), which does not look load FILE dlopen(3)
  *     unprivileged      no_new_privs, and no capability any more
  *
  * At the end of its input it leaves with status 0.
@@ -104,11 +104,14 @@ static int drop_capabilities(void) {
     return (int)syscall(SYS_capset, &header, none);
 }
 
-static int have_child(long times) {
+static unsigned char text[16]; /* of do_work */
+
+static int have_child(int borrows, long times) {
     int status = 0;
-    pid_t child = fork();
+    pid_t child = borrows ? vfork() : fork();
 
     if (child == 0) {
+        if (!borrows && memcmp(text, (const void *)do_work, sizeof(text)) != 0) _exit(7);
         work((void *)times);
         _exit(0);
     }
@@ -125,7 +128,8 @@ static int obey(const char *what, const char *argument) {
     if (strcmp(what, "user_namespace") == 0) return leave_user_namespace();
     if (strcmp(what, "join") == 0) return join(argument);
     if (strcmp(what, "unprivileged") == 0) return drop_capabilities();
-    if (strcmp(what, "fork") == 0) return have_child(atol(argument));
+    if (strcmp(what, "fork") == 0) return have_child(0, atol(argument));
+    if (strcmp(what, "spawn") == 0) return have_child(1, atol(argument));
     if (strcmp(what, "load") == 0) return dlopen(argument, RTLD_NOW) ? 0 : -1;
     errno = EINVAL;
     return -1;
@@ -134,6 +138,7 @@ static int obey(const char *what, const char *argument) {
 int main(void) {
     char line[4096], what[64], argument[4000];
 
+    memcpy(text, (const void *)do_work, sizeof(text));
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
     while (fgets(line, sizeof(line), stdin)) {
