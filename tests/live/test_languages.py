@@ -1,8 +1,47 @@
 """What languages do with calls beyond C: stacks that move under them, coroutines."""
 import os
+import shutil
+import tempfile
 
 import workshop
-from live import LiveTest, adds_up, program
+from live import LiveTest, adds_up, program, wait_until_let_go
+
+SOAK = os.path.join(os.path.dirname(workshop.SOURCES), "soak")
+NODE = """
+console.log('ready');
+const crypto = require('crypto');
+require('readline').createInterface({input: process.stdin}).on('line', () => {
+    let s = 0;
+    for (let i = 0; i < 500; i++) s += crypto.createHash('sha1').update('x' + i).digest()[0];
+    console.log('sum', s);
+});
+"""
+JAVA = """
+import java.util.*;
+public class Work {
+    public static void main(String[] arguments) throws Exception {
+        System.out.println("ready");
+        Scanner in = new Scanner(System.in);
+        while (in.hasNextLine()) {
+            in.nextLine();
+            long[] sums = new long[4];
+            Thread[] threads = new Thread[4];
+            for (int t = 0; t < 4; t++) {
+                final int n = t;
+                threads[t] = new Thread(() -> {
+                    for (int i = 0; i < 100; i++)
+                        try {
+                            throw new IllegalStateException("x" + i);
+                        } catch (IllegalStateException e) { sums[n] += e.getMessage().length() + e.getStackTrace().length; }
+                });
+                threads[t].start();
+            }
+            for (Thread thread : threads) thread.join();
+            System.out.println("sum " + Arrays.stream(sums).sum());
+        }
+    }
+}
+"""
 
 
 class Languages(LiveTest):
@@ -61,3 +100,75 @@ class Languages(LiveTest):
         self.check(trace, truth)
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
+
+
+class Runtimes(LiveTest):
+    """Compilers and virtual machines that not every machine has; tests/soak/programs is the long form."""
+
+    def room(self):
+        folder = tempfile.mkdtemp(prefix="ktrace-languages-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+    def made(self, name, source):
+        """A file of this name."""
+        path = os.path.join(self.room(), name)
+        with open(path, "w") as f:
+            f.write(source)
+        return path
+
+    def sum(self, target):
+        target.tell()
+        return target.truth(r"^sum .*")[0]
+
+    def check(self, command, expected, generates_code=False):
+        """It works as before under return probes, which are hit as often as told: {function: (calls, unreturned)} in a round;
+        and when ktrace has been killed."""
+        target = self.start(*command)
+        truth = self.sum(target)
+        probes = [option for function in expected for option in ("-r", function)]
+        tracer = self.attach(target, *probes, "--count", "--format", "json")
+        self.assertEqual(self.sum(target), truth)
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.assertEqual(len(trace.summaries()), len(expected), trace)
+        for summary, (calls, unreturned) in zip(trace.summaries(), expected.values()):
+            self.assertEqual((summary["hits"], summary["unreturned"]), (calls, unreturned), summary)
+            self.assertTrue(adds_up(summary), summary)
+        self.check_untouched(target, generates_code)
+        tracer = self.attach(target, *probes, "--count")
+        tracer.process.kill()
+        tracer.finish()
+        self.assertEqual(self.sum(target), truth)
+        wait_until_let_go(target.pid)
+        self.check_untouched(target, generates_code)
+        self.assertEqual(target.end(), 0)
+
+    def test_goroutines(self):
+        workshop.require("go")
+        room = self.room()
+        workshop.execute("env", f"GOCACHE={room}/cache", "GO111MODULE=off", "go", "build", "-o", f"{room}/goroutines",
+                         os.path.join(SOAK, "goroutines.go"))
+        self.check([f"{room}/goroutines"], {"main.outer": (1000, 0), "main.climb": (51000, 0), "main.leaf": (1000, 0),
+                                            "main.guarded": (1000, 0), "main.panics": (1000, 600)})
+
+    def test_panics(self):
+        workshop.require("rustc")
+        made = os.path.join(self.room(), "panics")
+        workshop.execute("rustc", "-O", "-g", "-o", made, os.path.join(SOAK, "panics.rs"))
+        self.check([made], {"risky": (20000, 8000), "passes": (12000, 8000), "caught": (12000, 0), "dropped": (20000, 0)})
+
+    def test_generated_by_node(self):
+        """Its C++ functions are called by code that is made while it runs: their return instructions are trapped."""
+        workshop.require("node")
+        script = self.made("work.js", NODE)
+        self.check(["node", script], {"node::crypto::Hash::New": (500, 0), "node::crypto::Hash::HashDigest": (500, 0)}, True)
+
+    def test_generated_by_java(self):
+        workshop.require("java")
+        workshop.require("javac")
+        source = self.made("Work.java", JAVA)
+        workshop.execute("javac", "-d", os.path.dirname(source), source)
+        self.check(["java", "-cp", os.path.dirname(source), "Work"],
+                   {"JVM_FillInStackTrace": (400, 0), "JVM_StartThread": (4, 0)}, True)
+
