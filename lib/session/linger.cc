@@ -47,6 +47,11 @@ void linger(State &state, Leaving &leaving, int status) {
     std::signal(os::Interrupts::abandoned, SIG_IGN);
     if (state.world.ledger && !state.interrupts->is_abandoned()) rescue::dismiss_guardian(*state.world.ledger, status);
     static_cast<void>(state.interrupts->take()); // it has ended what was before
+    wait_for_sleepers(state, leaving);
+}
+
+void wait_for_sleepers(State &state, Leaving &leaving) {
+    state.interrupts->stop_timer(); // of --duration: it would end each wait, again and again
     leaving.await(os::Waiter::Block::yes, [] { return !os::Interrupts::are_pending(); });
     leaving.end();
 }

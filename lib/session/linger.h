@@ -10,7 +10,10 @@ namespace ktrace::session {
 /// when everybody has been let go. A signal (SIGTERM) has who still sleeps interrupted.
 void linger(State &state, Leaving &leaving, int status);
 
-/// What was told of a process that such a one waits for, beforehand.
+/// The same in the foreground.
+void wait_for_sleepers(State &state, Leaving &leaving);
+
+/// Tells beforehand which processes it will wait for.
 void announce_lingering(State &state, const Leaving &leaving);
 
 /// Where the tracing process of another ktrace lingers for this process, it is told to end that, and has let go of it
