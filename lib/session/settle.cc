@@ -41,6 +41,14 @@ void on_ended(State &state, const Event &event) {
     end_process(state, event.pid);
 }
 
+/// A thread has called exec and has the id of its leader now, which had ended when the process was attached to.
+void on_exec_under_new_id(State &state, Event event) {
+    event.pid = Pid{event.tid.value};
+    if (auto former = os::event_message(event.tid)) event.other = Tid{static_cast<pid_t>(*former)};
+    state.world.waiter.watch(event.tid);
+    on_exec(state, std::move(event));
+}
+
 /// A stop of a task that nobody has announced: a child that was faster than its parent's event.
 void on_unknown(State &state, Event event) {
     Tid tid = event.tid;
@@ -50,6 +58,10 @@ void on_unknown(State &state, Event event) {
         return;
     }
     auto process = state.world.processes.find(status->tgid);
+    if (process != state.world.processes.end() && event.stop.kind == os::Stop::Kind::exec) {
+        on_exec_under_new_id(state, std::move(event));
+        return;
+    }
     if (process != state.world.processes.end()) {
         trap::Task &task = state.world.tasks[tid.value];
         task.tid = tid;

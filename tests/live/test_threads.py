@@ -96,8 +96,10 @@ class Threads(LiveTest):
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
 
-    def exec_elsewhere(self, *options):
+    def exec_elsewhere(self, *options, without_leader=False):
         target = self.start(program("threads"))
+        if without_leader:
+            self.end_leader(target)
         tracer = self.attach(target, *options, "do_work", "--count", "--format", "json")
         target.tell("exec 8")
         target.truth("ready")
@@ -116,6 +118,11 @@ class Threads(LiveTest):
     def test_exec_from_another_thread(self):
         for _ in range(5):
             self.exec_elsewhere("-k")
+
+    def test_exec_without_leader(self):
+        """The thread that calls it goes on under the id of a leader that had ended before ktrace came."""
+        for probe in ("-k", "-r"):
+            self.exec_elsewhere(probe, without_leader=True)
 
     def test_exec_from_another_thread_returning(self):
         for _ in range(5):

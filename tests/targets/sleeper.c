@@ -25,6 +25,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/sem.h>
 #include <sys/signalfd.h>
@@ -300,6 +301,7 @@ static void on_term(int sig) {
 
 /* The child: it ends when it is told to, with a lock that nobody else can give. */
 static void hold(int ready) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGTERM, on_term);
     pthread_mutex_lock(robust);
     if (write(ready, "x", 1) != 1) _exit(1);
