@@ -252,15 +252,24 @@ std::optional<TaskPlace> read_task_place(Pid pid, Tid tid) {
     return parse_task_place(*text);
 }
 
-std::vector<Tid> read_tasks(Pid pid) {
-    std::vector<Tid> tasks;
-    DIR *dir = ::opendir(proc(pid.value, "task").c_str());
-    if (!dir) return tasks;
+namespace {
+
+/// The ids that the entries of a directory of /proc are.
+template <class Id> std::vector<Id> read_ids(const std::string &path) {
+    std::vector<Id> ids;
+    DIR *dir = ::opendir(path.c_str());
+    if (!dir) return ids;
     while (dirent *entry = ::readdir(dir))
-        if (auto tid = decimal<pid_t>(entry->d_name); tid > 0) tasks.push_back(Tid{tid});
+        if (auto id = decimal<pid_t>(entry->d_name); id > 0) ids.push_back(Id{id});
     ::closedir(dir);
-    return tasks;
+    return ids;
 }
+
+} // namespace
+
+std::vector<Tid> read_tasks(Pid pid) { return read_ids<Tid>(proc(pid.value, "task")); }
+
+std::vector<Pid> read_processes() { return read_ids<Pid>("/proc"); }
 
 std::string read_comm(Pid pid, Tid tid) {
     auto text = read_file(proc_task(pid, tid, "comm"));

@@ -60,6 +60,8 @@ std::optional<TaskPlace> read_task_place(Pid pid, Tid tid);
 std::uint64_t processor_time_ms(Pid pid, Tid tid);
 /// The ids of all its tasks; empty: gone.
 std::vector<Tid> read_tasks(Pid pid);
+/// All that are to be seen here.
+std::vector<Pid> read_processes();
 /// True for a task that has ended and is not reaped. A leader stays so until all its threads have ended.
 bool has_ended(Tid tid);
 /// True for a thread of the kernel's own, which has no program.

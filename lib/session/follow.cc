@@ -1,7 +1,6 @@
 #include "session/follow.h"
 
 #include <algorithm>
-#include <vector>
 
 #include <linux/capability.h>
 #include <linux/kcmp.h>
@@ -10,6 +9,7 @@
 
 #include "base/log.h"
 #include "session/rights.h"
+#include "session/seize.h"
 #include "trap/watch.h"
 
 namespace ktrace::session {
@@ -21,13 +21,22 @@ using trap::Traced;
 
 namespace {
 
-/// The parent's leader may have ended before the thread that the child comes from: it has no memory to compare then.
-bool shares_memory(Pid parent, Pid child) {
-    auto same = [&](pid_t tid) { return ::syscall(SYS_kcmp, tid, child.value, KCMP_VM, 0, 0) == 0; };
-    if (same(parent.value)) return true;
-    const std::vector<Tid> tasks = os::read_tasks(parent);
-    return std::any_of(tasks.begin(), tasks.end(), [&](Tid tid) { return same(tid.value); });
+/// A task of the process that has not ended, and so has its memory still.
+Tid living_task(Pid pid) {
+    const Tid leader{pid.value};
+    if (!os::has_ended(leader)) return leader;
+    for (Tid tid : os::read_tasks(pid))
+        if (!os::has_ended(tid)) return tid;
+    return leader;
 }
+
+/// One that has ended has none, as kernel threads have.
+bool shares_memory(Tid task, Pid other) {
+    return ::syscall(SYS_kcmp, task.value, other.value, KCMP_VM, 0, 0) == 0 && !os::has_ended(task);
+}
+
+/// The parent's leader may have ended before the thread that the child comes from.
+bool shares_memory(Pid parent, Pid child) { return shares_memory(living_task(parent), child); }
 
 Traced &make_process(State &state, Pid pid) {
     auto &slot = state.world.processes[pid.value];
@@ -43,6 +52,45 @@ Task &make_task(State &state, Pid pid, Tid tid) {
     task.pid = pid;
     state.world.waiter.watch(tid);
     return task;
+}
+
+/// A process in the memory of another one.
+Traced &make_borrower(State &state, const Traced &owner, Pid pid) {
+    Traced &traced = make_process(state, pid);
+    traced.ground = owner.ground;
+    traced.process.space = owner.process.space;
+    traced.process.modules = owner.process.modules;
+    traced.process.maps = owner.process.maps;
+    traced.process.syscall_instruction = owner.process.syscall_instruction;
+    traced.borrowed = true;
+    traced.silent = !state.config.follow || owner.silent;
+    return traced;
+}
+
+/// True where its exec has to be seen before it is made.
+bool stays_for_rights(const Traced &borrower) { return borrower.silent && !os::has_capability(CAP_SYS_PTRACE); }
+
+void forget(State &state, Pid pid) {
+    std::erase_if(state.world.tasks, [&](const auto &entry) {
+        if (entry.second.pid == pid) state.world.waiter.forget(Tid{entry.first});
+        return entry.second.pid == pid;
+    });
+    state.world.processes.erase(pid.value);
+}
+
+/// It has a memory of its own since it was looked at. An exec that is still to be told is told.
+void part_with_sharer(State &state, Pid pid) {
+    os::interrupt(Tid{pid.value});
+    auto stop = state.world.waiter.next_of(Tid{pid.value});
+    if (!stop || stop->kind == os::Stop::Kind::exec || stop->kind == os::Stop::Kind::exited ||
+        stop->kind == os::Stop::Kind::killed) {
+        if (stop) state.world.waiter.put_back(*stop);
+        return;
+    }
+    const int signal = stop->kind == os::Stop::Kind::signal ? stop->signal : 0;
+    os::Stopped stopped(state.world.waiter, *stop);
+    std::move(stopped).resume(os::Resume::detach, signal);
+    forget(state, pid);
 }
 
 /// The child's action for SIGTRAP becomes what its parent's was, and its copy of the rescue page goes.
@@ -137,6 +185,31 @@ void let_go(State &state, Pid pid, os::Stopped stopped) {
     state.world.processes.erase(pid.value);
 }
 
+Status adopt_sharers(State &state, const Traced &owner) {
+    for (bool found_new = true; found_new;) {
+        found_new = false;
+        const Tid living = living_task(owner.process.pid);
+        for (Pid other : os::read_processes()) {
+            if (state.world.processes.contains(other.value) || !shares_memory(living, other)) continue;
+            found_new = true;
+            Traced &sharer = make_borrower(state, owner, other);
+            Status seized = seize_all(state, sharer);
+            if (!seized) forget(state, other);
+            if (!seized && seized.error().kind != Error::Kind::gone) return seized;
+            if (seized && !shares_memory(living, other)) {
+                part_with_sharer(state, other);
+            } else if (seized && stays_for_rights(sharer)) {
+                for (auto &[tid, task] : state.world.tasks) {
+                    if (task.pid != other) continue;
+                    task.until_exec = true;
+                    os::interrupt(task.tid);
+                }
+            }
+        }
+    }
+    return {};
+}
+
 void before_exec(State &state, trap::Event event) {
     Task &task = state.world.tasks.at(event.tid.value);
     Traced *traced = state.world.process_of(task);
@@ -157,16 +230,9 @@ void adopt_child(State &state, Traced *parent, os::Stopped stopped) {
         return;
     }
     if (shares_memory(parent->process.pid, child)) {
-        Traced &traced = make_process(state, child);
-        traced.ground = parent->ground;
-        traced.process.space = parent->process.space;
-        traced.process.modules = parent->process.modules;
-        traced.process.maps = parent->process.maps;
-        traced.process.syscall_instruction = parent->process.syscall_instruction;
-        traced.borrowed = true;
-        traced.silent = !state.config.follow || parent->silent;
+        const Traced &traced = make_borrower(state, *parent, child);
         Task &task = make_task(state, child, tid);
-        task.until_exec = traced.silent && !os::has_capability(CAP_SYS_PTRACE);
+        task.until_exec = stays_for_rights(traced);
         trap::continue_task(state.world, task, std::move(stopped));
         return;
     }

@@ -11,6 +11,11 @@ namespace ktrace::session {
 /// A child at its first stop. `parent`: nullptr where it is not known any more.
 void adopt_child(State &state, trap::Traced *parent, os::Stopped stopped);
 
+/// Processes that run in the memory of one that has just been seized, before anything is armed in it: a child that is
+/// born by vfork or posix_spawn at this moment, or one that clone has made to stay so. Its traps would be their end.
+/// Errors: denied.
+Status adopt_sharers(State &state, const trap::Traced &owner);
+
 /// At the entry of an exec of a child that is kept clean only: one that is to have rights of its own is let go first.
 void before_exec(State &state, trap::Event event);
 

@@ -14,6 +14,7 @@
 #include "session/calibrate.h"
 #include "session/detach.h"
 #include "session/downloads.h"
+#include "session/follow.h"
 #include "session/linger.h"
 #include "session/loop.h"
 #include "session/names.h"
@@ -186,6 +187,7 @@ Status take(State &state, Pid pid, std::optional<ArmPlan> plan) {
     auto ground = traced.ground;
     forbid_downloads();
     if (auto seized = seize_all(state, traced); !seized) return seized;
+    if (auto sharing = adopt_sharers(state, traced); !sharing) return sharing;
     std::optional<os::Stopped> stopped;
     if (may_stop_one(state, pid)) {
         auto one = stop_one(state, traced);
@@ -227,7 +229,10 @@ Status attach_one(State &state, pid_t pid) {
         auto looked = look_patiently(state, pid);
         if (!looked) return tl::make_unexpected(looked.error());
         Pid id = (*looked)->process.pid;
-        if (state.world.processes.contains(id.value)) return {};
+        if (auto known = state.world.processes.find(id.value); known != state.world.processes.end()) {
+            known->second->silent = false; // it may be one that shares the memory of another
+            return {};
+        }
         Traced &traced = *(state.world.processes[id.value] = std::move(*looked));
         auto plan = plan_all(state, traced);
         if (plan) return take(state, id, std::move(*plan));

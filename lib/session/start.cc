@@ -56,6 +56,13 @@ void leave_32_bit(State &state, Traced &traced, os::Stopped stopped) {
     let_go(state, pid, std::move(stopped));
 }
 
+/// True where another process runs in the same memory.
+bool shares_ground(const State &state, const Traced &traced) {
+    return std::any_of(state.world.processes.begin(), state.world.processes.end(), [&](const auto &entry) {
+        return entry.second.get() != &traced && entry.second->ground == traced.ground;
+    });
+}
+
 void announce(State &state, const Traced &traced) {
     const Arming &arming = state.armings[traced.ground.get()];
     if (state.config.quiet || (arming.locations.empty() && arming.ifuncs.empty())) return;
@@ -185,7 +192,7 @@ void on_exec(State &state, Event event) {
         state.world.tasks.erase(task);
         if (tid != stopped.tid()) state.world.waiter.forget(tid);
     }
-    if (!traced.borrowed) {
+    if (!traced.borrowed && !shares_ground(state, traced)) {
         trap::end_all(state.world, traced);
         state.armings.erase(traced.ground.get());
     }

@@ -1,8 +1,10 @@
 """Children of traced processes: clean and uncounted without -f, counted exactly with it."""
 import os
 import re
+import signal
+import subprocess
 
-from live import LiveTest, adds_up, ktrace, program, until
+from live import KTRACE, LIMIT, LiveTest, adds_up, ktrace, program, until
 
 
 def descriptors(tracer):
@@ -227,3 +229,92 @@ class Debugger(LiveTest):
         self.assertEqual(tracer.stop().status, 0)
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
+
+
+class Borrowers(LiveTest):
+    """Processes that run in a traced one's memory: at vfork, or for good."""
+
+    def borrowing(self, target, way):
+        target.tell(way)
+        return int(target.truth(r"borrowing (\d+)")[1])
+
+    def check_ended(self, target):
+        status, calls, _ = map(int, target.truth(r"ended (\d+) calls (\d+) own (\d+)").groups())
+        self.assertEqual(status, 0)
+        self.assertGreater(calls, 0)
+        return calls
+
+    def check_works(self, target):
+        self.check_untouched(target)
+        self.borrowing(target, "vfork")
+        target.tell()
+        self.check_ended(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_detach_at_vfork(self):
+        """The only thread of the process waits for a child that ktrace stops: it must run on for that."""
+        for options in (["-k", "do_work"], ["-r", "do_work", "-f"]):
+            target = self.start(program("borrowers"))
+            tracer = self.attach(target, *options, "--count")
+            child = self.borrowing(target, "vfork")
+            tracer.process.send_signal(signal.SIGINT)
+            until(lambda: ktrace("ctl", "-p", target.pid, "list").status != 0, "ktrace detaches")
+            self.assertTrue(os.path.exists(f"/proc/{child}"))
+            target.tell()
+            self.check_ended(target)
+            self.assertEqual(tracer.finish().status, 0)
+            self.check_works(target)
+
+    def test_ctl_add_at_vfork(self):
+        """A thread that is to map room for more probes waits for a child that stops at one."""
+        target = self.start(program("borrowers"))
+        tracer = self.attach(target, "-k", "do_work", "--count")
+        self.borrowing(target, "vfork")
+        added = subprocess.Popen([KTRACE, "ctl", "-p", str(target.pid), "add", "-k", "libc:getppid", "-k", "libc:qsort"],
+                                 stdin=subprocess.DEVNULL)
+        target.tell()
+        self.check_ended(target)
+        self.assertEqual(added.wait(LIMIT), 0)
+        self.assertEqual(tracer.stop().status, 0)
+        self.check_works(target)
+
+    def sharing(self, way, *options):
+        """The child is there before ktrace comes, and lives on behind its end."""
+        target = self.start(program("borrowers"), "beside")
+        self.borrowing(target, way)
+        tracer = self.attach(target, "-k", "do_work", "-r", "do_work", "--count", "--format", "json", *options)
+        before = self.hits(target)
+        until(lambda: self.hits(target) > before + 20, "threads of the process come by")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.check_untouched(target)
+        target.tell()
+        self.check_ended(target)
+        self.check_works(target)
+        return trace
+
+    def hits(self, target):
+        return int(re.search(r"(\d+) hits", ktrace("ctl", "-p", target.pid, "stats").out)[1])
+
+    def test_attach_at_vfork(self):
+        self.sharing("vfork")
+
+    def test_attach_at_vfork_followed(self):
+        self.sharing("vfork", "-f")
+
+    def test_attach_to_shared_memory(self):
+        self.sharing("clone")
+
+    def test_attach_to_shared_memory_followed(self):
+        self.sharing("clone", "-f")
+
+    def test_both_are_asked_for(self):
+        """Who is asked for by name is counted, though another one was first in the same memory."""
+        target = self.start(program("borrowers"))
+        child = self.borrowing(target, "clone")
+        tracer = self.trace("-p", f"{target.pid},{child}", "-k", "do_work", "--count", "--format", "json")
+        until(lambda: self.hits(target) > 100, "the child is counted")
+        self.assertEqual(tracer.stop().status, 0)
+        target.tell()
+        self.check_ended(target)
+        self.check_works(target)
