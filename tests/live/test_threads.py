@@ -31,6 +31,12 @@ class Threads(LiveTest):
         summary = self.count("short 4000", "do_work", "-r", "do_work")
         self.assertEqual(summary["events"], summary["hits"])
 
+    def test_followed(self):
+        """With children in the trace threads are no other."""
+        self.count("short 2000", "do_work", "-k", "do_work", "-f")
+        self.count("leader 2000", "do_work", "-r", "do_work", "-f")
+        self.exec_elsewhere("-f", "-k")
+
     def test_end_inside(self):
         summary = self.count("exit 400", "leave_here", "-r", "leave_here")
         self.assertEqual(summary["unreturned"], 400)
