@@ -265,14 +265,20 @@ Result<ArmPlan> plan_places(State &state, Traced &traced, std::vector<Found> fou
 
 namespace {
 
-bool is_executable(Traced &traced, VirtAddr at) {
-    auto look = [&] {
-        return std::any_of(traced.process.maps.begin(), traced.process.maps.end(),
-                           [at](const os::Mapping &m) { return m.executable && m.contains(at); });
+const probe::Spec &spec_of(const State &state, const ArmedLocation &location) {
+    return state.registry.at(state.locations[location.location]->probe).probe.spec;
+}
+
+/// The executable mapping there; nullptr: there is none.
+const os::Mapping *code_at(Traced &traced, VirtAddr at) {
+    auto look = [&]() -> const os::Mapping * {
+        for (const os::Mapping &m : traced.process.maps)
+            if (m.executable && m.contains(at)) return &m;
+        return nullptr;
     };
-    if (look()) return true;
+    if (const os::Mapping *known = look()) return known;
     auto maps = os::read_maps(traced.process.pid);
-    if (!maps) return false;
+    if (!maps) return nullptr;
     traced.process.maps = std::move(*maps);
     return look();
 }
@@ -284,8 +290,14 @@ Result<std::vector<PlannedSite>> plan_sites(State &state, Traced &traced, const 
     for (const auto &location : plan.locations) {
         if (location->watch) continue;
         const program::LocationInfo &info = state.locations[location->location]->info;
-        if (!is_executable(traced, location->at))
-            return fail(Error::Kind::refused, info.symbol + ": its address is not in executable memory");
+        const std::string &name = info.symbol.empty() ? spec_of(state, *location).text : info.symbol;
+        const os::Mapping *code = code_at(traced, location->at);
+        if (!code) return fail(Error::Kind::refused, name + ": its address is not in executable memory");
+        if (code->shared)
+            return fail(Error::Kind::refused,
+                        name +
+                            ": its memory is shared (MAP_SHARED), and what else runs there, a child perhaps, would " +
+                            "run into the probe");
         auto site = trap::make_site(*traced.ground, location->at);
         if (!site) return fail(site.error().kind, info.symbol + ": " + site.error().message);
         planned.push_back({*site, &location->armed, info.symbol});

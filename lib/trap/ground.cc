@@ -117,7 +117,8 @@ Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, o
         if (*mapped < 0 && *mapped > -4096)
             return fail(Error::Kind::refused,
                         std::string("the process may not map memory: ") + std::strerror(static_cast<int>(-*mapped)),
-                        "a seccomp filter forbids it, perhaps; root may map in spite of it");
+                        *mapped == -ENOMEM ? "it has as much as RLIMIT_AS, vm.max_map_count or its cgroup allows"
+                                           : "a seccomp filter forbids it, perhaps; root may map in spite of it");
         VirtAddr start{static_cast<std::uint64_t>(*mapped)};
         ground.slots.add({start, size, 0});
         ground.rescue.add_arena(*ground.space, start, size);

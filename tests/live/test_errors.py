@@ -47,6 +47,16 @@ class Errors(LiveTest):
         target.truth("calls 20")
         self.assertEqual(target.end(), 0)
 
+    def test_shared_code(self):
+        """A trap in memory that is shared would be the end of who is not traced."""
+        target = self.start(program("shared_code"))
+        address = target.lines.seen[-1].split()[2]
+        self.refused("-p", target.pid, "-k", address, says=["is shared (MAP_SHARED)"], lines=2)
+        for _ in range(2):
+            target.tell()
+            self.assertEqual(target.truth(r"calls 10 child (\d+)")[1], "0")
+        self.assertEqual(target.end(), 0)
+
     def test_no_process(self):
         self.refused("-p", 4194303, "-k", "main", says=["no process 4194303"])
 
