@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "rescue/left.h"
 #include "session/detach.h"
+#include "session/follow.h"
 #include "session/linger.h"
 #include "session/seize.h"
 #include "session/tracing_thread.h"
@@ -75,6 +76,7 @@ Status take_out_page(Pid pid, const Left &left, const std::vector<rescue::Owed> 
     state.world.mending = true;
     recall(*traced.ground, left);
     if (auto seized = seize_all(state, traced); !seized) return seized;
+    if (auto sharing = adopt_sharers(state, traced); !sharing) return sharing;
     // Debug registers that it had armed, whatever they watch: they are cleared where a task is let go.
     for (auto &[tid, task] : state.world.tasks) {
         task.watched_as = ~task.watched_as;

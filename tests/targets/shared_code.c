@@ -17,8 +17,8 @@ int main(void) {
 #if defined(__x86_64__)
     static const unsigned char code[] = {0x90, 0x48, 0x8d, 0x44, 0x7f, 0x01, 0xc3}; /* nop; lea 1(%rdi,%rdi,2); ret */
 #else
-    static const unsigned char code[] = {0x00, 0x04, 0x00, 0x8b, 0x00, 0x04, 0x00, 0x91,
-                                         0xc0, 0x03, 0x5f, 0xd6}; /* add x0, x0, x0, lsl 1; add x0, x0, 1; ret */
+    static const unsigned char code[] = {0x00, 0x04, 0x00, 0x8b, 0x00, 0x04, 0x00,
+                                         0x91, 0xc0, 0x03, 0x5f, 0xd6}; /* add x0, x0, x0, lsl 1; add x0, x0, 1; ret */
 #endif
     unsigned char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     long (*work)(long) = (long (*)(long))page;
