@@ -156,7 +156,7 @@ std::vector<Tid> tasks_in(const State &state, const GroundPointer &ground) {
 }
 
 bool is_spared(const Task &task) {
-    return task.watched_as != 0 && task.over == Over::none && !os::has_ended(task.tid) &&
+    return !task.watching.empty() && task.over == Over::none && !os::has_ended(task.tid) &&
            os::interrupted(task.pid, task.tid) == os::Interrupted::begins_anew;
 }
 
