@@ -1,7 +1,8 @@
 // Tripwire: a task that sleeps is stopped when it comes to an instruction, without having been stopped for that.
 //
 // It is a breakpoint of perf_event_open(2) that sends SIGTRAP (Linux 5.13). Unlike a trap in the text it takes no byte
-// of the program's, and is gone with the process that has set it: before the kernel lets go of that one's tracees.
+// of the program's, and is gone with the process that has set it: the kernel closes that one's files (by its last
+// thread) and lets go of its tracees within the same microseconds.
 #pragma once
 
 #include <optional>

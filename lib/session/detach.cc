@@ -128,7 +128,10 @@ bool has_spared(const State &state, const GroundPointer &ground) {
 void let_run(State &state, HeldTasks &held) {
     for (auto &[tid, stopped] : held) {
         auto task = state.world.tasks.find(tid);
-        if (task == state.world.tasks.end()) continue; // it has ended, and its end comes
+        if (task == state.world.tasks.end()) { // it has ended, and its end comes
+            std::move(stopped).keep();
+            continue;
+        }
         trap::clear_watches(task->second);
         trap::continue_task(state.world, task->second, std::move(stopped));
     }

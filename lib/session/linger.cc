@@ -43,16 +43,18 @@ void announce_lingering(State &state, const Leaving &leaving) {
 }
 
 void linger(State &state, Leaving &leaving, int status) {
-    be_in_background(leaving);
+    static_cast<void>(state.interrupts->take()); // it has ended what was before; from here on it is meant for this
     std::signal(os::Interrupts::abandoned, SIG_IGN);
+    state.sink.reset();
+    state.writer.reset(); // whoever reads the file waits for its end
+    be_in_background(leaving);
     if (state.world.ledger && !state.interrupts->is_abandoned()) rescue::dismiss_guardian(*state.world.ledger, status);
-    static_cast<void>(state.interrupts->take()); // it has ended what was before
-    wait_for_sleepers(state, leaving);
+    wait_for_sleepers(state, leaving, [] { return !os::Interrupts::are_pending(); });
 }
 
-void wait_for_sleepers(State &state, Leaving &leaving) {
+void wait_for_sleepers(State &state, Leaving &leaving, const std::function<bool()> &go_on) {
     state.interrupts->stop_timer(); // of --duration: it would end each wait, again and again
-    leaving.await(os::Waiter::Block::yes, [] { return !os::Interrupts::are_pending(); });
+    leaving.await(os::Waiter::Block::yes, go_on);
     leaving.end();
 }
 

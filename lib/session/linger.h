@@ -10,8 +10,8 @@ namespace ktrace::session {
 /// when everybody has been let go. A signal (SIGTERM) has who still sleeps interrupted.
 void linger(State &state, Leaving &leaving, int status);
 
-/// The same in the foreground.
-void wait_for_sleepers(State &state, Leaving &leaving);
+/// The same in the foreground, for as long as `go_on`; who sleeps on then is interrupted.
+void wait_for_sleepers(State &state, Leaving &leaving, const std::function<bool()> &go_on);
 
 /// Tells beforehand which processes it will wait for.
 void announce_lingering(State &state, const Leaving &leaving);

@@ -324,7 +324,11 @@ Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &inter
     if (state.trouble == 0) trace(state);
     auto leaving = conclude(state);
     // The program is waited for anyway.
-    if (!leaving->is_done()) wait_for_sleepers(state, *leaving);
+    if (!leaving->is_done())
+        wait_for_sleepers(state, *leaving, [&] {
+            if (state.program_status < 0) pass_on(state.program, interrupts.take());
+            return !interrupts.is_abandoned();
+        });
     bool failed = state.trouble != 0;
     if (state.program_status < 0) return {tracing_failed, *pid, failed};
     return {failed ? tracing_failed : state.program_status, {}};

@@ -32,6 +32,7 @@ std::optional<os::Tripwire> set_tripwire(const trap::Task &task) {
 } // namespace
 
 void set_tripwires(State &state, const GroundPointer &ground) {
+    ground->has_had_tripwires = true; // one that is taken back may have stopped its task already
     std::vector<os::Tripwire> wires;
     for (Tid tid : tasks_in(state, ground)) {
         if (os::has_ended(tid)) continue;
@@ -41,7 +42,6 @@ void set_tripwires(State &state, const GroundPointer &ground) {
     }
     ground->space->withhold();
     ground->tripwires = std::move(wires);
-    ground->has_had_tripwires = true;
 }
 
 Status spring_tripwires(trap::Ground &ground) {
