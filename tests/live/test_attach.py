@@ -12,7 +12,7 @@ import types
 import unittest
 
 from live import (KTRACE, LIMIT, WRITE, LiveTest, adds_up, ktrace, program, sleeps_in, state_of, thread_folders, until,
-                  wait_until_asleep)
+                  wait_until_asleep, wait_until_let_go)
 
 # What the sleeper's call answers: when it was woken; when its time was up.
 WOKEN = {"poll", "select", "epoll_wait", "futex", "read", "accept", "sigwait", "pause", "sigsuspend", "wait4", "waitid",
@@ -188,6 +188,20 @@ class Asleep(LiveTest):
 
 
 @unittest.skipUnless(os.uname().machine == "x86_64", "numbers of system calls")
+class Dozing(LiveTest):
+    def test_who_wakes_up_while_all_are_asked(self):
+        """One thread cannot have a tripwire, so nobody has one in the end; others have come to theirs meanwhile."""
+        target = self.start(program("dozers"), 100, 20)
+        for _ in range(12):
+            trace = self.attach(target, "-j", "do_work", "--count", "--duration", "20ms").finish()
+            self.assertEqual(trace.status, 0, trace)
+            target.tell("on")
+            target.truth("awake")
+        wait_until_let_go(target.pid)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+
 class HalfDone(LiveTest):
     """Calls that have done a part of what they are to do, and would answer with that part if they were interrupted."""
 
