@@ -32,9 +32,7 @@ pid_t lingering_for(Pid pid) {
     return tracer && tracer->name == rescue::lingering_process_name ? status->tracer : 0;
 }
 
-} // namespace
-
-void announce_lingering(State &state, const Leaving &leaving) {
+void announce(State &state, const Leaving &leaving) {
     for (Pid pid : leaving.awaited())
         tell_once(state, "process " + std::to_string(pid.value) + " sleeps on: when it wakes up, " +
                              rescue::lingering_process_name + " (" + std::to_string(::getpid()) +
@@ -42,7 +40,10 @@ void announce_lingering(State &state, const Leaving &leaving) {
                              " has it done at once");
 }
 
+} // namespace
+
 void linger(State &state, Leaving &leaving, int status) {
+    announce(state, leaving);
     static_cast<void>(state.interrupts->take()); // it has ended what was before; from here on it is meant for this
     std::signal(os::Interrupts::abandoned, SIG_IGN);
     state.sink.reset();

@@ -6,15 +6,13 @@
 
 namespace ktrace::session {
 
-/// Call it in the tracing thread, when all was told; `status`: what the ktrace that was started is to end with. Returns
-/// when everybody has been let go. A signal (SIGTERM) has who still sleeps interrupted.
+/// Tells for whom it waits, and waits. Call it in the tracing thread, when all else was told; `status`: what the ktrace
+/// that was started is to end with. Returns when everybody has been let go. A signal (SIGTERM) has who still sleeps
+/// interrupted.
 void linger(State &state, Leaving &leaving, int status);
 
 /// The same in the foreground, for as long as `go_on`; who sleeps on then is interrupted.
 void wait_for_sleepers(State &state, Leaving &leaving, const std::function<bool()> &go_on);
-
-/// Tells beforehand which processes it will wait for.
-void announce_lingering(State &state, const Leaving &leaving);
 
 /// Where the tracing process of another ktrace lingers for this process, it is told to end that, and has let go of it
 /// when this returns. False: there was none, or it does not obey.

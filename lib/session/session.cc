@@ -271,7 +271,6 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
     trace(state);
     if (line) line->end();
     auto leaving = conclude(state);
-    if (!leaving->is_done()) announce_lingering(state, *leaving);
     if (!leaving->is_done()) linger(state, *leaving, state.trouble);
     return state.trouble;
 }

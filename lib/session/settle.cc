@@ -81,7 +81,7 @@ void on_owed_room(State &state, Event event) {
     trap::Task &task = state.world.tasks.at(event.tid.value);
     Traced &traced = *state.world.process_of(task);
     const VirtAddr at = arch::Host::trap_address(stopped->pc());
-    const bool at_trap = event.stop.kind == os::Stop::Kind::signal && traced.ground->tripwires.empty();
+    const bool at_trap = event.stop.kind == os::Stop::Kind::signal && !os::is_tripwire(event.tid);
     trap::Site *hit = at_trap ? traced.ground->site_at(at) : nullptr;
     if (hit) stopped->rest_at(at);
     if (auto made = make_owed_room(state, traced, stopped); !made && made.error().kind != Error::Kind::gone) {
