@@ -40,14 +40,15 @@ using trap::Traced;
 namespace {
 
 /// Takes all traps out and looks whether anything of ours is left. Memory that is not mapped any more needs nothing.
-void restore_text(State &state, Ground &ground, Pid pid) {
-    for (auto &[at, site] : ground.sites) site->armed = false;
+void restore_text(State &state, const GroundPointer &ground, Pid pid) {
+    for (auto &[at, site] : ground->sites) site->armed = false;
     bool lost = false;
-    for (VirtAddr at : ground.space->plants()) {
+    for (VirtAddr at : ground->space->plants()) {
         std::byte one;
-        if (!ground.space->unplant(at)) lost = lost || ground.space->read(at, std::span(&one, 1)) == 1;
+        if (!ground->space->unplant(at)) lost = lost || ground->space->read(at, std::span(&one, 1)) == 1;
     }
-    static_cast<void>(spring_tripwires(ground)); // nothing is left to be written
+    static_cast<void>(ground->space->release()); // nothing is left to be written
+    drop_tripwires(state, ground);
     if (!lost) return;
     state.voice.complain({Error::Kind::refused,
                           "some of the code of process " + std::to_string(pid.value) +
@@ -118,12 +119,6 @@ void release(State &state, os::Stopped stopped) {
     state.world.tasks.erase(tid.value);
 }
 
-/// Does one sleep there who has to lose its debug registers?
-bool has_spared(const State &state, const GroundPointer &ground) {
-    const std::vector<Tid> tids = tasks_in(state, ground);
-    return std::any_of(tids.begin(), tids.end(), [&](Tid tid) { return is_spared(state.world.tasks.at(tid.value)); });
-}
-
 /// They run on as they were, for as long as others are waited for: without debug registers, which some had.
 void let_run(State &state, HeldTasks &held) {
     for (auto &[tid, stopped] : held) {
@@ -133,6 +128,7 @@ void let_run(State &state, HeldTasks &held) {
             continue;
         }
         trap::clear_watches(task->second);
+        task->second.tripwire.reset();
         trap::continue_task(state.world, task->second, std::move(stopped));
     }
     held.clear();
@@ -143,7 +139,7 @@ void let_run(State &state, HeldTasks &held) {
 Leaving::Leaving(State &state) : state_{state} {
     state.world.closing = true;
     for (auto &[pid, traced] : state.world.processes)
-        if (grounds_.try_emplace(traced->ground, Pid{pid}).second) restore_text(state, *traced->ground, Pid{pid});
+        if (grounds_.try_emplace(traced->ground, Pid{pid}).second) restore_text(state, traced->ground, Pid{pid});
     os::Ticker ticker; // no wait for one task is for ever
     ticker.start();
     std::erase_if(grounds_, [&](const auto &entry) {
@@ -167,7 +163,7 @@ bool Leaving::leave(const GroundPointer &ground, Pid pid, HeldTasks &held) {
 }
 
 void Leaving::let_go(const GroundPointer &ground, Pid pid, HeldTasks &held) {
-    restore_text(state_, *ground, pid); // the traps for those who wake up
+    restore_text(state_, ground, pid); // and what stops those who wake up
     hold_tasks(state_, ground, Spare::no, held);
     unmap_ours(state_, ground, held);
     serve_once(state_);

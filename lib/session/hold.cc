@@ -160,6 +160,11 @@ bool is_spared(const Task &task) {
            os::interrupted(task.pid, task.tid) == os::Interrupted::begins_anew;
 }
 
+bool has_spared(const State &state, const GroundPointer &ground) {
+    const std::vector<Tid> tids = tasks_in(state, ground);
+    return std::any_of(tids.begin(), tids.end(), [&](Tid tid) { return is_spared(state.world.tasks.at(tid.value)); });
+}
+
 std::optional<os::Stop> await_stop(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held) {
     while (true) {
         auto stop = state.world.waiter.next_of(tid, os::Waiter::Block::briefly);

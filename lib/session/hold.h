@@ -19,6 +19,8 @@ std::vector<Tid> tasks_in(const State &state, const GroundPointer &ground);
 
 /// Sleeps in a call that is not to be interrupted, though it has to be stopped once: its debug registers are armed.
 bool is_spared(const trap::Task &task);
+/// Does one sleep there who is?
+bool has_spared(const State &state, const GroundPointer &ground);
 
 /// Those who sleep in calls with a time-out that would begin anew.
 enum class Spare : std::uint8_t { yes, no };

@@ -68,7 +68,7 @@ std::size_t rescue_demand(const std::vector<PlannedSite> &planned) {
 /// Before anything is planted that nobody gets over.
 Status owe(State &state, const Traced &traced) {
     trap::Ground &ground = *traced.ground;
-    if (!ground.owes_room && !ground.rescue.mapped()) set_tripwires(state, traced.ground);
+    if (!ground.owes_room && !ground.rescue.mapped()) withhold_traps(state, traced.ground);
     ground.owes_room = true;
     return {};
 }
@@ -108,7 +108,7 @@ Status plant(trap::Ground &ground, const PlannedSite &planned) {
 /// The guardian is told of every trap that is written and that no page tells of.
 void tell_guardian(State &state, const Traced &traced, const std::vector<PlannedSite> &planned) {
     const trap::Ground &ground = *traced.ground;
-    if (!state.world.ledger || !ground.owes_room || !ground.tripwires.empty()) return;
+    if (!state.world.ledger || !ground.owes_room || ground.space->withholds()) return;
     for (const PlannedSite &p : planned) {
         rescue::Untold trap{traced.process.pid, p.site->at, {}, 0};
         trap.size = ground.space->read(p.site->at, std::span(trap.original).first(arch::Host::trap_bytes().size()));
@@ -205,7 +205,7 @@ Status make_owed_room(State &state, Traced &traced, std::optional<os::Stopped> &
         if (auto one = trap::furnish(ground, *p.site); !one && furnished) furnished = one;
     ground.owes_room = !furnished;
     if (!furnished) return furnished;
-    if (auto sprung = spring_tripwires(ground); !sprung) return sprung;
+    if (auto sprung = release_traps(state, traced.ground); !sprung) return sprung;
     if (state.world.ledger) state.world.ledger->forget_untold(traced.process.pid);
     return {};
 }

@@ -21,33 +21,45 @@ std::optional<os::TaskPlace> place_for_tripwire(const trap::Task &task) {
     return place;
 }
 
-std::optional<os::Tripwire> set_tripwire(const trap::Task &task) {
-    auto place = place_for_tripwire(task);
-    if (!place) return std::nullopt;
-    auto wire = os::Tripwire::set(task.tid, place->pc);
-    auto again = os::read_task_place(task.pid, task.tid); // it may have woken up before that
-    return wire && again && *again == *place ? std::move(wire) : std::nullopt;
+/// What the task is stopped for behind its call, when the traps are released.
+bool has_watches_to_come(const trap::Ground &ground, const trap::Task &task) {
+    return task.watched_as != ground.watch_generation;
 }
 
 } // namespace
 
-void set_tripwires(State &state, const GroundPointer &ground) {
-    ground->has_had_tripwires = true; // one that is taken back may have stopped its task already
-    std::vector<os::Tripwire> wires;
-    for (Tid tid : tasks_in(state, ground)) {
-        if (os::has_ended(tid)) continue;
-        auto wire = set_tripwire(state.world.tasks.at(tid.value));
-        if (!wire) return;
-        wires.push_back(std::move(*wire));
-    }
-    ground->space->withhold();
-    ground->tripwires = std::move(wires);
+bool set_tripwire(trap::Ground &ground, trap::Task &task) {
+    if (task.tripwire) return true;
+    auto place = place_for_tripwire(task);
+    if (!place) return false;
+    ground.has_had_tripwires = true; // one that is taken back may have stopped its task already
+    auto wire = os::Tripwire::set(task.tid, place->pc);
+    auto again = os::read_task_place(task.pid, task.tid); // it may have woken up before that
+    if (!wire || !again || !(*again == *place)) return false;
+    task.tripwire = std::move(wire);
+    return true;
 }
 
-Status spring_tripwires(trap::Ground &ground) {
-    auto released = ground.space->release();
-    ground.tripwires.clear();
+void withhold_traps(State &state, const GroundPointer &ground) {
+    for (Tid tid : tasks_in(state, ground)) {
+        if (os::has_ended(tid) || set_tripwire(*ground, state.world.tasks.at(tid.value))) continue;
+        drop_tripwires(state, ground);
+        return;
+    }
+    ground->space->withhold();
+}
+
+Status release_traps(State &state, const GroundPointer &ground) {
+    auto released = ground->space->release();
+    for (Tid tid : tasks_in(state, ground)) {
+        trap::Task &task = state.world.tasks.at(tid.value);
+        if (!has_watches_to_come(*ground, task)) task.tripwire.reset();
+    }
     return released;
+}
+
+void drop_tripwires(State &state, const GroundPointer &ground) {
+    for (Tid tid : tasks_in(state, ground)) state.world.tasks.at(tid.value).tripwire.reset();
 }
 
 bool leave_tripwire(State &state, std::optional<os::Stopped> &stopped) {

@@ -1,17 +1,25 @@
-// tripwires: a process all of whose tasks sleep in calls that must not be interrupted is armed without a byte in its
-// text: where each of them goes on a tripwire stops it, and then the traps are written. Who kills ktrace before that
-// leaves nothing behind.
+// tripwires: a task that sleeps in a call that must not be interrupted is stopped where that ends, without a byte in
+// the program's text (os/tripwire). A process all of whose tasks sleep so is armed by them: the traps are written when
+// one of them stops there. Who kills ktrace before that leaves nothing behind.
 #pragma once
 
 #include "session/hold.h"
 
 namespace ktrace::session {
 
-/// Sets them, and withholds all traps from now on. Does nothing where some task cannot have one, or does not sleep.
-void set_tripwires(State &state, const GroundPointer &ground);
+/// Sets one (Task::tripwire); it goes when the task has stopped there. False: the task can have none, or does not sleep
+/// in a system call.
+bool set_tripwire(trap::Ground &ground, trap::Task &task);
 
-/// The room is there that was owed: the traps are written. Errors: those of AddressSpace::release.
-Status spring_tripwires(trap::Ground &ground);
+/// Sets them for all tasks, and withholds all traps from now on. Does nothing where some task cannot have one.
+void withhold_traps(State &state, const GroundPointer &ground);
+
+/// The room is there that was owed, or none is needed any more: the traps are written. Errors: those of
+/// AddressSpace::release.
+Status release_traps(State &state, const GroundPointer &ground);
+
+/// Nobody of them is stopped at a tripwire any more.
+void drop_tripwires(State &state, const GroundPointer &ground);
 
 /// From the stop of a tripwire's signal, which would be told to the task if ktrace were killed, to one at which nothing
 /// is. Other stops stay. False: the task has stopped for something else, or has ended.

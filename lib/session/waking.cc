@@ -7,6 +7,7 @@
 #include "os/interrupts.h"
 #include "session/plan.h"
 #include "session/rearm.h"
+#include "session/tripwires.h"
 #include "trap/roster.h"
 
 namespace ktrace::session {
@@ -54,8 +55,10 @@ bool watch_waking(State &state, Traced &traced, Tid tid) {
     auto task = state.world.tasks.find(tid.value);
     if (task == state.world.tasks.end()) return false; // it has ended meanwhile
     auto at = waking_place(task->second);
+    if (!at) return false;
+    if (set_tripwire(*traced.ground, task->second)) return true;
     // It may have woken up before the trap was there.
-    return at && plant_at(state, traced, *at) && waking_place(task->second) == at;
+    return plant_at(state, traced, *at) && waking_place(task->second) == at;
 }
 
 void on_woken(State &state, trap::Event event) {
@@ -76,11 +79,16 @@ void on_woken(State &state, trap::Event event) {
 
 Trapped trap_sleepers(State &state, const std::shared_ptr<Ground> &ground) {
     Trapped trapped = Trapped::already;
-    for (const auto &[id, task] : state.world.tasks) {
-        Traced *traced = state.world.process_of(task);
-        if (!traced || traced->ground != ground) continue;
+    const bool registers = has_spared(state, ground);
+    for (Tid tid : tasks_in(state, ground)) {
+        Task &task = state.world.tasks.at(tid.value);
+        if (task.tripwire || (registers && task.watching.empty())) continue;
         auto at = waking_place(task);
-        if (!at) continue;
+        if (!at || set_tripwire(*ground, task)) continue;
+        if (waking_place(task) != at) { // it has woken up
+            trapped = Trapped::now;
+            continue;
+        }
         auto site = trap::make_site(*ground, *at);
         if (site && (*site)->armed) continue;
         if (!site || !trap::arm(*ground, **site)) return Trapped::never;

@@ -1,5 +1,5 @@
 // waking: what has to be done with a task while it is stopped, but cannot be while it sleeps in a system call whose
-// time-out would begin anew, is done when the call ends: at a trap right behind it.
+// time-out would begin anew, is done when the call ends: at a tripwire or a trap right behind it.
 #pragma once
 
 #include "session/state.h"
@@ -8,13 +8,14 @@
 namespace ktrace::session {
 
 /// The task sleeps in such a call: it will stop right behind it, where its debug registers are set. False: it does not,
-/// or there is no place for a trap: interrupt it.
+/// or can have neither a tripwire nor a trap there: interrupt it.
 bool watch_waking(State &state, trap::Traced &traced, Tid tid);
 
 /// A task stands behind its call; when nobody is left who is waited for so, the traps come out.
 void on_woken(State &state, trap::Event event);
 
-/// Traps behind the calls of the sleepers of an address space that is being left, without an Armed of their own. They
+/// Tripwires behind the calls of the sleepers of an address space that is being left, of those with debug registers
+/// where there are such; for who can have none a trap, without an Armed of its own, at which everybody stops. These
 /// come out with all others (AddressSpace::plants).
 enum class Trapped : std::uint8_t {
     already, // all were there

@@ -33,6 +33,7 @@ class AddressSpace final : public Memory {
     Status plant(VirtAddr at, std::span<const std::byte> bytes);
     /// From now on plants are noted and not written, until `release`: for memory of which nothing of a program runs.
     void withhold() { withheld_ = true; }
+    bool withholds() const { return withheld_; }
     /// Writes what was withheld. Errors: refused (the memory cannot be written); what could be is.
     Status release();
 

@@ -354,6 +354,7 @@ Event dispatch(World &world, const Stop &stop) {
     case Verdict::go_on:
         task.stopped_by_group = false;
         task.announced = true;
+        if (seen.facts.tripped) task.tripwire.reset();
         continue_task(world, task, std::move(stopped));
         break;
     case Verdict::new_task: return on_new_task(world, *traced, task, std::move(stopped));

@@ -13,7 +13,6 @@
 
 #include "base/result.h"
 #include "os/stopped.h"
-#include "os/tripwire.h"
 #include "rescue/page.h"
 #include "target/process.h"
 #include "trap/returns.h"
@@ -50,12 +49,10 @@ struct Ground {
     rescue::Page rescue; // what is left of us when we are killed
     bool rescue_tried = false;
     // Sites are armed without slots, and not told in the rescue page: no task could be stopped for that. The room is
-    // made with the first task that stops, before it goes on.
+    // made with the first task that stops, before it goes on. Where every task can have a tripwire, the traps are
+    // withheld until then (AddressSpace).
     bool owes_room = false;
-    // Where they can be had: at the places where the sleeping tasks will go on. The traps are withheld then
-    // (AddressSpace), until the room is there.
-    std::vector<os::Tripwire> tripwires;
-    bool has_had_tripwires = false;
+    bool has_had_tripwires = false; // tasks of it (Task::tripwire)
     std::unordered_map<VirtAddr, std::unique_ptr<Site>> sites;
     std::unordered_map<VirtAddr, Site *> by_slot; // start of the slot → its site
     std::vector<Buried> buried;                   // for buried.cc

@@ -11,6 +11,7 @@
 #include "base/addr.h"
 #include "base/ids.h"
 #include "os/dispatch.h"
+#include "os/tripwire.h"
 #include "trap/places.h"
 #include "trap/timing.h"
 
@@ -67,7 +68,8 @@ struct Task {
     std::uint32_t unwinds = 0;    // exceptions and longjmps so far
     Instance *calls = nullptr;    // in flight, youngest first
     std::uint32_t watched_as = 0; // its debug registers are of this generation of watchpoints; 0: not looked at yet
-    std::optional<StackMove> stack_move; // of a goroutine, which the task is in the middle of
+    std::optional<os::Tripwire> tripwire; // behind the call that it sleeps in: something has to be done when that ends
+    std::optional<StackMove> stack_move;  // of a goroutine, which the task is in the middle of
     std::vector<std::uint32_t> watching; // what its debug registers watch (Watchpoint::id), by register; empty: nothing
     bool enclosures_known = false;       // calls that enclose it and began before ktrace came are among them
     bool stopped_by_group = false;       // in a group stop (PTRACE_LISTEN)

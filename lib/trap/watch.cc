@@ -135,6 +135,7 @@ void set_watches(World &world, Task &task, os::Stopped &stopped) {
     task.watched_as = ground.watch_generation;
     if (wanted.watching.empty() && task.watching.empty()) return;
     task.watching = std::move(wanted.watching);
+    task.tripwire.reset(); // it takes a register
     if (!HostNative::set_watches(task.tid, std::span(wanted.registers).first(task.watching.size())) && !stopped.gone())
         world.unwatched = task.tid;
 }

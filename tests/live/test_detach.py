@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 
-from live import (KTRACE, LIMIT, Ktrace, LiveTest, adds_up, figure, ktrace, program, sleeps_in, state_of,
+from live import (KTRACE, LIMIT, Ktrace, LiveTest, adds_up, breakpoints_signal, figure, ktrace, program, sleeps_in, state_of,
                   thread_folders, until, wait_until_let_go)
 from survivor import PROBES, Survivor
 
@@ -286,9 +286,14 @@ class Patient(LiveTest):
         until(lambda: state_of(f"/proc/{pid}") in "XZ", "who has waited for it ends")
 
     def test_left_to_the_background(self):
-        for probe in (("-k", "do_work"), ("-r", "do_work", "-w", "awake")):
+        """No other thread stops for that where the kernel has breakpoints that go with ktrace, and a debug register is free
+        for one."""
+        all_registers = ("-w", "awake", "-w", "semaphores", "-w", "take", "-w", "rounds")
+        for probe in (("-k", "do_work"), ("-r", "do_work", "-w", "awake"), all_registers):
             with self.subTest(probe=probe):
                 target, waiting = self.left_alone(*probe)
+                if breakpoints_signal() and probe != all_registers:
+                    self.check_text(target, has_code_without_file=True)
                 target.tell("give")
                 self.check_end(target, 0, 0, 0)
                 self.check_end_of(waiting)

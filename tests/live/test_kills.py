@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from live import (KTRACE, LIMIT, LiveTest, figure, ktrace, program, state_of, until, wait_until_asleep,
+from live import (KTRACE, LIMIT, LiveTest, breakpoints_signal, figure, ktrace, program, state_of, until, wait_until_asleep,
                   wait_until_let_go)
 from survivor import PROBES, Survivor
 from test_attach import sleep_on
@@ -19,13 +19,6 @@ IDLE = ("-k", "unexpected", "-j", "tick", "--count")  # nothing that runs
 AT_RISK = 12  # requests from the signal's stop to one at which nothing would be told
 EVERY = int(os.environ.get("KTRACE_KILL_EVERY", "13"))  # of the tracing process's requests
 ROUNDS = int(os.environ.get("KTRACE_KILLS", "6"))
-
-
-def breakpoints_signal():
-    """Whether this user may have such (perf_event_open(2)): of processes of its own, from Linux 5.13 on."""
-    with open("/proc/sys/kernel/perf_event_paranoid") as setting:
-        allowed = os.geteuid() == 0 or int(setting.read()) <= 2
-    return allowed and tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= (5, 13)
 
 
 def kill_both(tracer):
