@@ -9,7 +9,7 @@ import threading
 import unittest.mock
 
 from live import ktrace
-from test_specs import SpecTest, names
+from specs import SpecTest, names
 from workshop import address_in_file, copy_of, execute, require, room
 
 OWN_ID = "-Wl,--build-id=0x" + os.urandom(20).hex()  # so that no other test's program is taken for one of these

@@ -14,7 +14,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <linux/aio_abi.h>
 #include <linux/futex.h>
 #include <mqueue.h>
@@ -42,6 +41,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "own_text.h"
+
 enum { most_restarts = 3, set_bytes = 8 };
 
 static volatile long restarts, bad, handled; /* restarts: of the call that is being made */
@@ -49,8 +50,6 @@ static struct sigaction interrupting, restarting;
 
 #if defined(__x86_64__)
 extern char call_site[];
-static unsigned long text_low[64], text_high[64];
-static int texts;
 
 /* What the kernel leaves in rcx is where the call goes on; 0: it was not made yet. */
 __attribute__((noinline)) long make_call(long number, const long *a) {
@@ -66,27 +65,6 @@ __attribute__((noinline)) long make_call(long number, const long *a) {
                      : "r11", "memory");
     if (behind != (long)(call_site + 2)) bad++;
     return result;
-}
-
-static int note_text(struct dl_phdr_info *info, size_t size, void *data) {
-    (void)size;
-    (void)data;
-    for (int i = 0; i < info->dlpi_phnum && texts < 64; i++) {
-        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-
-        if (p->p_type == PT_LOAD && (p->p_flags & PF_X)) {
-            text_low[texts] = info->dlpi_addr + p->p_vaddr;
-            text_high[texts++] = info->dlpi_addr + p->p_vaddr + p->p_memsz;
-        }
-    }
-    return 0;
-}
-
-static int is_own(unsigned long pc) {
-    int own = 0;
-
-    for (int i = 0; i < texts; i++) own |= pc >= text_low[i] && pc < text_high[i];
-    return own;
 }
 
 static void on_tick(int sig, siginfo_t *info, void *context) {
@@ -108,11 +86,6 @@ static void on_tick(int sig, siginfo_t *info, void *context) {
 #else
 static long make_call(long number, const long *a) {
     return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]) < 0 ? -errno : 0;
-}
-static int note_text(struct dl_phdr_info *info, size_t size, void *data) {
-    (void)info;
-    (void)data;
-    return (int)(size * 0);
 }
 static void on_tick(int sig, siginfo_t *info, void *context) {
     (void)sig;
@@ -257,7 +230,7 @@ static void make_ready(void) {
     FD_ZERO(&idle_set);
     interrupting = (struct sigaction){.sa_sigaction = on_tick, .sa_flags = SA_SIGINFO};
     restarting = (struct sigaction){.sa_sigaction = on_tick, .sa_flags = SA_SIGINFO | SA_RESTART};
-    dl_iterate_phdr(note_text, NULL);
+    note_text();
     make_transfers();
     make_sleeps();
     make_polls();

@@ -7,7 +7,6 @@
  * kernel tells of all), of M.
  */
 #define _GNU_SOURCE
-#include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "own_text.h"
+
 enum { tick_ns = 1000000, last_ticks = 10 };
 
 static volatile long ticks, bad, expired, early, late; /* expired: the ticks, and those that were told with them */
@@ -25,22 +26,6 @@ static clockid_t clock_id = CLOCK_MONOTONIC;
 static timer_t timer;
 static long started; /* when */
 static int which = ITIMER_REAL, by_timer;
-static unsigned long text_low[64], text_high[64];
-static int texts;
-
-static int note_text(struct dl_phdr_info *info, size_t size, void *data) {
-    (void)size;
-    (void)data;
-    for (int i = 0; i < info->dlpi_phnum && texts < 64; i++) {
-        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-
-        if (p->p_type == PT_LOAD && (p->p_flags & PF_X)) {
-            text_low[texts] = info->dlpi_addr + p->p_vaddr;
-            text_high[texts++] = info->dlpi_addr + p->p_vaddr + p->p_memsz;
-        }
-    }
-    return 0;
-}
 
 static long now_ns(void) {
     struct timespec now;
@@ -58,14 +43,12 @@ static void on_tick(int signal, siginfo_t *info, void *context) {
 #else
     unsigned long pc = uc->uc_mcontext.pc;
 #endif
-    int known = 0;
 
     (void)signal;
     expired += 1 + (by_timer ? info->si_overrun : 0);
     if (expired > milliseconds()) early++;
     if (milliseconds() - expired < late) late = milliseconds() - expired;
-    for (int i = 0; i < texts; i++) known |= pc >= text_low[i] && pc < text_high[i];
-    if (!known) bad++;
+    if (!is_own(pc)) bad++;
     ticks++;
 }
 
@@ -125,7 +108,7 @@ int main(int argc, char **argv) {
     struct sigaction action;
     char line[64];
 
-    dl_iterate_phdr(note_text, NULL);
+    note_text();
     memset(&action, 0, sizeof(action));
     action.sa_sigaction = on_tick;
     action.sa_flags = SA_SIGINFO;
