@@ -39,7 +39,7 @@ std::optional<Tripwire> Tripwire::set(Tid task, VirtAddr at) {
     attr.exclude_kernel = attr.exclude_hv = 1; // else it takes rights of its own
     Fd event(static_cast<int>(::syscall(SYS_perf_event_open, &attr, task.value, -1, -1, PERF_FLAG_FD_CLOEXEC)));
     if (!event) return std::nullopt;
-    return Tripwire(std::move(event));
+    return Tripwire(std::move(event), at);
 }
 
 bool is_tripwire(Tid task) {

@@ -21,9 +21,12 @@ class Tripwire {
     /// perf_event_paranoid, no debug register is free, too many files are open).
     static std::optional<Tripwire> set(Tid task, VirtAddr at);
 
+    VirtAddr at() const { return at_; }
+
   private:
-    explicit Tripwire(Fd event) : event_(std::move(event)) {}
+    Tripwire(Fd event, VirtAddr at) : event_(std::move(event)), at_(at) {}
     Fd event_;
+    VirtAddr at_;
 };
 
 /// Is that what the task, at the stop of a SIGTRAP, has stopped for?

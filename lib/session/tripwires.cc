@@ -29,9 +29,9 @@ bool has_watches_to_come(const trap::Ground &ground, const trap::Task &task) {
 } // namespace
 
 bool set_tripwire(trap::Ground &ground, trap::Task &task) {
-    if (task.tripwire) return true;
     auto place = place_for_tripwire(task);
     if (!place) return false;
+    if (task.tripwire && task.tripwire->at() == place->pc) return true;
     ground.has_had_tripwires = true; // one that is taken back may have stopped its task already
     auto wire = os::Tripwire::set(task.tid, place->pc);
     auto again = os::read_task_place(task.pid, task.tid); // it may have woken up before that

@@ -82,7 +82,7 @@ Trapped trap_sleepers(State &state, const std::shared_ptr<Ground> &ground) {
     const bool registers = has_spared(state, ground);
     for (Tid tid : tasks_in(state, ground)) {
         Task &task = state.world.tasks.at(tid.value);
-        if (task.tripwire || (registers && task.watching.empty())) continue;
+        if (registers && task.watching.empty()) continue;
         auto at = waking_place(task);
         if (!at || set_tripwire(*ground, task)) continue;
         if (waking_place(task) != at) { // it has woken up
