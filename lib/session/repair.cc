@@ -90,9 +90,10 @@ Status take_out_page(Pid pid, const Left &left, const std::vector<rescue::Owed> 
 std::string counted(std::size_t n, const char *noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); }
 
 std::string what_was_taken_out(Pid pid, const Repaired &repaired) {
-    return "took out of process " + std::to_string(pid.value) +
-           " what a killed ktrace had left: " + counted(repaired.traps, "trap") + ", " +
-           counted(repaired.pages, "page");
+    std::string what;
+    if (repaired.traps != 0) what = counted(repaired.traps, "trap");
+    if (repaired.pages != 0) what += (what.empty() ? "" : ", ") + counted(repaired.pages, "page");
+    return "took out of process " + std::to_string(pid.value) + " what a killed ktrace had left: " + what;
 }
 
 } // namespace
