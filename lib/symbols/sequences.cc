@@ -1,7 +1,6 @@
 #include "symbols/sequences.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 
 #include <elf.h>
@@ -26,11 +25,20 @@ bool is_relative(std::uint16_t machine, std::uint64_t type) {
     return (machine == EM_X86_64 && type == R_X86_64_RELATIVE) || (machine == EM_AARCH64 && type == R_AARCH64_RELATIVE);
 }
 
+/// The addresses of a section's entries, so far as the file has them: its size may tell anything.
+std::vector<std::uint64_t> entries_of(const ElfFile &file, const Section *section, std::uint64_t size) {
+    std::vector<std::uint64_t> entries;
+    const std::uint64_t present = section ? file.at(section->vaddr, section->size).size() : 0;
+    for (std::uint64_t at = 0; at + size <= present; at += size) entries.push_back(section->vaddr + at);
+    return entries;
+}
+
 } // namespace
 
 Sequences::Sequences(const ElfFile &file) {
-    const std::array told{file.section(descriptors), file.section(pointers)};
-    if (!told[0] && !told[1]) return;
+    const std::vector<std::uint64_t> described = entries_of(file, file.section(descriptors), sizeof(Descriptor)),
+                                     pointed_to = entries_of(file, file.section(pointers), sizeof(std::uint64_t));
+    if (described.empty() && pointed_to.empty()) return;
     if (auto table = file.dynamic(DT_RELA)) {
         auto entries = file.at(*table, file.dynamic(DT_RELASZ).value_or(0));
         for (std::uint64_t at = 0; auto entry = load<Elf64_Rela>(entries, at); at += sizeof(Elf64_Rela))
@@ -38,12 +46,8 @@ Sequences::Sequences(const ElfFile &file) {
                 relocated_.push_back({entry->r_offset, static_cast<std::uint64_t>(entry->r_addend)});
         std::sort(relocated_.begin(), relocated_.end(), [](const auto &a, const auto &b) { return a.at < b.at; });
     }
-    if (told[0])
-        for (std::uint64_t at = 0; at + sizeof(Descriptor) <= told[0]->size; at += sizeof(Descriptor))
-            add_described_by(file, told[0]->vaddr + at);
-    if (told[1])
-        for (std::uint64_t at = 0; at + sizeof(std::uint64_t) <= told[1]->size; at += sizeof(std::uint64_t))
-            add_described_by(file, pointer_at(file, told[1]->vaddr + at));
+    for (std::uint64_t descriptor : described) add_described_by(file, descriptor);
+    for (std::uint64_t pointer : pointed_to) add_described_by(file, pointer_at(file, pointer));
     relocated_ = {};
     std::sort(starts_.begin(), starts_.end());
     std::sort(ranges_.begin(), ranges_.end(), [](const Range &a, const Range &b) { return a.start < b.start; });
