@@ -46,6 +46,21 @@ int kernel_waitid(int id_type, pid_t id, siginfo_t &info, int flags) {
     return static_cast<int>(::syscall(SYS_waitid, id_type, id, &info, flags, nullptr));
 }
 
+/// No wait for one task alone is for ever.
+class Ticking {
+  public:
+    explicit Ticking(Ticker *ticker) : ticker_(ticker) {
+        if (ticker_) ticker_->start();
+    }
+    ~Ticking() {
+        if (ticker_) ticker_->stop();
+    }
+    Ticking(const Ticking &) = delete;
+
+  private:
+    Ticker *ticker_; // nullptr: none is wanted
+};
+
 } // namespace
 
 Stop decode_stop(Tid tid, int code, int status) {
@@ -236,6 +251,7 @@ std::optional<Stop> Waiter::next_of(Tid tid, Block block) {
         return stop;
     }
     if (block == Block::no && known(tid).held) return std::nullopt;
+    const Ticking ticking(block == Block::yes ? &ticker_ : nullptr);
     while (true) {
         auto stop = poll(P_PID, tid.value, block != Block::no);
         if (stop) {

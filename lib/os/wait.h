@@ -57,8 +57,8 @@ class Waiter {
 
     /// Waits for this one task alone (which was resumed or interrupted): for the short dialogues of injection. Nothing
     /// where the task is gone: without a trace, or as a leader whose end is told only after that of its threads. That
-    /// is found out, and ends of other tasks are taken meanwhile (an exec may wait for them), when a signal interrupts
-    /// the wait: run a Ticker meanwhile. With Block::briefly such a signal ends the wait (errno: EINTR), with Block::no
+    /// is found out, and ends of other tasks are taken meanwhile (an exec, or the end of the process, may wait for
+    /// them), again and again. With Block::briefly a signal ends the wait (errno: EINTR), a Ticker's say; with Block::no
     /// there is none.
     std::optional<Stop> next_of(Tid tid, Block block = Block::yes);
 

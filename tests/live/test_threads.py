@@ -151,10 +151,10 @@ class Threads(LiveTest):
     def test_abort(self):
         self.crash("abort", signal.SIGABRT)
 
-    def test_killed(self):
-        for _ in range(10):
+    def killed(self, command, rounds):
+        for _ in range(rounds):
             target = self.start(program("threads"))
-            target.tell("spin 8")
+            target.tell(command)
             target.truth("spinning")
             tracer = self.attach(target, "-r", "do_work", "--count", "--format", "json")
             os.kill(target.pid, signal.SIGKILL)
@@ -163,6 +163,14 @@ class Threads(LiveTest):
             self.assertTrue(adds_up(trace.summary("do_work")), trace)
             self.assertIn("do_work", trace.err)
             self.assertEqual(target.process.wait(), -signal.SIGKILL)
+
+    def test_killed(self):
+        self.killed("spin 8", 10)
+
+    def test_killed_in_a_call_for_us(self):
+        """The first thread, with SIGTRAP blocked, has the process's action put back at each hit. Its end is told after
+        those of all others, which wait to be taken."""
+        self.killed("blocked 3", 40)
 
 
 class Fairness(LiveTest):

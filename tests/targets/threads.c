@@ -9,6 +9,7 @@
  *     mortal N   N threads and main call do_work until the next line; main ends at SIGUSR1, and another goes on obeying
  *                "spinning N", then "calls M"
  *     spin N     N threads call do_work until the next line                        "spinning N", then "calls M"
+ *     blocked N  N threads sleep; main blocks all signals and calls do_work for ever      "spinning N"
  *     vfork N    spin N, while main waits in vfork for a child that runs until the next line
  *     exec N     a thread that is not the leader becomes `threads`, while N others call do_work
  *     segv N     N calls of do_work, and a write through a null pointer inside crash_here
@@ -120,6 +121,22 @@ static void spin_until_told(long count, int in_vfork) {
     say("calls", calls);
 }
 
+static void *sleep_on(void *arg) {
+    while (1) pause();
+    return arg;
+}
+
+static void spin_without_signals(long count) {
+    pthread_t id;
+    sigset_t all;
+
+    for (long i = 0; i < count; i++) pthread_create(&id, NULL, sleep_on, NULL);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    say("spinning", count);
+    for (long n = 0;; n++) do_work(n);
+}
+
 static void *become(void *arg) {
     pthread_barrier_wait(&started);
     execl(self, self, (char *)NULL);
@@ -218,6 +235,8 @@ static void obey(void) {
             say("calls", count);
         } else if (strcmp(what, "spin") == 0) {
             spin_until_told(count, 0);
+        } else if (strcmp(what, "blocked") == 0) {
+            spin_without_signals(count);
         } else if (strcmp(what, "vfork") == 0) {
             spin_until_told(count, 1);
         } else if (strcmp(what, "leader") == 0) {

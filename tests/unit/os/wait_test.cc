@@ -9,7 +9,6 @@
 
 #include "base/fd.h"
 #include "os/procfs.h"
-#include "os/ticker.h"
 #include "os/wait.h"
 
 namespace ktrace::test {
@@ -84,10 +83,7 @@ TEST(Wait, TakesTheEndOfATaskThatWasBornTracedAndNeverToldOf) {
     ASSERT_EQ(os::read_tasks(Pid{leader}).size(), 3U);
 
     exec.tell();
-    os::Ticker ticker;
-    ASSERT_TRUE(ticker.start());
     EXPECT_FALSE(waiter.next_of(execs)); // it has its leader's id now
-    ticker.stop();
     Stop stop = next(waiter);
     while (stop.kind != Stop::Kind::exec) stop = next(waiter);
     EXPECT_EQ(stop.tid, Tid{leader});
