@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "session/rearm.h"
 #include "session/rights.h"
 #include "session/seize.h"
 #include "trap/watch.h"
@@ -141,6 +142,7 @@ std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_pt
     ground->slots = parent.ground->slots;
     ground->rescue = parent.ground->rescue;
     ground->rescue_tried = parent.ground->rescue_tried;
+    ground->owes_room = parent.ground->owes_room;
     ground->rescue.write_all(*ground->space);
     trap::Ground &from = *parent.ground;
     Arming &copied = state.armings[ground.get()];
@@ -254,7 +256,10 @@ void adopt_child(State &state, Traced *parent, os::Stopped stopped) {
     traced.ground = copy_ground(state, *parent, traced.process.space);
     if (state.world.ledger && traced.ground->rescue.mapped())
         state.world.ledger->cover(child, traced.ground->rescue.address());
-    trap::continue_task(state.world, make_task(state, child, tid), std::move(stopped));
+    Task &task = make_task(state, child, tid);
+    std::optional<os::Stopped> at_birth(std::move(stopped));
+    if (traced.ground->owes_room) pay_owed_room(state, traced, at_birth);
+    if (at_birth) trap::continue_task(state.world, task, std::move(*at_birth));
 }
 
 } // namespace ktrace::session

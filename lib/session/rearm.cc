@@ -194,10 +194,14 @@ Status carry_out(State &state, Traced &traced, ArmPlan plan, os::Stopped *stoppe
     return {};
 }
 
+namespace {
+
+/// Errors: refused, gone; it is owed still.
 Status make_owed_room(State &state, Traced &traced, std::optional<os::Stopped> &stopped) {
     trap::Ground &ground = *traced.ground;
     if (!leave_tripwire(state, stopped)) return fail(Error::Kind::gone, "the task has stopped for something else");
     const std::vector<PlannedSite> planted = planted_sites(state, traced);
+    tell_guardian(state, traced, planted); // a fork's child has a copy of what was told of its parent
     if (auto room = make_room(state, traced, planted, &*stopped); !room) return room;
     ground.owes_room = false;
     Status furnished;
@@ -208,6 +212,16 @@ Status make_owed_room(State &state, Traced &traced, std::optional<os::Stopped> &
     if (auto sprung = release_traps(state, traced.ground); !sprung) return sprung;
     if (state.world.ledger) state.world.ledger->forget_untold(traced.process.pid);
     return {};
+}
+
+} // namespace
+
+void pay_owed_room(State &state, Traced &traced, std::optional<os::Stopped> &stopped) {
+    auto made = make_owed_room(state, traced, stopped);
+    if (made || made.error().kind == Error::Kind::gone) return;
+    state.voice.complain(made.error());
+    state.trouble = 1;
+    state.world.closing = true;
 }
 
 Status watch_loader(State &state, Traced &traced, os::Stopped *stopped) {

@@ -75,7 +75,7 @@ void on_unknown(State &state, Event event) {
                 std::move(*event.stopped));
 }
 
-/// The room that was owed is made before the task goes on. Where it cannot be had, tracing ends here.
+/// The room that was owed is made before the task goes on.
 void on_owed_room(State &state, Event event) {
     std::optional<os::Stopped> stopped(std::move(*event.stopped));
     trap::Task &task = state.world.tasks.at(event.tid.value);
@@ -84,11 +84,7 @@ void on_owed_room(State &state, Event event) {
     const bool at_trap = event.stop.kind == os::Stop::Kind::signal && !os::is_tripwire(event.tid);
     trap::Site *hit = at_trap ? traced.ground->site_at(at) : nullptr;
     if (hit) stopped->rest_at(at);
-    if (auto made = make_owed_room(state, traced, stopped); !made && made.error().kind != Error::Kind::gone) {
-        state.voice.complain(made.error());
-        state.trouble = 1;
-        state.world.closing = true;
-    }
+    pay_owed_room(state, traced, stopped);
     if (!stopped) return;
     if (hit)
         settle(state, trap::serve_hit(state.world, traced, task, *hit, std::move(*stopped)));

@@ -202,6 +202,24 @@ class Dozing(LiveTest):
         self.assertEqual(target.end(), 0)
 
 
+    def test_fork_right_behind_the_call(self):
+        """All sleep, and there is no room yet for what gets them over the traps: a child has a copy of these."""
+        semtimedop = 220  # the number of the system call
+        for options in ((), ("-f",)):
+            with self.subTest(options):
+                target = self.start(program("patient"), 1_000_000, "forks")
+                target.tell("sleep")
+                until(lambda: sleeps_in(f"/proc/{target.pid}") == semtimedop, "it sleeps")
+                tracer = self.attach(target, "-k", "do_work", "--count", "--format", "json", *options)
+                target.tell("give")
+                self.assertEqual(target.truth(r"child (\d+)")[1], "0")
+                target.truth("woke 0 0 0")
+                trace = tracer.stop()
+                self.assertEqual((trace.status, trace.summary("do_work")["hits"]), (0, 11 if options else 1), trace)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+
+
 class HalfDone(LiveTest):
     """Calls that have done a part of what they are to do, and would answer with that part if they were interrupted."""
 
