@@ -1,5 +1,5 @@
 // Ledger: what the tracing process tells its guardian, in memory that the two share: where in each process the rescue
-// page is, what traps there are that no page tells of, what is owed to a task whose signals wait for the end of an
+// page is or that there can be none, what traps there are that no page tells of, what is owed to a task whose signals wait for the end of an
 // instruction, the program that `run` has started, and that the guardian is needed no more.
 //
 // Invariants: a process, or the trap itself, is entered before the trap is planted; an entry is complete when its pid
@@ -22,10 +22,10 @@ namespace ktrace::rescue {
 
 struct Covered {
     Pid pid;
-    VirtAddr page;
+    VirtAddr page; // 0: the process may not map memory; its debug registers may be ours
 };
 
-/// A trap in a process that has no page yet.
+/// A trap in a process that has no page, or none yet.
 struct Untold {
     Pid pid;
     VirtAddr at;
@@ -52,7 +52,7 @@ class Ledger {
     ~Ledger();
     Ledger(const Ledger &) = delete;
 
-    /// The process has our page there.
+    /// The process has our page there; 0: it is traced without one.
     void cover(Pid pid, VirtAddr page);
     /// Nothing of ours is left anywhere.
     void clear();

@@ -254,8 +254,10 @@ void adopt_child(State &state, Traced *parent, os::Stopped stopped) {
     traced.process.syscall_instruction = parent->process.syscall_instruction;
     traced.process.space = std::move(*copy);
     traced.ground = copy_ground(state, *parent, traced.process.space);
-    if (state.world.ledger && traced.ground->rescue.mapped())
+    if (state.world.ledger && traced.ground->rescue_tried)
         state.world.ledger->cover(child, traced.ground->rescue.address());
+    for (VirtAddr at : traced.ground->space->plants())
+        trap::tell_of_untold(state.world.ledger, child, *traced.ground, at);
     Task &task = make_task(state, child, tid);
     std::optional<os::Stopped> at_birth(std::move(stopped));
     if (traced.ground->owes_room) pay_owed_room(state, traced, at_birth);

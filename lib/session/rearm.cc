@@ -73,11 +73,9 @@ Status owe(State &state, const Traced &traced) {
     return {};
 }
 
-/// The guardian is told of the page as soon as it is there.
+/// The guardian is told of the page as soon as it is there, and where there can be none.
 void tell_of_page(State &state, const Traced &traced) {
-    const trap::Ground &ground = *traced.ground;
-    if (state.world.ledger && ground.rescue.mapped())
-        state.world.ledger->cover(traced.process.pid, ground.rescue.address());
+    if (state.world.ledger) state.world.ledger->cover(traced.process.pid, traced.ground->rescue.address());
 }
 
 /// Maps arenas so that every site can have its slot, and makes room in the rescue page.
@@ -107,13 +105,8 @@ Status plant(trap::Ground &ground, const PlannedSite &planned) {
 
 /// The guardian is told of every trap that is written and that no page tells of.
 void tell_guardian(State &state, const Traced &traced, const std::vector<PlannedSite> &planned) {
-    const trap::Ground &ground = *traced.ground;
-    if (!state.world.ledger || !ground.owes_room || ground.space->withholds()) return;
-    for (const PlannedSite &p : planned) {
-        rescue::Untold trap{traced.process.pid, p.site->at, {}, 0};
-        trap.size = ground.space->read(p.site->at, std::span(trap.original).first(arch::Host::trap_bytes().size()));
-        state.world.ledger->tell(trap);
-    }
+    for (const PlannedSite &p : planned)
+        trap::tell_of_untold(state.world.ledger, traced.process.pid, *traced.ground, p.site->at);
 }
 
 /// All that is planted by the session in one address space.
@@ -201,7 +194,6 @@ Status make_owed_room(State &state, Traced &traced, std::optional<os::Stopped> &
     trap::Ground &ground = *traced.ground;
     if (!leave_tripwire(state, stopped)) return fail(Error::Kind::gone, "the task has stopped for something else");
     const std::vector<PlannedSite> planted = planted_sites(state, traced);
-    tell_guardian(state, traced, planted); // a fork's child has a copy of what was told of its parent
     if (auto room = make_room(state, traced, planted, &*stopped); !room) return room;
     ground.owes_room = false;
     Status furnished;

@@ -66,7 +66,7 @@ void recall_owed(State &state, const std::vector<rescue::Owed> &owed) {
     }
 }
 
-/// One page and all that belongs to it.
+/// One page and all that belongs to it; of an empty Left: what is not in memory.
 Status take_out_page(Pid pid, const Left &left, const std::vector<rescue::Owed> &owed, const Voice &voice) {
     const Config config;
     State state(config, voice);
@@ -98,7 +98,7 @@ std::string what_was_taken_out(Pid pid, const Repaired &repaired) {
 
 } // namespace
 
-Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue::Owed> &owed) {
+Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue::Owed> &owed, bool pageless) {
     auto status = os::read_status(pid.value);
     if (!status) return fail(Error::Kind::not_found, "no process " + std::to_string(pid.value));
     pid = Pid{status->tgid};
@@ -112,6 +112,8 @@ Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue:
     }
     auto left = rescue::find_left(pid);
     if (!left) return fail(left.error().kind == Error::Kind::denied ? denied(pid.value) : left.error());
+    if (left->empty() && pageless)
+        if (auto out = take_out_page(pid, Left{}, owed, voice); !out) return tl::make_unexpected(out.error());
     for (const Left &each : *left) repaired.traps += rescue::put_back(pid, each);
     for (const Left &each : *left) {
         const bool first = repaired.pages == 0; // what is owed is given once
@@ -154,7 +156,8 @@ void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice) {
     for (const auto &[pid, count] : untold)
         if (count != 0) voice.notice(what_was_taken_out(Pid{pid}, {count, 0, false}));
     for (std::size_t i = 0; i < covered.size(); i++) {
-        auto repaired = take_out(covered[i].pid, voice, ledger.owed(covered[i].pid));
+        const bool pageless = covered[i].page.value == 0;
+        auto repaired = take_out(covered[i].pid, voice, ledger.owed(covered[i].pid), pageless);
         if (!repaired && repaired.error().kind != Error::Kind::gone &&
             repaired.error().kind != Error::Kind::not_found) {
             Error error = repaired.error();
@@ -164,7 +167,7 @@ void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice) {
             voice.complain(error);
             continue;
         }
-        if (!repaired) continue;
+        if (!repaired || pageless) continue;
         repaired->traps += traps[i];
         voice.notice(what_was_taken_out(covered[i].pid, *repaired));
     }

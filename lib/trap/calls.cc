@@ -104,6 +104,7 @@ Site *return_site(World &world, Traced &traced, VirtAddr at, os::Stopped &stoppe
     if (!rescue_has_room(ground, 1) &&
         !prepare_rescue(ground, traced.process, world.waiter, stopped, most_return_sites / 4))
         return nullptr;
+    tell_of_untold(world.ledger, traced.process.pid, ground, at);
     if (!arm(ground, site)) return nullptr;
     keep_for_returns(ground, site);
     return &site;

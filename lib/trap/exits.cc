@@ -26,6 +26,7 @@ bool watch_exits(World &world, Traced &traced, Armed &armed, os::Stopped &stoppe
                                     returns.size());
             if (!mapped || !give_slot(ground, **site)) return false;
         }
+        tell_of_untold(world.ledger, traced.process.pid, ground, at);
         if (!arm(ground, **site)) return false;
         (*site)->exit = true;
     }

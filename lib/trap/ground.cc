@@ -96,6 +96,14 @@ bool rescue_has_room(const Ground &ground, std::size_t sites) {
     return ground.rescue.mapped() ? ground.rescue.room() >= sites : ground.rescue_tried;
 }
 
+void tell_of_untold(rescue::Ledger *ledger, Pid pid, Ground &ground, VirtAddr at) {
+    const bool told_by_page = ground.rescue.mapped() && !ground.owes_room;
+    if (!ledger || told_by_page || ground.space->withholds()) return;
+    rescue::Untold trap{pid, at, {}, 0};
+    trap.size = ground.space->read(at, std::span(trap.original).first(Host::trap_bytes().size()));
+    ledger->tell(trap);
+}
+
 Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped, VirtAddr low,
                  VirtAddr high, std::size_t slots) {
     constexpr std::size_t least = 65536;

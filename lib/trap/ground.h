@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "os/stopped.h"
+#include "rescue/ledger.h"
 #include "rescue/page.h"
 #include "target/process.h"
 #include "trap/returns.h"
@@ -89,6 +90,9 @@ Status prepare_rescue(Ground &ground, target::Process &process, os::Waiter &wait
 
 /// True where that needs no stopped task.
 bool rescue_has_room(const Ground &ground, std::size_t sites);
+
+/// Tells the guardian of a trap that is to be planted, where no page will tell of it. `ledger` may be nullptr.
+void tell_of_untold(rescue::Ledger *ledger, Pid pid, Ground &ground, VirtAddr at);
 
 /// Plants the trap. There is a slot for the site, and the rescue page has room for it, or the ground owes that. Errors:
 /// refused.

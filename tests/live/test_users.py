@@ -138,10 +138,10 @@ class Users(UsersTest):
             os.rename(app + ".new", app)
         self.replaced(upgrade)
 
-    def confined(self, what, prefix=()):
-        if subprocess.run([program("sandboxed"), what], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode:
+    def confined(self, what, prefix=(), name="sandboxed"):
+        if subprocess.run([program(name), what], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode:
             raise unittest.SkipTest("no seccomp here")
-        return self.start(*prefix, program("sandboxed"), what)
+        return self.start(*prefix, program(name), what)
 
     def check_unfiltered(self, what):
         """Root's system calls in the target are not judged by the target's filter."""
@@ -183,6 +183,22 @@ class Users(UsersTest):
                 self.assertIn(b"seccomp filter", err)
                 target.tell()
                 target.truth(r"^do_work 50 ")
+                self.assertEqual(target.end(), 0)
+
+    def test_killed_where_nothing_may_be_mapped(self):
+        """Probes that need no room and watchpoints can be had; the guardian alone takes them out."""
+        self.become_nobody()
+        path = program("sandboxed_static")
+        for probe in (("-k", f"do_work+{workshop.offset_of(path, 'do_work', 'jmp')}"), ("-w", "noted")):
+            with self.subTest(probe):
+                target = self.confined("errno", NOBODY, "sandboxed_static")
+                tracer = self.tracer_of_nobody("attach", "-p", target.pid, *probe)
+                os.kill(children_of(tracer.pid)[0], signal.SIGKILL)
+                tracer.communicate(timeout=LIMIT)
+                wait_until_let_go(target.pid)
+                target.tell()
+                target.truth(r"^do_work 50 ")
+                self.check_untouched(target)
                 self.assertEqual(target.end(), 0)
 
     def test_filters_without_privileges(self):

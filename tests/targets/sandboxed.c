@@ -16,8 +16,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+volatile long noted;
+
 __attribute__((noinline)) long do_work(long n) {
-    __asm__ volatile("" ::: "memory");
+    noted = n;
+#ifdef __x86_64__
+    __asm__ volatile("jmp 1f\n1:" ::: "memory"); /* a probe there needs no room */
+#endif
     return n * 3 + 1;
 }
 
