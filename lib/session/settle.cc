@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include <unistd.h>
+
 #include "session/follow.h"
 #include "session/ifunc.h"
 #include "session/names.h"
@@ -33,11 +35,35 @@ void end_process(State &state, Pid pid) {
     if (state.world.ledger) state.world.ledger->drop(pid);
 }
 
+/// A child that nobody knows yet: it is traced from its birth, and stops before it runs.
+void meet_child(State &state, Pid parent, Tid child) {
+    if (!child.value || state.world.tasks.contains(child.value)) return;
+    auto stop = state.world.waiter.next_of(child);
+    if (!stop || stop->kind == os::Stop::Kind::exited || stop->kind == os::Stop::Kind::killed) {
+        state.world.waiter.forget(child);
+        return;
+    }
+    auto process = state.world.processes.find(parent.value);
+    adopt_child(state, process == state.world.processes.end() ? nullptr : process->second.get(),
+                os::Stopped(state.world.waiter, *stop));
+}
+
+/// Children of a process that was killed before their birth was told: each has a copy of what was in it.
+void meet_orphans(State &state, Pid parent) {
+    for (Pid child : os::read_processes()) {
+        if (state.world.tasks.contains(child.value)) continue;
+        auto status = os::read_status(child.value);
+        const bool is_ours = status && status->tracer == ::gettid();
+        if (is_ours && !state.world.processes.contains(status->ppid)) meet_child(state, parent, Tid{child.value});
+    }
+}
+
 void on_ended(State &state, const Event &event) {
     const os::Stop &stop = event.stop;
     if (stop.tid.value == state.program.value) // known or let go already
         state.program_status = stop.kind == os::Stop::Kind::exited ? stop.status : 128 + stop.status;
     if (stop.tid.value != event.pid.value) return;
+    if (stop.kind == os::Stop::Kind::killed) meet_orphans(state, event.pid);
     end_process(state, event.pid);
 }
 
@@ -92,19 +118,6 @@ void on_owed_room(State &state, Event event) {
         trap::continue_task(state.world, task, std::move(*stopped));
 }
 
-/// A child that nobody knows yet: it is traced from its birth, and stops before it runs.
-void meet_child(State &state, Pid parent, Tid child) {
-    if (!child.value || state.world.tasks.contains(child.value)) return;
-    auto stop = state.world.waiter.next_of(child);
-    if (!stop || stop->kind == os::Stop::Kind::exited || stop->kind == os::Stop::Kind::killed) {
-        state.world.waiter.forget(child);
-        return;
-    }
-    auto process = state.world.processes.find(parent.value);
-    adopt_child(state, process == state.world.processes.end() ? nullptr : process->second.get(),
-                os::Stopped(state.world.waiter, *stop));
-}
-
 /// The parent waits meanwhile: it may want to trace the child itself, at once.
 void on_new_process(State &state, Event event) {
     meet_child(state, event.pid, event.other);
@@ -147,7 +160,9 @@ void settle_ended(State &state, Tid tid) {
     state.world.waiter.forget(tid);
     bool others = std::any_of(state.world.tasks.begin(), state.world.tasks.end(),
                               [&](const auto &entry) { return entry.second.pid == pid; });
-    if (!others) end_process(state, pid);
+    if (others) return;
+    meet_orphans(state, pid);
+    end_process(state, pid);
 }
 
 } // namespace ktrace::session
