@@ -220,3 +220,23 @@ class Parent(LiveTest):
         self.assertIn(info.si_code, (os.CLD_KILLED, os.CLD_DUMPED))
         self.assertEqual(info.si_status, signal.SIGABRT)
         self.assertEqual(tracer.finish().status, 0)
+
+    def test_stops_by_the_terminal(self):
+        """A job reads its terminal in the background, sets it there, and is stopped from it: SIGTTIN, SIGTTOU, SIGTSTP."""
+        for options in (("-k", "do_work"), ("-r", "do_work"), ("-k", "do_work", "--post"), ("-k", "read", "-w", "phase"),
+                        ("-r", "tcsetattr", "-k", "ioctl", "--post")):
+            with self.subTest(options):
+                target = self.start(program("jobs"), ready=None)
+                job = target.truth(r"^job (\d+)")[1]
+                target.truth("^ready")
+                tracer = self.trace("-p", job, *options, "--count", "--format", "json")
+                target.tell()
+                seen, calls = target.truth(r"^seen (.*) calls (\d+)").groups()
+                self.assertEqual(seen, "TTIN continued TTOU continued TSTP continued exited 0")
+                trace = tracer.finish()
+                self.assertEqual(trace.status, 0, trace)
+                for summary in trace.summaries():
+                    self.assertTrue(adds_up(summary), trace)
+                    if summary["symbol"] == "do_work":
+                        self.assertEqual(summary["hits"], int(calls), trace)
+                self.assertEqual(target.end(), 0)
