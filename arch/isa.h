@@ -25,7 +25,7 @@ namespace ktrace::arch {
 /// How a probed instruction is got over.
 enum class Method : std::uint8_t {
     emulate, // done on the registers (and the stack, for a call): one stop
-    boost,   // its copy in the slot, followed by a jump back: one stop
+    boost,   // its copy in the slot, followed by a jump back: one stop. A transfer's does not come back
     step,    // its copy in the slot, single-stepped, then fixed up: two stops
     syscall, // its copy in the slot, run up to the system call's entry stop, where the pc is set behind the site: two
              // stops; no address of a slot is ever seen by the call, by a signal in it, or by a thread that it makes
@@ -41,15 +41,22 @@ struct PlanCommon {
     Flow flow = Flow::next;
     std::uint8_t length = 0;        // of the original instruction, bytes
     bool repeats = false;           // one single-step may leave the pc on it (x86 rep prefixes)
+    bool uses_memory = false;       // emulate: it loads its target or pushes; where a slot is in reach it runs there
     const char *why = nullptr;      // refuse: a clause for the user; a string constant
     std::optional<VirtAddr> target; // direct jump, branch, call: where to
 };
 
 inline constexpr std::size_t slot_size = 64; // bytes a slot takes, for every ISA
 
+/// Is a slot to be had for it? One that is emulated and uses memory runs without, too, but as ktrace reads and writes.
+inline bool takes_slot(const PlanCommon &plan) {
+    return plan.method != Method::refuse && (plan.method != Method::emulate || plan.uses_memory);
+}
+
 /// The bytes of a slot and what is where in them.
 struct Placement {
-    Method method = Method::refuse; // the plan's, or boost lowered to step (an operand that does not reach), or refuse
+    Method method = Method::refuse; // the plan's, or boost lowered to step (an operand that does not reach), or refuse,
+                                    // or boost where a transfer that uses memory has a slot
     const char *why = nullptr;      // refuse
     std::uint8_t size = 0;          // bytes used
     std::uint8_t copy_at = 0;       // where the copy starts
@@ -57,6 +64,7 @@ struct Placement {
     int scratch = -1;               // ISA register number that must hold `scratch_value` while the copy runs, or -1
     std::uint64_t scratch_value = 0;
     bool sets_trap_flag = false; // x86 popf: while it waits for its step, the flags show the one that steps it
+    std::uint8_t pushed = 0;     // a call's: bytes that lie on the stack once its copy has begun
     std::byte bytes[slot_size] = {};
 };
 

@@ -34,9 +34,9 @@ struct SignalReturn {
     VirtAddr pc, sp;
 };
 
-/// A signal's frame on a stack, and where in it the address is that its handler returns to.
+/// A signal's frame on a stack, and where in it those are that its handler returns to.
 struct SignalFrame {
-    VirtAddr pc_at;
+    VirtAddr pc_at, sp_at;
     SignalReturn to;
 };
 

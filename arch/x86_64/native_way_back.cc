@@ -148,8 +148,9 @@ std::vector<SignalFrame> signal_frames(VirtAddr sp, VirtAddr end, Memory &memory
             const bool is_frame = context.cs == user_cs && context.ss == user_ss &&
                                   (context.eflags & always_one) != 0 && context.eflags >> 32 == 0;
             if (is_frame && from + at < end.value)
-                frames.push_back(
-                    {VirtAddr{from + at + offsetof(Context, ip)}, {VirtAddr{context.ip}, VirtAddr{context.sp}}});
+                frames.push_back({VirtAddr{from + at + offsetof(Context, ip)},
+                                  VirtAddr{from + at + offsetof(Context, sp)},
+                                  {VirtAddr{context.ip}, VirtAddr{context.sp}}});
         }
     }
     return frames;

@@ -3,8 +3,17 @@
 //
 //     copy_at = 0: copy of the instruction | copy_end: jmp rel32 to site + length
 //
-// Invariants: the copy is exactly as long as the original, so that offsets of its fields and the distance of its end
-// from its start are the same; a slot is shared by threads, so nothing of a thread is in it.
+// A jump through memory is a copy without the jump back. A call becomes a push of its return address and a jump:
+//
+//     push the low half | mov the high half into its place | jmp to the target
+//     push [target] | mov both halves of the return address over it | jmp *[target]
+//
+// So it is the processor that uses the program's memory, by the rights that the program has there, and waits or faults
+// where that does: in the first instruction, of which nothing is done then. To write for it (/proc/PID/mem) would go
+// over guard pages. No address of a slot is ever on the stack.
+//
+// Invariants: but for calls and jumps the copy is exactly as long as the original, so that offsets of its fields and
+// the distance of its end from its start are the same; a slot is shared by threads, so nothing of a thread is in it.
 #include "x86_64/x86_64.h"
 
 #include <algorithm>
@@ -98,12 +107,128 @@ void append_jump_back(VirtAddr site_end, VirtAddr slot, Placement &placed) {
     placed.size = static_cast<std::uint8_t>(placed.copy_end + jump_size);
 }
 
+// -- calls, and jumps through memory --
+
+constexpr int number_sp = 4;
+constexpr std::uint8_t extension_jump = 4, extension_push = 6; // of opcode ff, in ModRM.reg
+constexpr std::int64_t word = 8;                               // what a call pushes
+
+/// Appends to a slot.
+class Writer {
+  public:
+    Writer(Placement &placed, VirtAddr slot) : placed_{placed}, slot_{slot} {}
+
+    void bytes(std::initializer_list<unsigned> all) {
+        for (unsigned one : all) placed_.bytes[placed_.size++] = static_cast<std::byte>(one);
+    }
+    void number32(std::uint64_t value) {
+        write32(placed_.bytes + placed_.size, static_cast<std::int32_t>(static_cast<std::uint32_t>(value)));
+        placed_.size += 4;
+    }
+    VirtAddr at() const { return slot_ + placed_.size; }
+
+  private:
+    Placement &placed_;
+    VirtAddr slot_;
+};
+
+/// Opcode ff with an operand in memory, once more: `moved` is added to its displacement. False: it does not reach.
+bool write_through_memory(Writer &writer, const X86_64Plan &plan, VirtAddr site, std::uint8_t extension,
+                          std::int64_t moved) {
+    const x86::MemoryOperand &operand = *plan.insn.target_memory;
+    const bool relative = operand.base == x86::register_ip, wraps = plan.insn.address_size == 4;
+    const bool has_base = operand.base != x86::no_register && !relative;
+    const bool has_index = operand.index != x86::no_register;
+    if (operand.segment == x86::segment_fs) writer.bytes({0x64});
+    if (operand.segment == x86::segment_gs) writer.bytes({0x65});
+    if (wraps) writer.bytes({0x67});
+    const unsigned high_base = has_base ? static_cast<unsigned>(operand.base) >> 3 : 0;
+    const unsigned high_index = has_index ? static_cast<unsigned>(operand.index) >> 3 : 0;
+    if (high_base || high_index) writer.bytes({0x40 | high_index << 1 | high_base});
+    const unsigned middle = static_cast<unsigned>(extension) << 3;
+    std::int64_t displacement = operand.displacement + moved;
+    if (relative) {
+        writer.bytes({0xff, middle | 5}); // [rip + disp32]
+        displacement += (site + plan.length) - (writer.at() + 4);
+    } else {
+        // [base + index * scale + disp32], always with an SIB byte; without a base that is 5, with ModRM.mod = 0.
+        const unsigned base = has_base ? static_cast<unsigned>(operand.base) & 7 : 5;
+        const unsigned index = has_index ? static_cast<unsigned>(operand.index) & 7 : 4;
+        const auto scale = static_cast<unsigned>(std::countr_zero(operand.scale));
+        writer.bytes({0xff, (has_base ? 0x80 : 0x00) | middle | 4, scale << 6 | index << 3 | base});
+    }
+    writer.number32(static_cast<std::uint64_t>(displacement));
+    return fits32(displacement) || wraps;
+}
+
+/// A jump to the target of a direct call or one through a register.
+void write_jump(Writer &writer, const X86_64Plan &plan) {
+    if (!plan.target) {
+        const auto number = static_cast<unsigned>(plan.insn.target_register);
+        if (number >= 8) writer.bytes({0x41});
+        writer.bytes({0xff, 0xe0 | (number & 7)});
+        return;
+    }
+    const std::int64_t distance = *plan.target - (writer.at() + static_cast<std::int64_t>(jump_size));
+    if (fits32(distance)) {
+        writer.bytes({0xe9});
+        writer.number32(static_cast<std::uint64_t>(distance));
+        return;
+    }
+    writer.bytes({0xff, 0x25, 0, 0, 0, 0}); // jmp *[rip + 0]
+    writer.number32(plan.target->value);
+    writer.number32(plan.target->value >> 32);
+}
+
+/// Is the target one that the push takes away?
+bool is_changed_by_push(const x86::Insn &insn) {
+    if (!insn.target_memory) return insn.target_register == number_sp;
+    const x86::MemoryOperand &operand = *insn.target_memory;
+    const bool is_near_top = operand.base == number_sp && operand.displacement > -2 * word && operand.displacement < 0;
+    return is_near_top && operand.segment == x86::no_register;
+}
+
+/// Pushes the return address; what is pushed first is what may fault as the call does.
+bool write_push(Writer &writer, const X86_64Plan &plan, VirtAddr site) {
+    const std::uint64_t next = (site + plan.length).value, low = next & 0xffffffff, high = next >> 32;
+    if (plan.insn.target_memory) {
+        if (!write_through_memory(writer, plan, site, extension_push, 0)) return false;
+        writer.bytes({0xc7, 0x04, 0x24}); // movl $low, (%rsp)
+        writer.number32(low);
+    } else {
+        writer.bytes({0x68}); // push $low, whose sign fills the high half
+        writer.number32(low);
+    }
+    writer.bytes({0xc7, 0x44, 0x24, 0x04}); // movl $high, 4(%rsp)
+    writer.number32(high);
+    return true;
+}
+
+/// The slot of a call, or of a jump through memory. False: it can only be emulated.
+bool place_transfer(const X86_64Plan &plan, VirtAddr site, VirtAddr slot, Placement &placed) {
+    const bool pushes = plan.insn.kind == x86::Kind::call;
+    Writer writer(placed, slot);
+    if (pushes && is_changed_by_push(plan.insn)) return false;
+    if (pushes && !write_push(writer, plan, site)) return false;
+    if (!plan.insn.target_memory)
+        write_jump(writer, plan);
+    else if (!write_through_memory(writer, plan, site, extension_jump,
+                                   pushes && plan.insn.target_memory->base == number_sp ? word : 0))
+        return false;
+    placed.method = Method::boost;
+    placed.copy_end = placed.size;
+    placed.pushed = pushes ? word : 0;
+    return true;
+}
+
 } // namespace
 
 Placement X86_64::place(const Plan &plan, VirtAddr site, VirtAddr slot) {
     Placement placed;
     placed.method = plan.method;
     placed.why = plan.why;
+    if (plan.method == Method::emulate && plan.uses_memory && !place_transfer(plan, site, slot, placed))
+        placed.size = 0;
     if (plan.method == Method::refuse || plan.method == Method::emulate) return placed;
 
     std::copy_n(plan.bytes, plan.length, placed.bytes + placed.copy_at);

@@ -1,6 +1,7 @@
 // Plan: which method gets over an instruction. Near transfers of control are emulated, for their targets and pushed
-// return addresses are pc-relative; what shows or takes the slot's address in another way is stepped, run as a system
-// call, or refused; everything else runs from a copy.
+// return addresses are pc-relative; those that use memory only where nothing in a slot does the same (place.cc). What
+// shows or takes the slot's address in another way is stepped, run as a system call, or refused; everything else runs
+// from a copy.
 #include "x86_64/x86_64.h"
 
 #include <algorithm>
@@ -114,6 +115,7 @@ X86_64Plan X86_64::plan(std::span<const std::byte> code, VirtAddr at) {
                : plan.method == Method::refuse ? why_refused(insn)
                                                : nullptr;
     if (insn.relative) plan.target = at + insn.length + *insn.relative;
+    plan.uses_memory = insn.kind == Kind::call || (insn.kind == Kind::jump && insn.target_memory);
     plan.insn = insn;
     std::copy_n(code.begin(), insn.length, plan.bytes);
     return plan;

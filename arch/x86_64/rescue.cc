@@ -48,7 +48,7 @@ ktrace_rescue_entry X86_64::rescue_entry(const Plan &plan, const Placement &plac
     entry.trap_size = static_cast<std::uint8_t>(trap_bytes().size());
     std::copy_n(reinterpret_cast<const std::uint8_t *>(plan.bytes), entry.trap_size, entry.original);
     entry.target_register = entry.base = entry.index = entry.segment = -1;
-    if (plan.method == Method::emulate) {
+    if (plan.method == Method::emulate && placed.size == 0) {
         entry.kind = static_cast<std::uint8_t>(rescue_kind(plan.insn.kind));
         describe_operands(plan.insn, entry);
         if (plan.target) entry.target = plan.target->value;
@@ -58,7 +58,8 @@ ktrace_rescue_entry X86_64::rescue_entry(const Plan &plan, const Placement &plac
     entry.copy_at = placed.copy_at;
     entry.copy_end = placed.copy_end;
     // A copy that needs a scratch register, or has no way back, cannot be run without its tracer.
-    bool whole = placed.scratch < 0 && (placed.size > placed.copy_end || plan.flow == Flow::ret);
+    bool leaves = plan.flow == Flow::ret || plan.flow == Flow::call || plan.flow == Flow::jump;
+    bool whole = placed.scratch < 0 && (placed.size > placed.copy_end || leaves);
     entry.kind = static_cast<std::uint8_t>(whole ? ktrace_rescue_slot : ktrace_rescue_restart);
     entry.go_to = (slot + placed.copy_at).value;
     return entry;

@@ -52,8 +52,8 @@ void X86_64::abort_step(const Placement &placed, VirtAddr site, VirtAddr slot, s
                         Registers &regs) {
     restore_scratch(placed, old_scratch, regs);
     switch (slot_position(placed, slot, pc(regs))) {
+    case SlotPosition::inside: regs.sp += placed.pushed; [[fallthrough]];
     case SlotPosition::at_start:
-    case SlotPosition::inside:
         set_pc(regs, site);
         // Linux takes the trap flag for the program's own where the next instruction sets it (enable_single_step), and
         // would leave it to the program.

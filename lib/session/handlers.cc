@@ -17,14 +17,16 @@ namespace {
 constexpr std::uint64_t most_of_a_stack = 16 << 20; // bytes that are looked through
 constexpr std::size_t most_stacks = 16;             // of a task: signals may have stacks of their own
 
-/// Where the program would be, of an address in our pages; nothing: in the middle of a copy, or in code of our own.
-std::optional<VirtAddr> own_pc(Ground &ground, VirtAddr pc) {
-    trap::Site *site = ground.site_of_pc_in_slot(pc);
+/// Where the program would be, of a place in our pages; nothing: in the middle of a copy, or in code of our own.
+std::optional<arch::SignalReturn> own_place(Ground &ground, const arch::SignalReturn &ours) {
+    trap::Site *site = ground.site_of_pc_in_slot(ours.pc);
     if (!site) return std::nullopt;
-    switch (Host::slot_position(site->placed, site->slot, pc)) {
-    case SlotPosition::at_start: return site->at;
-    case SlotPosition::after: return site->at + site->plan.length;
-    case SlotPosition::inside:
+    switch (Host::slot_position(site->placed, site->slot, ours.pc)) {
+    case SlotPosition::at_start: return arch::SignalReturn{site->at, ours.sp};
+    case SlotPosition::after: return arch::SignalReturn{site->at + site->plan.length, ours.sp};
+    case SlotPosition::inside: // a call is made once more
+        if (site->placed.pushed != 0) return arch::SignalReturn{site->at, ours.sp + site->placed.pushed};
+        break;
     case SlotPosition::elsewhere: break;
     }
     return std::nullopt;
@@ -53,8 +55,9 @@ bool lead_out(Ground &ground, VirtAddr from, const std::vector<os::Mapping> &map
         for (const arch::SignalFrame &frame : arch::signal_frames(sp, end, *ground.space)) {
             if (frame.to.sp < sp || end <= frame.to.sp) stacks.push_back(frame.to.sp);
             if (!ground.slots.contains(frame.to.pc) && !ground.rescue.contains(frame.to.pc)) continue;
-            const auto pc = own_pc(ground, frame.to.pc);
-            all = pc && ground.space->write_value(frame.pc_at, pc->value) && all;
+            const auto place = own_place(ground, frame.to);
+            all = place && ground.space->write_value(frame.pc_at, place->pc.value) &&
+                  ground.space->write_value(frame.sp_at, place->sp.value) && all;
         }
     }
     return all;

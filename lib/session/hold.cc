@@ -55,7 +55,9 @@ bool leave_slot(Traced &traced, Task &task, os::Stopped &stopped) {
         if (task.over == Over::stepping) return false;
         stopped.set_pc(site->at + site->plan.length);
         break;
-    case SlotPosition::inside: return false;
+    case SlotPosition::inside:
+        if (task.over == Over::none) trap::step_out(task, *site); // and no further: job control may have stopped it
+        return false;
     case SlotPosition::elsewhere: break;
     }
     trap::give_back_state(task);

@@ -46,7 +46,7 @@ std::vector<Demand> unmet_demands(State &state, Traced &traced, const std::vecto
         if (p.site->slot || !seen.insert(p.site).second) continue;
         auto [low, high] = neighbourhood(traced, p.site->at);
         Demand &demand = wanted.try_emplace(low, Demand{low, high}).first->second;
-        if (p.site->plan.method != arch::Method::emulate && !trial.take(p.site->at)) demand.slots++;
+        if (arch::takes_slot(p.site->plan) && !trial.take(p.site->at)) demand.slots++;
     }
     std::vector<Demand> unmet;
     for (auto &[low, demand] : wanted) {

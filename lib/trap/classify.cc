@@ -18,6 +18,7 @@ Verdict classify_trap(const Facts &f) {
     if (f.leftover || f.tripped) return Verdict::go_on;
     if (f.was_ours) return Verdict::late_trap;
     if (f.slot == SlotPosition::after) return Verdict::deliver_behind;
+    if (f.slot == SlotPosition::inside) return Verdict::hold; // the program's own step, of the whole instruction
     return f.slot == SlotPosition::elsewhere ? Verdict::deliver : Verdict::deliver_fault;
 }
 

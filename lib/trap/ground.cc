@@ -38,7 +38,7 @@ Result<Site *> make_site(Ground &ground, VirtAddr at) {
 }
 
 bool give_slot(Ground &ground, Site &site) {
-    if (site.slot || site.plan.method == Method::emulate) return true;
+    if (site.slot || !arch::takes_slot(site.plan)) return true;
     auto slot = ground.slots.take(site.at);
     if (!slot) return false;
     site.slot = *slot;

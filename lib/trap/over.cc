@@ -85,6 +85,9 @@ bool make_undispatched(World &world, Task &task, Site &site, os::Stopped &stoppe
     return true;
 }
 
+/// The program has stepped itself: it is told where the step has led.
+bool is_end_of_step(const siginfo_t &info) { return info.si_signo == SIGTRAP && info.si_code == TRAP_TRACE; }
+
 /// The step is over, one way or the other: the task runs on, with this signal or the one that waited for it.
 void end_step(World &world, Task &task, os::Stopped stopped, int signal = 0) {
     task.over = Over::none;
@@ -92,6 +95,7 @@ void end_step(World &world, Task &task, os::Stopped stopped, int signal = 0) {
     task.post = {};
     give_back_state(task);
     if (task.held) {
+        if (is_end_of_step(*task.held)) task.held->si_addr = reinterpret_cast<void *>(stopped.pc().value);
         os::set_signal_info(task.tid, *task.held);
         signal = task.held->si_signo;
         task.held.reset();
@@ -161,6 +165,13 @@ void fault_at_site(World &world, Traced &traced, Task &task, Site &site, os::Sto
 
 } // namespace
 
+void step_out(Task &task, Site &site) {
+    task.over = Over::stepping;
+    task.site = &site;
+    task.post = {};
+    task.old_scratch = 0;
+}
+
 void give_back_state(Task &task) {
     if (task.saved_mask) os::set_signal_mask(task.tid, *task.saved_mask);
     if (task.saved_dispatch) os::set_dispatch(task.tid, *task.saved_dispatch);
@@ -196,7 +207,7 @@ void mark_moved(Traced &traced, Task &task, os::Stopped &stopped) {
 }
 
 void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, Places post) {
-    if (!site.slot && site.plan.method != Method::emulate) { // the ground owes it still: the trap is about to come out
+    if (!site.slot && arch::takes_slot(site.plan)) { // the ground owes it still: the trap is about to come out
         stopped.set_pc(site.at);
         continue_task(world, task, std::move(stopped));
         return;
@@ -278,12 +289,7 @@ void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped) 
         task.held_more.push_back(*info);
     else if (info)
         task.held = *info;
-    if (task.over != Over::stepping) { // the copy was boosted: from where it is, step by step out of the slot
-        task.over = Over::stepping;
-        task.site = traced.ground->site_of_pc_in_slot(stopped.pc());
-        task.post = {};
-        task.old_scratch = 0;
-    }
+    if (task.over != Over::stepping) step_out(task, *traced.ground->site_of_pc_in_slot(stopped.pc()));
     // Where more wait they would come before the step. They are blocked, but not here: if ktrace were killed at this
     // stop, the kernel would deliver the signal with our mask in its frame, for ever.
     if (!task.saved_mask && (!task.held_more.empty() || os::has_signal_queued(task.tid)))
@@ -325,7 +331,7 @@ void deliver_outside(World &world, Traced &traced, Task &task, os::Stopped stopp
 void fault_outside(World &world, Traced &traced, Task &task, os::Stopped stopped) {
     Site &site = *traced.ground->site_of_pc_in_slot(stopped.pc());
     VirtAddr slot_pc = stopped.pc();
-    stopped.set_pc(site.at);
+    Host::abort_step(site.placed, site.at, site.slot, 0, stopped.change_registers());
     tell_at(task, site.at, slot_pc);
     retry(task, site, stopped);
     give_back_state(task);

@@ -30,6 +30,9 @@ void mark_moved(Traced &traced, Task &task, os::Stopped &stopped);
 /// The single step of the copy is done: fixes up, runs the post handlers, delivers what was held; or steps once more.
 void finish_step(World &world, Traced &traced, Task &task, os::Stopped stopped);
 
+/// The task, whose copy ran freely, goes on in the middle of it by steps, until it is done.
+void step_out(Task &task, Site &site);
+
 /// The stepped copy has faulted: the fault is told at the site.
 void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped);
 

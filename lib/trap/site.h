@@ -60,7 +60,7 @@ struct Site {
     std::uint32_t returns = 0;     // calls in flight that return to here
     std::uint64_t last_return = 0; // when (by count of stops) the last such call was seen, to drop the oldest
 
-    arch::Method method() const { return plan.method == arch::Method::emulate ? arch::Method::emulate : placed.method; }
+    arch::Method method() const { return placed.size == 0 ? plan.method : placed.method; }
 };
 
 } // namespace ktrace::trap

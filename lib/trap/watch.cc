@@ -33,7 +33,11 @@ VirtAddr own_pc(Ground &ground, os::Stopped &stopped) {
     VirtAddr pc = stopped.pc();
     Site *site = ground.site_of_pc_in_slot(pc);
     if (!site) return pc;
-    bool done = Host::slot_position(site->placed, site->slot, pc) == arch::SlotPosition::after;
+    const auto position = Host::slot_position(site->placed, site->slot, pc);
+    // What a call pushes has been written: it goes on at its target next.
+    if (site->placed.pushed != 0 && position == arch::SlotPosition::inside)
+        return site->plan.target.value_or(site->at + site->plan.length);
+    bool done = position == arch::SlotPosition::after;
     return done ? site->at + site->plan.length : site->at;
 }
 

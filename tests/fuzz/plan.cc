@@ -55,10 +55,10 @@ template <class Isa> void run(std::span<const std::byte> rest) {
     fuzz::require(placed.size <= arch::slot_size);
     Isa::set_pc(registers, site);
     if (plan.method == arch::Method::emulate) {
-        Isa::emulate(plan, site, registers, memory);
-        return;
+        auto emulated = registers;
+        Isa::emulate(plan, site, emulated, memory);
     }
-    if (placed.method == arch::Method::refuse) return;
+    if (placed.method == arch::Method::refuse || placed.method == arch::Method::emulate) return;
     auto old_scratch = Isa::begin_step(placed, slot, registers);
     for (std::uint64_t offset = 0; offset <= arch::slot_size; offset++)
         Isa::slot_position(placed, slot, slot + static_cast<std::int64_t>(offset));

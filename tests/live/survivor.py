@@ -3,9 +3,9 @@ import random
 
 from live import LiveTest, program
 
-# Entry, return, emulated, stepped and system-call probes, and a watchpoint.
-PROBES = ("-r", "do_work", "-j", "leaf", "-k", "choose_branch", "-k", "flags_popf", "-k", "ask_syscall", "-w", "noted",
-          "--count")
+# Entry, return, emulated, stepped, call and system-call probes, and a watchpoint.
+PROBES = ("-r", "do_work", "-j", "leaf", "-k", "choose_branch", "-k", "flags_popf", "-k", "calls_direct", "-k",
+          "calls_table", "-k", "ask_syscall", "-w", "noted", "--count")
 
 
 class Survivor(LiveTest):

@@ -90,6 +90,23 @@ ALONE long flags(long n) {
     return result;
 }
 
+/* A call, and one through a table. */
+ALONE long calls(long n) {
+    static long (*const volatile table[])(long) = {NULL, leaf};
+    long result;
+
+    __asm__ volatile(".globl calls_direct, calls_table\n"
+                     "lea -136(%%rsp), %%rsp\n"
+                     "calls_direct: call leaf\n"
+                     "mov %%rax, %%rdi\n"
+                     "calls_table: call *8(%2)\n"
+                     "lea 136(%%rsp), %%rsp\n"
+                     : "=&a"(result), "+D"(n)
+                     : "b"(table)
+                     : "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "cc", "memory");
+    return result;
+}
+
 /* A system call that is probed itself. */
 ALONE long ask(void) {
     long result = SYS_getppid;
@@ -232,6 +249,7 @@ static void *work(void *arg) {
         if ((got = choose(n)) != (n & 1 ? 7 : 11)) wrong("choose", n, got);
         if ((got = flags(n)) != (n < 5)) wrong("flags", n, got);
         if ((got = vectors(n)) != 0) wrong("vectors", n, got);
+        if ((got = calls(n)) != 9 * n + 4) wrong("calls", n, got);
         if ((got = ask()) != parent && getppid() == parent) wrong("ask", n, got);
         noted = n;
         rounds[me]++;

@@ -34,10 +34,58 @@ TEST(X86Place, CopiesAndJumpsBack) {
 TEST(X86Place, AReturnNeedsNoJumpBack) { EXPECT_EQ(bytes_of(placed("c2 08 00", near)), hex("c2 08 00")); }
 
 TEST(X86Place, AnEmulatedOrRefusedInstructionTakesNoSlot) {
-    EXPECT_EQ(placed("e8 00 00 00 00", near).size, 0);
-    EXPECT_EQ(placed("e8 00 00 00 00", near).method, Method::emulate);
+    EXPECT_EQ(placed("74 10", near).size, 0);
+    EXPECT_EQ(placed("74 10", near).method, Method::emulate);
     EXPECT_EQ(placed("cc", near).size, 0);
     EXPECT_NE(placed("cc", near).why, nullptr);
+}
+
+TEST(X86Place, ACallPushesItsOwnReturnAddress) {
+    // push $0x90000005; movl $0, 4(%rsp): the sign has filled it; jmp 0x90001005
+    const Placement placement = placed("e8 00 10 00 00", near);
+    EXPECT_EQ(placement.method, Method::boost);
+    EXPECT_EQ(bytes_of(placement), hex("68 05 00 00 90 c7 44 24 04 00 00 00 00 e9 f3 0f ff ff"));
+    EXPECT_EQ(placement.copy_end, placement.size);
+    EXPECT_EQ(placement.pushed, 8);
+    EXPECT_EQ(bytes_of(placed("41 ff d4", near)), hex("68 03 00 00 90 c7 44 24 04 00 00 00 00 41 ff e4"));
+    // Where no rel32 reaches: jmp *[rip + 0], and the target
+    const Placement wide = placed("e8 00 10 00 00", VirtAddr{0x7f0000000000});
+    EXPECT_EQ(bytes_of(wide), hex("68 05 00 00 90 c7 44 24 04 00 00 00 00 ff 25 00 00 00 00 05 10 00 90 00 00 00 00"));
+}
+
+struct ThroughMemory {
+    const char *what, *code, *copy;
+};
+
+void PrintTo(const ThroughMemory &row, std::ostream *out) { *out << test_name(row.what); }
+
+class X86PlaceThroughMemory : public ::testing::TestWithParam<ThroughMemory> {};
+
+TEST_P(X86PlaceThroughMemory, TheProcessorLoadsTheTarget) {
+    const Placement placement = placed(GetParam().code, near);
+    EXPECT_EQ(placement.method, Method::boost);
+    EXPECT_EQ(bytes_of(placement), hex(GetParam().copy));
+}
+
+constexpr ThroughMemory through_memory[] = {
+    {"jmp [rip+0x1000]", "ff 25 00 10 00 00", "ff 25 00 10 ff ff"},
+    {"jmp [rax*8+0x401000]", "ff 24 c5 00 10 40 00", "ff 24 c5 00 10 40 00"},
+    {"jmp [r13+r12*4+8]", "43 ff 64 a5 08", "43 ff a4 a5 08 00 00 00"},
+    {"jmp fs:[0x10]", "64 ff 24 25 10 00 00 00", "64 ff 24 25 10 00 00 00"},
+    {"call [rdi+8]: it is pushed, then replaced", "ff 57 08",
+     "ff b4 27 08 00 00 00 c7 04 24 03 00 00 90 c7 44 24 04 00 00 00 00 ff a4 27 08 00 00 00"},
+    {"call [rsp+8]: from a stack that is lower by then", "ff 54 24 08",
+     "ff b4 24 08 00 00 00 c7 04 24 04 00 00 90 c7 44 24 04 00 00 00 00 ff a4 24 10 00 00 00"},
+};
+INSTANTIATE_TEST_SUITE_P(Encodings, X86PlaceThroughMemory, ::testing::ValuesIn(through_memory));
+
+TEST(X86Place, ATargetThatThePushTakesAwayIsEmulated) {
+    for (const char *code : {"ff d4", "ff 54 24 f8", "ff 54 24 f1", "ff 54 24 ff"}) {
+        EXPECT_EQ(placed(code, near).method, Method::emulate) << code;
+        EXPECT_EQ(placed(code, near).size, 0) << code;
+    }
+    EXPECT_EQ(placed("ff 54 24 f0", near).method, Method::boost);                             // [rsp - 16]
+    EXPECT_EQ(placed("ff 25 00 10 00 00", VirtAddr{0x7f0000000000}).method, Method::emulate); // out of reach
 }
 
 TEST(X86Place, MovesAPcRelativeOperand) {
