@@ -58,8 +58,8 @@ class Waiter {
     /// Waits for this one task alone (which was resumed or interrupted): for the short dialogues of injection. Nothing
     /// where the task is gone: without a trace, or as a leader whose end is told only after that of its threads. That
     /// is found out, and ends of other tasks are taken meanwhile (an exec, or the end of the process, may wait for
-    /// them), again and again. With Block::briefly a signal ends the wait (errno: EINTR), a Ticker's say; with Block::no
-    /// there is none.
+    /// them), again and again. With Block::briefly a signal ends the wait (errno: EINTR), a Ticker's say; with
+    /// Block::no there is none.
     std::optional<Stop> next_of(Tid tid, Block block = Block::yes);
 
     /// True where the task stands at a stop already, or has ended, whether that was handed out or not: an interrupt now

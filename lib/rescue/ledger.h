@@ -1,6 +1,6 @@
 // Ledger: what the tracing process tells its guardian, in memory that the two share: where in each process the rescue
-// page is or that there can be none, what traps there are that no page tells of, what is owed to a task whose signals wait for the end of an
-// instruction, the program that `run` has started, and that the guardian is needed no more.
+// page is or that there can be none, what traps there are that no page tells of, what is owed to a task whose signals
+// wait for the end of an instruction, the program that `run` has started, and that the guardian is needed no more.
 //
 // Invariants: a process, or the trap itself, is entered before the trap is planted; an entry is complete when its pid
 // (its tid) is there; one process writes, the other reads when the first is dead.

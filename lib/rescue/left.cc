@@ -13,25 +13,28 @@ using arch::Host;
 
 namespace {
 
+bool is_like_ours(const os::Mapping &mapping) {
+    return mapping.executable && !mapping.writable && !mapping.shared && mapping.path.empty();
+}
+
+} // namespace
+
+bool may_be_ours(const std::vector<os::Mapping> &maps, std::uint64_t start, std::uint64_t size) {
+    if (size == 0 || start + size < start) return false;
+    std::uint64_t covered = start;
+    for (const os::Mapping &mapping : maps)
+        if (is_like_ours(mapping) && mapping.contains(VirtAddr{covered}))
+            covered = std::min(mapping.end.value, start + size);
+    return covered == start + size;
+}
+
+namespace {
+
 // The process may have made up what is there: it is not believed beyond these.
 constexpr std::uint64_t most_entries = std::uint64_t{1} << 20; // of a process
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 28;   // of a table
 constexpr std::uint32_t largest_entry = 4096;                  // bytes, of any later ABI
 constexpr std::size_t most_pages = 64;                         // of a process
-
-bool may_be_ours(const os::Mapping &mapping) {
-    return mapping.executable && !mapping.writable && !mapping.shared && mapping.path.empty();
-}
-
-/// True where all of a range lies in mappings as ktrace makes them, and nothing else can be harmed by unmapping it.
-bool may_be_ours(const std::vector<os::Mapping> &maps, std::uint64_t start, std::uint64_t size) {
-    if (size == 0 || start + size < start) return false;
-    std::uint64_t covered = start;
-    for (const os::Mapping &mapping : maps)
-        if (may_be_ours(mapping) && mapping.contains(VirtAddr{covered}))
-            covered = std::min(mapping.end.value, start + size);
-    return covered == start + size;
-}
 
 bool is_sound(const ktrace_rescue_header &header) {
     if (std::memcmp(header.magic, KTRACE_RESCUE_MAGIC, sizeof header.magic) != 0) return false;
@@ -94,7 +97,7 @@ Result<std::vector<Left>> find_left(Pid pid) {
     std::vector<Left> found;
     std::size_t room = most_entries;
     for (const os::Mapping &mapping : *maps) {
-        if (!may_be_ours(mapping)) continue;
+        if (!is_like_ours(mapping)) continue;
         // The kernel shows neighbours as one mapping.
         for (VirtAddr at = mapping.start; at < mapping.end && found.size() < most_pages; at = at + ktrace_rescue_page)
             if (auto left = read_page(*memory, *maps, at, room)) {

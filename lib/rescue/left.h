@@ -11,6 +11,7 @@
 #include "base/addr.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "os/procfs.h"
 #include "rescue/ledger.h"
 
 namespace ktrace::rescue {
@@ -20,6 +21,9 @@ struct Left {
     ktrace_rescue_header header{};
     std::vector<ktrace_rescue_entry> entries; // those in use
 };
+
+/// True where all of a range lies in mappings as ktrace makes them, and nothing else can be harmed by unmapping it.
+bool may_be_ours(const std::vector<os::Mapping> &maps, std::uint64_t start, std::uint64_t size);
 
 /// The pages in a process, by their magic. Errors: gone, denied.
 Result<std::vector<Left>> find_left(Pid pid);

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "os/procfs.h"
 #include "rescue/call.h"
+#include "rescue/left.h"
 
 namespace ktrace::rescue {
 
@@ -51,11 +52,16 @@ Result<VirtAddr> map(const Hands &hands, const Page &by, std::uint64_t size) {
     return VirtAddr{*at};
 }
 
-/// The action for SIGTRAP of the stopped task's process. The kernel writes it below the task's stack, where a signal's
-/// frame may come at any time; what was there is put back all the same.
-Result<ktrace_rescue_action> read_action(const Hands &hands, const Page &by) {
+/// Room below the task's stack, where a signal's frame may come at any time. What was there is to be put back all the
+/// same.
+VirtAddr below_stack(const Hands &hands) {
     constexpr std::int64_t below = 1024; // beyond every psABI's red zone
-    VirtAddr at{(hands.stopped.sp() - below).value & ~std::uint64_t{15}};
+    return VirtAddr{(hands.stopped.sp() - below).value & ~std::uint64_t{15}};
+}
+
+/// The action for SIGTRAP of the stopped task's process. The kernel writes it below the task's stack.
+Result<ktrace_rescue_action> read_action(const Hands &hands, const Page &by) {
+    const VirtAddr at = below_stack(hands);
     ktrace_rescue_action was{}, action{};
     if (hands.space.read(at, std::as_writable_bytes(std::span(&was, 1))) != sizeof was)
         return fail(Error::Kind::refused, "the stack cannot be read");
@@ -98,7 +104,21 @@ ktrace_rescue_action our_action(VirtAddr code) {
 } // namespace
 
 bool Page::contains(VirtAddr pc) const {
-    return mapped() && address_ <= pc && pc < address_ + static_cast<std::int64_t>(ktrace_rescue_page);
+    return mapped() && !lost_ && address_ <= pc && pc < address_ + static_cast<std::int64_t>(ktrace_rescue_page);
+}
+
+bool Page::is_there(target::AddressSpace &space) const {
+    const auto found = mapped() ? space.read_value<ktrace_rescue_header>(address_) : std::nullopt;
+    return found && std::memcmp(found->magic, header_.magic, sizeof header_.magic) == 0 && found->size == header_.size;
+}
+
+bool Page::forget_lost(const std::vector<os::Mapping> &maps, target::AddressSpace &space) {
+    if (!mapped()) return false;
+    lost_ = !is_there(space) || !may_be_ours(maps, address_.value, header_.size);
+    const auto tables = std::erase_if(tables_, [&](const Table &table) {
+        return table.mapping_size != 0 && !may_be_ours(maps, table.address.value, table.mapping_size);
+    });
+    return lost_ || tables != 0;
 }
 
 std::size_t Page::room() const { return tables_.empty() ? 0 : tables_.back().free(); }
@@ -248,9 +268,21 @@ Result<bool> Page::restore_action(const Hands &hands) const {
     if (now->handler == header_.before.handler) return true; // by a ktrace that was killed then, say
     if (now->handler != header_.ours.handler && now->handler != handler_default) return false;
     // The default may be the kernel's doing, after a trap in a task that blocks SIGTRAP.
-    auto set = set_action(hands, *this, action_at(offsetof(ktrace_rescue_header, before)), through_without_trap());
-    if (!set) return tl::make_unexpected(set.error());
+    if (auto set = put_back_action(hands); !set) return tl::make_unexpected(set.error());
     return true;
+}
+
+Status Page::put_back_action(const Hands &hands) const {
+    if (!lost_)
+        return set_action(hands, *this, action_at(offsetof(ktrace_rescue_header, before)), through_without_trap());
+    const VirtAddr at = below_stack(hands);
+    ktrace_rescue_action was{};
+    if (hands.space.read(at, std::as_writable_bytes(std::span(&was, 1))) != sizeof was ||
+        !hands.space.write_own(at, bytes_of(header_.before)))
+        return fail(Error::Kind::refused, "the stack cannot be written");
+    auto set = set_action(hands, *this, at, through_without_trap());
+    hands.space.write_own(at, bytes_of(was));
+    return set;
 }
 
 Status Page::unmap(const Hands &hands) {
@@ -261,8 +293,10 @@ Status Page::unmap(const Hands &hands) {
         auto done = call(hands, *this, "unmap memory", SYS_munmap, {table.address.value, table.mapping_size}, through);
         if (!done) return tl::make_unexpected(done.error());
     }
-    auto done = call(hands, Page(), "unmap memory", SYS_munmap, {address_.value, header_.size}, through);
-    if (!done) return tl::make_unexpected(done.error());
+    if (!lost_) {
+        auto done = call(hands, Page(), "unmap memory", SYS_munmap, {address_.value, header_.size}, through);
+        if (!done) return tl::make_unexpected(done.error());
+    }
     *this = Page();
     return {};
 }

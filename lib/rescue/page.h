@@ -12,6 +12,7 @@
 
 #include "arch/host.h"
 #include "base/result.h"
+#include "os/procfs.h"
 #include "os/remote.h"
 #include "os/stopped.h"
 #include "target/address_space.h"
@@ -33,6 +34,10 @@ class Page {
     bool contains(VirtAddr pc) const;
     /// How many seccomp filters have let it be made. Nothing: another ktrace made it.
     std::optional<int> filters() const { return filters_; }
+    /// What is there is what was written: the program has neither unmapped it nor mapped something else over it.
+    bool is_there(target::AddressSpace &space) const;
+    /// Forgets the page and tables that are not there any more. False: there was nothing to forget.
+    bool forget_lost(const std::vector<os::Mapping> &maps, target::AddressSpace &space);
     /// How many traps can still be told.
     std::size_t room() const;
 
@@ -77,11 +82,13 @@ class Page {
     Status create(const Hands &hands, std::size_t entries);
     Status grow(const Hands &hands, std::size_t entries);
     Status take_action(const Hands &hands, bool ignored);
+    Status put_back_action(const Hands &hands) const;
     os::Through through_without_trap() const; // for calls after which the process may ignore SIGTRAP again
     bool write_header(target::AddressSpace &space) const;
     VirtAddr action_at(std::size_t offset) const { return address_ + static_cast<std::int64_t>(offset); }
 
     VirtAddr address_;
+    bool lost_ = false; // something else is there; the process's action may be ours still
     std::optional<int> filters_;
     ktrace_rescue_header header_{};
     std::vector<Table> tables_;

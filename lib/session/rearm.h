@@ -16,8 +16,8 @@ bool has_room(State &state, trap::Traced &traced, const ArmPlan &plan);
 /// refused (no room, no slot within reach), gone; nothing of the plan is left then.
 Status carry_out(State &state, trap::Traced &traced, ArmPlan plan, os::Stopped *stopped);
 
-/// Makes the room that the ground owes, with a task that has stopped meanwhile, at its birth perhaps. Where it cannot be
-/// had, tracing ends. `stopped`: nothing afterwards where the task has stopped for something else, or has ended.
+/// Makes the room that the ground owes, with a task that has stopped meanwhile, at its birth perhaps. Where it cannot
+/// be had, tracing ends. `stopped`: nothing afterwards where the task has stopped for something else, or has ended.
 void pay_owed_room(State &state, trap::Traced &traced, std::optional<os::Stopped> &stopped);
 
 /// Puts the trap at the dynamic loader's breakpoint, so that new modules are seen. No loader, or it is there already:

@@ -19,9 +19,11 @@ struct Repaired {
 };
 
 /// Takes out all that was left in the process; nothing may be left. `owed`: what its tasks are to get back, as the
-/// ledger has it. `pageless`: it was traced without a page; its debug registers are cleared all the same. The calling thread traces the process until it ends (see in_tracing_thread). Errors: not_found,
-/// denied, refused (it is traced), gone.
-Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue::Owed> &owed = {}, bool pageless = false);
+/// ledger has it. `pageless`: it was traced without a page; its debug registers are cleared all the same. The calling
+/// thread traces the process until it ends (see in_tracing_thread). Errors: not_found, denied, refused (it is traced),
+/// gone.
+Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue::Owed> &owed = {},
+                          bool pageless = false);
 
 /// Before a process is attached to: the same with a notice, where there is anything.
 void take_out_what_is_left(Pid pid, const Voice &voice);

@@ -59,9 +59,27 @@ Status unmap_pages(State &state, Ground &ground, const std::vector<std::pair<Tra
     return unused ? ground.rescue.unmap(hands(tasks.back())) : Status();
 }
 
+/// Memory that has become the program's own is not unmapped.
+void leave_lost(State &state, Ground &ground, Pid pid) {
+    const auto lost = trap::forget_lost(ground, pid);
+    if (!lost || !*lost) return;
+    state.voice.complain({Error::Kind::refused,
+                          "process " + std::to_string(pid.value) +
+                              " has unmapped memory of ktrace's, or has mapped its own over it: that is left as it is",
+                          {},
+                          {},
+                          -1,
+                          1});
+}
+
 } // namespace
 
 void unmap_ours(State &state, const GroundPointer &ground, HeldTasks &held) {
+    for (const auto &[pid, traced] : state.world.processes)
+        if (traced->ground == ground) {
+            leave_lost(state, *ground, Pid{pid});
+            break;
+        }
     const std::vector<trap::Arena> arenas = ground->slots.arenas();
     const rescue::Page page = ground->rescue;
     if (arenas.empty() && !page.mapped()) return;

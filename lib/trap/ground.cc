@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "rescue/call.h"
+#include "rescue/left.h"
 
 namespace ktrace::trap {
 
@@ -133,6 +134,16 @@ Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, o
         return {};
     }
     return fail(Error::Kind::refused, "the address space near the code changes too fast");
+}
+
+Result<bool> forget_lost(Ground &ground, Pid pid) {
+    const auto maps = os::read_maps(pid);
+    if (!maps) return fail(Error::Kind::gone, "the process has ended");
+    std::vector<Arena> lost;
+    for (const Arena &arena : ground.slots.arenas())
+        if (!rescue::may_be_ours(*maps, arena.start.value, arena.size)) lost.push_back(arena);
+    ground.slots.lose(lost);
+    return ground.rescue.forget_lost(*maps, *ground.space) || !lost.empty();
 }
 
 Status unmap_arenas(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped) {

@@ -104,6 +104,9 @@ void disarm(Ground &ground, Site &site);
 /// room, mmap is forbidden), gone.
 Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped, VirtAddr low,
                  VirtAddr high, std::size_t slots);
+/// Forgets what is not there any more of our arenas and page: the program has unmapped it, or mapped something of its
+/// own over it. False: there was nothing to forget. Errors: gone.
+Result<bool> forget_lost(Ground &ground, Pid pid);
 /// Unmaps all arenas. No task is in one.
 Status unmap_arenas(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped);
 

@@ -66,6 +66,11 @@ std::optional<VirtAddr> Slots::slot_at(VirtAddr pc) const {
     return std::nullopt;
 }
 
+void Slots::lose(const std::vector<Arena> &arenas) {
+    for (const Arena &lost : arenas)
+        std::erase_if(arenas_, [&](const Arena &arena) { return arena.start == lost.start; });
+}
+
 void Slots::clear() {
     arenas_.clear();
     free_.clear();

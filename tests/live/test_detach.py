@@ -1,11 +1,12 @@
 """The end of a trace: by signals, by time, by number, by output that fails; and the target afterwards."""
 import errno
 import os
+import re
 import signal
 import subprocess
 
 from live import (KTRACE, LIMIT, Ktrace, LiveTest, adds_up, breakpoints_signal, figure, ktrace, program, sleeps_in, state_of,
-                  thread_folders, until, wait_until_let_go)
+                  thread_folders, told_of, until, wait_until_let_go)
 from survivor import PROBES, Survivor
 
 SEMTIMEDOP = 220  # the number of the system call
@@ -155,6 +156,32 @@ class Detach(LiveTest):
         self.check_untouched(target)
         self.assertGreater(int(target.truth(r"calls (\d+)")[1]), 0)
         self.assertEqual(target.end(), 0)
+
+    def caught_by(self, target):
+        """The signals that it has handlers for."""
+        return re.search(r"SigCgt:\t(\w+)", told_of(f"/proc/{target.pid}", "status"))[1]
+
+    def test_what_the_program_has_mapped_over_ours(self):
+        """Its data stay, and what of ours is left is taken out without what is gone."""
+        for way in ("over", "away"):
+            with self.subTest(way):
+                target = self.start(program("overmaps"))
+                caught = self.caught_by(target)
+                tracer = self.attach(target, "-k", "do_work", "--count", "--format", "json")
+                target.tell("work 100")
+                target.truth("^did 100")
+                target.tell(way)
+                self.assertGreater(int(target.truth(rf"^{way} (\d+)")[1]), 1, "ktrace has mapped nothing")
+                trace = tracer.stop()
+                self.assertEqual((trace.status, trace.summary("do_work")["hits"]), (0, 100), trace)
+                self.assertIn("has mapped its own over it: that is left as it is", trace.err)
+                self.check_untouched(target)
+                self.assertEqual(self.caught_by(target), caught, "its action for SIGTRAP is not its own")
+                target.tell("look")
+                self.assertEqual(target.truth(r"^bad (\d+)")[1], "0", "its memory was unmapped or changed")
+                target.tell("work 100")
+                target.truth("^did 100")
+                self.assertEqual(target.end(), 0)
 
     def streams(self, *closed):
         """ktrace with some of its standard streams closed."""

@@ -1,0 +1,92 @@
+/*
+ * overmaps: a program that maps its own memory over what somebody has mapped in it, or unmaps that.
+ *
+ * Prints "ready" and reads lines:
+ *
+ *     work N    calls do_work N times: "did N"
+ *     over      maps data of its own over each executable mapping without a file: "over N", how many there were
+ *     away      unmaps each of them first: "away N"
+ *     look      "bad N": bytes of these data that have another value than it has written, or pages that are gone
+ *
+ * At the end of its input it leaves with status 0.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { most = 64, page = 4096, filler = 'm' };
+
+static struct {
+    char *start;
+    size_t size;
+} own[most];
+static int owned;
+
+__attribute__((noinline)) long do_work(long n) {
+    __asm__ volatile("" ::: "memory");
+    return n + 1;
+}
+
+/* Whose else? This program makes no code. */
+static void find_others(void) {
+    char line[512], rights[8], path[256];
+    unsigned long start, end;
+    FILE *maps = fopen("/proc/self/maps", "r");
+
+    for (owned = 0; owned < most && fgets(line, sizeof line, maps);) {
+        path[0] = 0;
+        if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %255s", &start, &end, rights, path) < 3) continue;
+        if (strchr(rights, 'x') == NULL || path[0] != 0) continue;
+        own[owned].start = (char *)start;
+        own[owned++].size = end - start;
+    }
+    fclose(maps);
+}
+
+static void take(int away) {
+    find_others();
+    for (int i = 0; i < owned; i++) {
+        if (away) munmap(own[i].start, own[i].size);
+        mmap(own[i].start, own[i].size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        memset(own[i].start, filler, own[i].size);
+    }
+}
+
+static long look(void) {
+    unsigned char resident;
+    long bad = 0;
+
+    for (int i = 0; i < owned; i++)
+        for (size_t at = 0; at < own[i].size; at++) {
+            if (at % page == 0 && mincore(own[i].start + at, page, &resident) != 0) {
+                bad += page;
+                at += page - 1;
+            } else {
+                bad += own[i].start[at] != filler;
+            }
+        }
+    return bad;
+}
+
+int main(void) {
+    char line[64];
+    long times;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    printf("ready\n");
+    while (fgets(line, sizeof line, stdin)) {
+        if (sscanf(line, "work %ld", &times) == 1) {
+            long did = 0;
+            while (did < times) did = do_work(did);
+            printf("did %ld\n", did);
+        } else if (strcmp(line, "look\n") == 0) {
+            printf("bad %ld\n", look());
+        } else {
+            take(strcmp(line, "away\n") == 0);
+            printf("%.4s %d\n", line, owned);
+        }
+    }
+    return 0;
+}
