@@ -132,6 +132,10 @@ bool has_socket_timeout(Pid pid, Tid tid, const TaskPlace &place) {
     return limit.tv_sec != 0 || limit.tv_usec != 0;
 }
 
+/// In the middle of a call, for a page that userfaultfd has to fill in: with an interrupt before it the kernel asks for
+/// the page over and over, and does not stop the task.
+bool waits_for_page(Pid pid, Tid tid) { return read_sleep_function(pid, tid) == "handle_userfault"; }
+
 } // namespace
 
 Interrupted interrupted(const TaskPlace &place, bool socket_timeout) {
@@ -144,7 +148,8 @@ Interrupted interrupted(const TaskPlace &place, bool socket_timeout) {
 Interrupted interrupted(Pid pid, Tid tid) {
     auto place = read_task_place(pid, tid);
     if (!place) return Interrupted::runs;
-    return interrupted(*place, has_socket_timeout(pid, tid, *place));
+    const Interrupted sleeper = interrupted(*place, has_socket_timeout(pid, tid, *place));
+    return sleeper != Interrupted::runs && waits_for_page(pid, tid) ? Interrupted::begins_anew : sleeper;
 }
 
 bool has_a_mask_of_its_own(const TaskPlace &place) {

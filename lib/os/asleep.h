@@ -10,7 +10,8 @@ enum class Interrupted : std::uint8_t {
     goes_on,     // the kernel makes the call again by itself, with the time that is left
     made_again,  // the call may fail with EINTR; made again it is the same, since it has no time-out
     begins_anew, // made again it waits for the whole of its time-out once more; or it answers with a part of what it
-                 // was to do, and is not made again
+                 // was to do, and is not made again; or it cannot be interrupted, but would use up a processor until it
+                 // goes on (in a call whose memory userfaultfd(2) has to fill in)
 };
 
 /// `socket_timeout`: the call is one on a socket that limits how long such calls wait. Pure. Source: which calls the

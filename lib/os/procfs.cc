@@ -271,6 +271,11 @@ std::vector<Tid> read_tasks(Pid pid) { return read_ids<Tid>(proc(pid.value, "tas
 
 std::vector<Pid> read_processes() { return read_ids<Pid>("/proc"); }
 
+std::string read_sleep_function(Pid pid, Tid tid) {
+    auto text = read_file(proc_task(pid, tid, "wchan"));
+    return !text || *text == "0" ? std::string() : *text;
+}
+
 std::string read_comm(Pid pid, Tid tid) {
     auto text = read_file(proc_task(pid, tid, "comm"));
     if (!text) return {};

@@ -74,6 +74,9 @@ bool is_kernel_worker(Tid tid);
 std::string process_folder(Pid pid);
 /// The name of a task, as it is now; empty: gone.
 std::string read_comm(Pid pid, Tid tid);
+
+/// The function of the kernel's that a task sleeps in; "": it does not, or that is not told.
+std::string read_sleep_function(Pid pid, Tid tid);
 /// Waits until a process, which need not be a child, has ended.
 void wait_for_end(Pid pid);
 /// An entry of the auxiliary vector (AT_*).

@@ -167,11 +167,18 @@ bool has_spared(const State &state, const GroundPointer &ground) {
     return std::any_of(tids.begin(), tids.end(), [&](Tid tid) { return is_spared(state.world.tasks.at(tid.value)); });
 }
 
+std::optional<os::Stop> await_stop_once(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held) {
+    auto stop = state.world.waiter.next_of(tid, os::Waiter::Block::briefly);
+    if (stop || errno != EINTR || os::has_ended(tid)) return stop;
+    if (os::sleeps_deeply(tid)) let_borrowers_run(state, ground, tid, held);
+    errno = EINTR;
+    return std::nullopt;
+}
+
 std::optional<os::Stop> await_stop(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held) {
     while (true) {
-        auto stop = state.world.waiter.next_of(tid, os::Waiter::Block::briefly);
+        auto stop = await_stop_once(state, ground, tid, held);
         if (stop || errno != EINTR || os::has_ended(tid)) return stop;
-        if (os::sleeps_deeply(tid)) let_borrowers_run(state, ground, tid, held);
     }
 }
 

@@ -33,6 +33,9 @@ void hold_tasks(State &state, const GroundPointer &ground, Spare spare, HeldTask
 /// runs.
 std::optional<os::Stop> await_stop(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held);
 
+/// The same, for a millisecond at most: nothing, and errno is EINTR, where it has not stopped yet.
+std::optional<os::Stop> await_stop_once(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held);
+
 /// Brings a task to a stop from which it can be let go; nothing: it has ended, or left the process's memory. Of those
 /// that are `held` some may have to run on for that. A Ticker runs.
 std::optional<os::Stopped> bring_out(State &state, trap::Traced &traced, Tid tid, HeldTasks &held);

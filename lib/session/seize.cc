@@ -10,8 +10,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "os/asleep.h"
+#include "os/interrupts.h"
 #include "os/ticker.h"
 #include "os/yama.h"
 #include "rescue/guardian.h"
@@ -178,13 +180,23 @@ Status seize_all(State &state, Traced &traced) {
     return {};
 }
 
-std::optional<Tid> least_disturbed(const State &state, Pid pid) {
+namespace {
+
+std::optional<std::pair<os::Interrupted, Tid>> least_disturbed_but(const State &state, Pid pid,
+                                                                   const std::unordered_set<pid_t> &others) {
     std::optional<std::pair<os::Interrupted, Tid>> best;
     for (const auto &[id, task] : state.world.tasks) {
-        if (task.pid != pid || os::has_ended(task.tid)) continue;
+        if (task.pid != pid || others.contains(id) || os::has_ended(task.tid)) continue;
         std::pair candidate(os::interrupted(pid, task.tid), task.tid);
         if (!best || candidate.first < best->first) best = candidate;
     }
+    return best;
+}
+
+} // namespace
+
+std::optional<Tid> least_disturbed(const State &state, Pid pid) {
+    auto best = least_disturbed_but(state, pid, {});
     return best ? std::optional(best->second) : std::nullopt;
 }
 
@@ -215,14 +227,52 @@ bool may_stop_one(const State &state, Pid pid) {
     return !tid || os::interrupted(pid, *tid) != os::Interrupted::begins_anew;
 }
 
+namespace {
+
+/// Whom to ask to stop: the one that it disturbs least, and then, for as long as nobody of these has stopped, another
+/// one whose time-out is not lost by it. `asked` is emptied when nobody is left.
+std::optional<Tid> whom_to_ask(const State &state, Pid pid, std::unordered_set<pid_t> &asked) {
+    if (!asked.empty()) {
+        auto next = least_disturbed_but(state, pid, asked);
+        if (next && next->first != os::Interrupted::begins_anew) return next->second;
+        asked.clear();
+    }
+    return least_disturbed(state, pid);
+}
+
+/// As await_stop, but not for long: where the kernel waits for a disk, or for a page that somebody else fills in, no
+/// interrupt reaches the task. Nothing, and `patient` false: it has not stopped.
+std::optional<os::Stop> await_stop_briefly(State &state, const GroundPointer &ground, Tid tid, bool &patient) {
+    constexpr std::uint64_t patience_ns = 200'000'000;
+    const std::uint64_t end = monotonic_ns() + patience_ns;
+    HeldTasks none;
+    while ((patient = monotonic_ns() < end)) {
+        auto stop = await_stop_once(state, ground, tid, none);
+        if (stop || errno != EINTR || os::has_ended(tid)) return stop;
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
 Result<os::Stopped> stop_one(State &state, Traced &traced) {
     os::Ticker ticker; // no wait for one task is for ever
     ticker.start();
     Pid pid = traced.process.pid;
     auto ground = traced.ground;
-    HeldTasks none;
-    while (auto tid = least_disturbed(state, pid)) {
-        auto stop = os::interrupt(*tid) ? await_stop(state, ground, *tid, none) : std::nullopt;
+    std::unordered_set<pid_t> asked;
+    while (auto tid = whom_to_ask(state, pid, asked)) {
+        bool patient = true;
+        auto stop = os::interrupt(*tid) ? await_stop_briefly(state, ground, *tid, patient) : std::nullopt;
+        if (!stop && !patient) {
+            if (os::Interrupts::are_pending())
+                return fail(Error::Kind::refused,
+                            "no thread of process " + std::to_string(pid.value) + " can be stopped: thread " +
+                                std::to_string(tid->value) + " waits in the kernel",
+                            "attach again when it has gone on");
+            asked.insert(tid->value);
+            continue;
+        }
         if (!stop) {
             settle_ended(state, *tid);
             continue;

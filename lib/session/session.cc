@@ -246,6 +246,15 @@ Status attach_one(State &state, pid_t pid) {
 
 int status_of(const Error &error) { return error.kind == Error::Kind::usage ? 2 : 1; }
 
+/// Nothing was ever written in any of the processes, nor any debug register set.
+bool is_untouched(const State &state) {
+    return std::all_of(state.world.processes.begin(), state.world.processes.end(), [](const auto &entry) {
+        const trap::Ground &ground = *entry.second->ground;
+        return ground.sites.empty() && ground.watch_generation == 0 && ground.slots.arenas().empty() &&
+               !ground.rescue.mapped();
+    });
+}
+
 int attach_here(const Config &config, const Voice &voice, os::Interrupts &interrupts, rescue::Ledger &ledger) {
     auto line = open_live_line(config);
     const Voice beside_line = beside(line.get(), voice);
@@ -263,7 +272,8 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
             finish_output(state);
         }
         voice.complain(ready.error());
-        detach_all(state);
+        if (!is_untouched(state))
+            detach_all(state); // else the end of this thread lets go, also of who cannot be stopped
         return status_of(ready.error());
     }
     begin_time(state);

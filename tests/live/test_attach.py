@@ -11,8 +11,8 @@ import time
 import types
 import unittest
 
-from live import (KTRACE, LIMIT, WRITE, LiveTest, adds_up, ktrace, program, sleeps_in, state_of, thread_folders, until,
-                  wait_until_asleep, wait_until_let_go)
+from live import (KTRACE, LIMIT, WRITE, LiveTest, adds_up, ktrace, program, sleeps_in, state_of, thread_folders, told_of,
+                  until, wait_until_asleep, wait_until_let_go)
 
 # What the sleeper's call answers: when it was woken; when its time was up.
 WOKEN = {"poll", "select", "epoll_wait", "futex", "read", "accept", "sigwait", "pause", "sigsuspend", "wait4", "waitid",
@@ -517,3 +517,49 @@ class Rehearsal(LiveTest):
         self.assertRegex(trace.err, r"(?m)^Durations: (\d+ ns of ktrace's own|.* could not be measured)")
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
+
+
+class AwaitedPages(LiveTest):
+    """A thread that waits in the middle of a system call for a page from userfaultfd: no interrupt stops it."""
+
+    def begin(self, *arguments):
+        target = self.start(program("awaits"), *arguments, ready="^ready|^none")
+        if "none" in target.lines.seen:
+            self.skipTest("there is no userfaultfd here")
+        return target
+
+    def awaiting(self, target):
+        """How many of its threads wait for a page, and sleep meanwhile."""
+        return [told_of(folder, "wchan") for folder in thread_folders(target.pid)].count("handle_userfault")
+
+    def check_end(self, target, trace, counted):
+        """`counted`: all calls were made while it was traced."""
+        self.check_untouched(target)
+        target.process.stdin.close()
+        calls = int(target.truth(r"^calls (\d+)")[1])
+        self.assertEqual(target.process.wait(LIMIT), 0)
+        self.assertEqual(trace.status, 0, trace)
+        if counted:
+            self.assertEqual(trace.summaries()[0]["hits"], calls, trace)
+
+    def test_filled_in_under_probes(self):
+        for options in (("-k", "do_work"), ("-r", "do_work"), ("-w", "calls")):
+            for arguments in ((), ("busy",)):
+                with self.subTest(options=options, arguments=arguments):
+                    target = self.begin(*arguments)
+                    tracer = self.attach(target, *options, "--count", "--format", "json")
+                    self.assertEqual(self.awaiting(target), 1)
+                    target.tell()
+                    target.truth("^read 6 hello")
+                    self.check_end(target, tracer.stop(), counted=not arguments)
+
+    def test_filled_in_afterwards(self):
+        for options in (("-k", "do_work"), ("-r", "do_work")):
+            for arguments in ((), ("busy",)):
+                with self.subTest(options=options, arguments=arguments):
+                    target = self.begin(*arguments)
+                    trace = self.attach(target, *options, "--count", "--format", "json").stop()
+                    self.assertEqual(self.awaiting(target), 1)
+                    target.tell()
+                    target.truth("^read 6 hello")
+                    self.check_end(target, trace, counted=False)

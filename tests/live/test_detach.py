@@ -183,6 +183,22 @@ class Detach(LiveTest):
                 target.truth("^did 100")
                 self.assertEqual(target.end(), 0)
 
+    def test_code_that_the_program_has_read_anew(self):
+        """The traps went with its pages: nothing is hit any more, which is said, and nothing is written there."""
+        target = self.start(program("overmaps"))
+        tracer = self.attach(target, "-k", "do_work", "--count", "--format", "json")
+        target.tell("work 100")
+        target.truth("^did 100")
+        target.tell("drop")
+        target.truth("^drop")
+        target.tell("work 100")
+        target.truth("^did 100")
+        trace = tracer.stop()
+        self.assertEqual((trace.status, trace.summary("do_work")["hits"]), (0, 100), trace)
+        self.assertIn("some of the code of process", trace.err)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
     def streams(self, *closed):
         """ktrace with some of its standard streams closed."""
         def close():

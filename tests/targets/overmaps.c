@@ -6,15 +6,19 @@
  *     work N    calls do_work N times: "did N"
  *     over      maps data of its own over each executable mapping without a file: "over N", how many there were
  *     away      unmaps each of them first: "away N"
+ *     drop      has the kernel drop the pages of its code, and read them from the file again: "drop 1"
  *     look      "bad N": bytes of these data that have another value than it has written, or pages that are gone
  *
  * At the end of its input it leaves with status 0.
  */
 #define _GNU_SOURCE
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+extern char __executable_start, etext;
 
 enum { most = 64, page = 4096, filler = 'm' };
 
@@ -54,6 +58,14 @@ static void take(int away) {
     }
 }
 
+/* All of ktrace's changes go with the pages. */
+static void drop(void) {
+    const uintptr_t start = (uintptr_t)&__executable_start, end = (uintptr_t)&etext;
+
+    madvise((void *)(start & -page), ((end + page - 1) & -page) - (start & -page), MADV_DONTNEED);
+    owned = 1;
+}
+
 static long look(void) {
     unsigned char resident;
     long bad = 0;
@@ -84,7 +96,10 @@ int main(void) {
         } else if (strcmp(line, "look\n") == 0) {
             printf("bad %ld\n", look());
         } else {
-            take(strcmp(line, "away\n") == 0);
+            if (strcmp(line, "drop\n") == 0)
+                drop();
+            else
+                take(strcmp(line, "away\n") == 0);
             printf("%.4s %d\n", line, owned);
         }
     }
