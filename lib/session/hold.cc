@@ -114,18 +114,31 @@ constexpr std::uint64_t longest_in_page_ms = 50;
 /// False: it is gone. One that stands at a stop is not asked: what it stops for is told first.
 bool ask_to_stop(State &state, Tid tid) { return state.world.waiter.has_news_of(tid) || os::interrupt(tid); }
 
-/// A parent in vfork does not stop before its child has ended or called exec: those that borrow its memory go on until
-/// then.
-void let_borrowers_run(State &state, const GroundPointer &ground, Tid parent, HeldTasks &held) {
+/// A stop of a task that is to run on. An interrupt of ours has not been for its system call.
+void serve_meanwhile(State &state, Task &task, const os::Stop &stop) {
+    if (stop.kind != os::Stop::Kind::started) {
+        settle(state, trap::dispatch(state.world, stop));
+        return;
+    }
+    os::Stopped stopped(state.world.waiter, stop);
+    trap::undo_interruption(stopped);
+    trap::continue_task(state.world, task, std::move(stopped));
+}
+
+enum class Run : std::uint8_t { borrowers, all };
+
+/// Those that a task may be waiting for go on until it stops. A parent in vfork does not stop before its child has
+/// ended or called exec: those that borrow its memory go on.
+void let_others_run(State &state, const GroundPointer &ground, Tid waiting, HeldTasks &held, Run who) {
     for (Tid tid : tasks_in(state, ground)) {
         auto task = state.world.tasks.find(tid.value);
         const Traced *traced = task == state.world.tasks.end() ? nullptr : state.world.process_of(task->second);
-        if (!traced || !traced->borrowed || tid == parent) continue;
+        if (!traced || (who == Run::borrowers && !traced->borrowed) || tid == waiting) continue;
         if (auto stopped = held.find(tid.value); stopped != held.end()) {
             trap::continue_task(state.world, task->second, std::move(stopped->second));
             held.erase(stopped);
         } else if (auto stop = state.world.waiter.next_of(tid, os::Waiter::Block::no)) {
-            settle(state, trap::dispatch(state.world, *stop));
+            serve_meanwhile(state, task->second, *stop);
         }
     }
 }
@@ -170,19 +183,47 @@ bool has_spared(const State &state, const GroundPointer &ground) {
 std::optional<os::Stop> await_stop_once(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held) {
     auto stop = state.world.waiter.next_of(tid, os::Waiter::Block::briefly);
     if (stop || errno != EINTR || os::has_ended(tid)) return stop;
-    if (os::sleeps_deeply(tid)) let_borrowers_run(state, ground, tid, held);
+    if (os::sleeps_deeply(tid)) let_others_run(state, ground, tid, held, Run::borrowers);
     errno = EINTR;
     return std::nullopt;
 }
 
-std::optional<os::Stop> await_stop(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held) {
+namespace {
+
+/// Should a task that has an interrupt before it be waited for by others that stand still, or the other way round? It
+/// sleeps where nothing wakes it, or uses up a processor and does not come out of the kernel. (One that only waits for
+/// its processor stops in the end, and the sooner the fewer run.)
+class Stuck {
+  public:
+    Stuck(Pid pid, Tid tid) : pid_{pid}, tid_{tid}, run_before_ms_{os::processor_time_ms(pid, tid)} {}
+    bool is_so() {
+        if (found_ || monotonic_ns() < patient_until_) return found_;
+        found_ = os::sleeps_deeply(tid_) || os::processor_time_ms(pid_, tid_) > run_before_ms_ + patience_ms;
+        return found_;
+    }
+
+  private:
+    static constexpr std::uint64_t patience_ms = 50;
+    Pid pid_;
+    Tid tid_;
+    std::uint64_t run_before_ms_, patient_until_ = monotonic_ns() + patience_ms * 1'000'000;
+    bool found_ = false;
+};
+
+} // namespace
+
+std::optional<os::Stop> await_stop(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held, Others others) {
+    auto task = state.world.tasks.find(tid.value);
+    Stuck stuck(task == state.world.tasks.end() ? Pid{tid.value} : task->second.pid, tid);
     while (true) {
         auto stop = await_stop_once(state, ground, tid, held);
         if (stop || errno != EINTR || os::has_ended(tid)) return stop;
+        if (others == Others::run_where_it_needs_them && stuck.is_so())
+            let_others_run(state, ground, tid, held, Run::all);
     }
 }
 
-std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid, HeldTasks &held) {
+std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid, HeldTasks &held, Others others) {
     bool asked = false; // a stop is sure to come
     Pause pause;
     const std::uint64_t run_before_ms = os::processor_time_ms(traced.process.pid, tid);
@@ -192,7 +233,7 @@ std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid, Held
     while (true) {
         if (!asked && !ask_to_stop(state, tid)) break;
         asked = true;
-        auto stop = await_stop(state, traced.ground, tid, held);
+        auto stop = await_stop(state, traced.ground, tid, held, others);
         if (!stop) break;
         if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
             os::Stopped stopped(state.world.waiter, *stop);
@@ -232,7 +273,8 @@ void hold_tasks(State &state, const GroundPointer &ground, Spare spare, HeldTask
             auto task = state.world.tasks.find(tid.value);
             Traced *traced = task == state.world.tasks.end() ? nullptr : state.world.process_of(task->second);
             if (!traced || traced->ground != ground) continue;
-            if (auto stopped = bring_out(state, *traced, tid, held)) held.emplace(tid.value, std::move(*stopped));
+            if (auto stopped = bring_out(state, *traced, tid, held, Others::run_where_it_needs_them))
+                held.emplace(tid.value, std::move(*stopped));
         }
     }
 }

@@ -28,17 +28,23 @@ enum class Spare : std::uint8_t { yes, no };
 /// Stops all that run, until nobody new comes.
 void hold_tasks(State &state, const GroundPointer &ground, Spare spare, HeldTasks &held);
 
+/// Those that stand still while a task is waited for, which may be waiting for them in the kernel (for a page that one
+/// of them fills in, for a file system that one of them serves).
+enum class Others : std::uint8_t { stay, run_where_it_needs_them };
+
 /// The next stop of a task that was asked to stop; nothing: it is gone. A parent in vfork stops only when those that
 /// borrow its memory have gone on: what they stop for is served meanwhile, and who of them is `held` runs on. A Ticker
 /// runs.
-std::optional<os::Stop> await_stop(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held);
+std::optional<os::Stop> await_stop(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held,
+                                   Others others = Others::stay);
 
 /// The same, for a millisecond at most: nothing, and errno is EINTR, where it has not stopped yet.
 std::optional<os::Stop> await_stop_once(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held);
 
 /// Brings a task to a stop from which it can be let go; nothing: it has ended, or left the process's memory. Of those
 /// that are `held` some may have to run on for that. A Ticker runs.
-std::optional<os::Stopped> bring_out(State &state, trap::Traced &traced, Tid tid, HeldTasks &held);
+std::optional<os::Stopped> bring_out(State &state, trap::Traced &traced, Tid tid, HeldTasks &held,
+                                     Others others = Others::stay);
 
 /// Serves the stop at which a task stands already, of each task at most one: who stops as fast as it is served keeps
 /// nobody.

@@ -553,6 +553,30 @@ class AwaitedPages(LiveTest):
                     target.truth("^read 6 hello")
                     self.check_end(target, tracer.stop(), counted=not arguments)
 
+    def has_its_own_code(self, target):
+        """Its program's, as in the file."""
+        line = next(line for line in told_of(f"/proc/{target.pid}", "maps").splitlines()
+                    if "x" in line.split()[1] and line.endswith("/awaits"))
+        start, end = (int(address, 16) for address in line.split()[0].split("-"))
+        with open(f"/proc/{target.pid}/mem", "rb") as memory, open(program("awaits"), "rb") as file:
+            memory.seek(start)
+            file.seek(int(line.split()[2], 16))
+            now, before = memory.read(end - start), file.read(end - start)
+            return now[:len(before)] == before
+
+    def test_detached_from_who_fills_it_in(self):
+        """With a signal before it the thread that waits uses up a processor, and stops when the page is there; who is to
+        fill it in must not stand still for as long."""
+        target = self.begin("busy")
+        tracer = self.attach(target, "-k", "do_work", "--count", "--format", "json")
+        target.tell("signal")
+        until(lambda: self.awaiting(target) == 0, "it runs in the kernel")
+        tracer.process.send_signal(signal.SIGINT)
+        until(lambda: self.has_its_own_code(target), "the traps are out")
+        target.tell()
+        target.truth("^read 6 hello")
+        self.check_end(target, tracer.finish(), counted=False)
+
     def test_filled_in_afterwards(self):
         for options in (("-k", "do_work"), ("-r", "do_work")):
             for arguments in ((), ("busy",)):
