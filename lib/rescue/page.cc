@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -41,7 +42,8 @@ Result<std::uint64_t> call(const Hands &hands, const Page &by, const char *what,
     if (!answer) return tl::make_unexpected(answer.error());
     if (*answer < 0 && *answer > -4096)
         return fail(Error::Kind::refused,
-                    std::string("the process may not ") + what + ": " + std::strerror(static_cast<int>(-*answer)));
+                    std::string("the process may not ") + what + ": " + std::strerror(static_cast<int>(-*answer)),
+                    *answer == -ENOMEM ? "it has as much as RLIMIT_AS, vm.max_map_count or its cgroup allows" : "");
     return static_cast<std::uint64_t>(*answer);
 }
 
