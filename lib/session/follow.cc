@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "os/asleep.h"
 #include "session/rearm.h"
 #include "session/rights.h"
 #include "session/seize.h"
+#include "session/tripwires.h"
+#include "trap/interruption.h"
 #include "trap/watch.h"
 
 namespace ktrace::session {
@@ -79,6 +82,19 @@ void forget(State &state, Pid pid) {
     state.world.processes.erase(pid.value);
 }
 
+/// Its tasks stop once, and at their system calls from then on; who sleeps in a call that must not be interrupted does
+/// when that ends, or with the next stop that it has.
+void stop_at_calls(State &state, const Traced &sharer) {
+    for (auto &[tid, task] : state.world.tasks) {
+        if (task.pid != sharer.process.pid) continue;
+        task.until_exec = true;
+        if (os::interrupted(task.pid, task.tid) == os::Interrupted::begins_anew)
+            set_tripwire(*sharer.ground, task);
+        else
+            os::interrupt(task.tid);
+    }
+}
+
 /// It has a memory of its own since it was looked at. An exec that is still to be told is told.
 void part_with_sharer(State &state, Pid pid) {
     os::interrupt(Tid{pid.value});
@@ -90,6 +106,7 @@ void part_with_sharer(State &state, Pid pid) {
     }
     const int signal = stop->kind == os::Stop::Kind::signal ? stop->signal : 0;
     os::Stopped stopped(state.world.waiter, *stop);
+    if (stop->kind == os::Stop::Kind::started) trap::undo_interruption(stopped);
     std::move(stopped).resume(os::Resume::detach, signal);
     forget(state, pid);
 }
@@ -201,11 +218,7 @@ Status adopt_sharers(State &state, const Traced &owner) {
             if (seized && !shares_memory(living, other)) {
                 part_with_sharer(state, other);
             } else if (seized && stays_for_rights(sharer)) {
-                for (auto &[tid, task] : state.world.tasks) {
-                    if (task.pid != other) continue;
-                    task.until_exec = true;
-                    os::interrupt(task.tid);
-                }
+                stop_at_calls(state, sharer);
             }
         }
     }

@@ -283,7 +283,8 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
                 go_on(state, std::move(stopped));
                 continue;
             }
-            if (stop->kind == os::Stop::Kind::started) trap::undo_interruption(stopped);
+            if (stop->kind == os::Stop::Kind::started)
+                trap::go_unnoticed(traced, state.world.tasks.at(tid->value), stopped);
             return stopped;
         }
         settle(state, trap::dispatch(state.world, *stop));
@@ -302,22 +303,8 @@ std::vector<Tid> unwatched_tasks(const State &state, const trap::Ground &ground,
     return tids;
 }
 
-/// An interrupt's stop and others' are served alike: one task may wait for another.
-void serve(State &state, const os::Stop &stop, const std::unordered_set<pid_t> &interrupted) {
-    auto task = state.world.tasks.find(stop.tid.value);
-    if (stop.kind != os::Stop::Kind::started || !interrupted.contains(stop.tid.value) ||
-        task == state.world.tasks.end()) {
-        settle(state, trap::dispatch(state.world, stop));
-        return;
-    }
-    os::Stopped stopped(state.world.waiter, stop);
-    trap::undo_interruption(stopped);
-    trap::continue_task(state.world, task->second, std::move(stopped));
-}
-
 /// Serves stops until the task has its debug registers, or will have them before it runs on.
-void wait_until_watched(State &state, const trap::Ground &ground, Tid tid,
-                        const std::unordered_set<pid_t> &interrupted) {
+void wait_until_watched(State &state, const trap::Ground &ground, Tid tid) {
     constexpr unsigned look_every = 64; // stops of others
     for (unsigned served = 0;; served++) {
         auto task = state.world.tasks.find(tid.value);
@@ -325,7 +312,7 @@ void wait_until_watched(State &state, const trap::Ground &ground, Tid tid,
         const Traced *traced = state.world.process_of(task->second);
         if (!traced || traced->ground.get() != &ground) return; // an exec sees to everything
         auto stop = state.world.waiter.next(os::Waiter::Block::briefly);
-        if (stop) serve(state, *stop, interrupted);
+        if (stop) settle(state, trap::dispatch(state.world, *stop));
         if ((!stop || served % look_every == 0) && (os::sleeps_deeply(tid) || os::has_ended(tid))) return;
     }
 }
@@ -350,7 +337,7 @@ Status set_all_watches(State &state, Traced &traced) {
             if (interrupted.insert(tid.value).second && os::interrupt(tid)) asked.push_back(tid);
         }
         if (asked.empty()) break;
-        for (Tid tid : asked) wait_until_watched(state, *ground, tid, interrupted);
+        for (Tid tid : asked) wait_until_watched(state, *ground, tid);
     }
     if (state.world.unwatched.value == 0) return {};
     return fail(Error::Kind::refused,

@@ -308,6 +308,7 @@ Event dispatch(World &world, const Stop &stop) {
     if (task.calls) note_stop(task, stopped);
     if (seen.fired != 0) run_watches(world, *traced, task, seen.fired, stopped);
     const Verdict verdict = classify(seen.facts);
+    if (stop.kind == Stop::Kind::started) go_unnoticed(*traced, task, stopped); // of an interrupt of ours, perhaps
     if (!world.closing && waits_for_room(*traced->ground, verdict, stopped))
         return ask_for_room(task, stop, std::move(stopped));
     switch (verdict) {
@@ -325,8 +326,7 @@ Event dispatch(World &world, const Stop &stop) {
         continue_task(world, task, std::move(stopped));
         break;
     case Verdict::deliver:
-        if (undo_interruption(stopped) && traced->ground->site_at(stopped.pc()))
-            remember_retry(task, stopped.pc(), stopped);
+        go_unnoticed(*traced, task, stopped);
         continue_task(world, task, std::move(stopped), stop.signal);
         break;
     case Verdict::deliver_behind: deliver_outside(world, *traced, task, std::move(stopped), false); break;

@@ -2,6 +2,9 @@
 
 #include <csignal>
 
+#include "arch/way_back.h"
+#include "trap/retry.h"
+
 namespace ktrace::trap {
 
 using arch::Host;
@@ -21,15 +24,34 @@ std::uint64_t passing(const os::ProcessStatus &status) {
 
 bool lets_pass(const os::ProcessStatus &status, int signal) { return (passing(status) & signal_bit(signal)) != 0; }
 
-bool undo_interruption(os::Stopped &stopped) {
-    if (!Host::interrupted_for_good(stopped.registers())) return false;
+namespace {
+
+/// At such a stop: is nothing else the reason why its call has ended?
+bool is_only_reason(os::Stopped &stopped) {
     auto status = os::read_status(stopped.tid().value);
     if (!status) return false;
     const os::Stop &stop = stopped.stop();
     if (stop.kind == os::Stop::Kind::signal && !lets_pass(*status, stop.signal)) return false;
-    if ((status->pending & ~status->blocked & ~passing(*status)) != 0) return false;
+    return (status->pending & ~status->blocked & ~passing(*status)) == 0;
+}
+
+} // namespace
+
+bool undo_interruption(os::Stopped &stopped) {
+    if (!Host::interrupted_for_good(stopped.registers()) || !is_only_reason(stopped)) return false;
     Host::restart_syscall(stopped.change_registers());
     return true;
+}
+
+void go_unnoticed(Traced &traced, Task &task, os::Stopped &stopped) {
+    const bool by_kernel = arch::awaits_restart(stopped.registers());
+    if (!undo_interruption(stopped) && !(by_kernel && is_only_reason(stopped))) {
+        if (by_kernel) forget_retry(task); // a handler comes in between
+        return;
+    }
+    Host::Registers again = stopped.registers();
+    if (by_kernel) Host::restart_syscall(again);
+    if (traced.ground->site_at(Host::pc(again))) remember_retry(task, Host::pc(again), stopped);
 }
 
 void accept_interruption(os::Stopped &stopped) {

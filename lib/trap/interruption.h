@@ -4,6 +4,7 @@
 
 #include "os/procfs.h"
 #include "os/stopped.h"
+#include "trap/world.h"
 
 namespace ktrace::trap {
 
@@ -15,6 +16,9 @@ bool lets_pass(const os::ProcessStatus &status, int signal);
 /// in has failed with EINTR, and no other signal is the reason, it makes the call again when it goes on: true then, the
 /// pc is on the call's instruction.
 bool undo_interruption(os::Stopped &stopped);
+
+/// At such a stop: the same, and the call is no new hit where a probe is on its instruction, whoever makes it again.
+void go_unnoticed(Traced &traced, Task &task, os::Stopped &stopped);
 
 /// The task stands at a group stop, which ends these calls with and without a tracer: its call stays so, whatever is
 /// told next, before it runs on (the SIGCONT).

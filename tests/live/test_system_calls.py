@@ -3,7 +3,7 @@ import os
 import signal
 import unittest
 
-from live import LiveTest, adds_up, program, sleeps_in, thread_folders, until
+from live import LiveTest, adds_up, ktrace, program, sleeps_in, thread_folders, until
 
 RESTART_SYSCALL = 219  # the number of the system call
 
@@ -85,8 +85,8 @@ class Interrupted(LiveTest):
                 return answers
             answers.append(answer)
 
-    def check_each(self, meanwhile, probes, *arguments):
-        """Every call under probes that are there all the time."""
+    def check_each(self, meanwhile, probes, *arguments, hit_once=False):
+        """Every call under probes that are there all the time. hit_once: it does not come back to its instruction."""
         target = self.start(program("interrupted"), *arguments)
         truth = self.all_interrupted(target, meanwhile)
         self.assertGreater(len(truth), 30)
@@ -96,7 +96,10 @@ class Interrupted(LiveTest):
                 target = self.start(program("interrupted"), *arguments)
                 tracer = self.attach(target, *options, "--count", "--format", "json")
                 self.assertEqual(self.all_interrupted(target, meanwhile), truth)
-                self.assertEqual(tracer.stop().status, 0)
+                trace = tracer.stop()
+                self.assertEqual(trace.status, 0, trace)
+                if hit_once:
+                    self.assertEqual(trace.summary("call_site")["hits"], len(truth), trace)
                 self.check_untouched(target)
                 self.assertEqual(target.end(), 0)
         return truth
@@ -122,8 +125,19 @@ class Interrupted(LiveTest):
 
     def test_by_what_is_ignored(self):
         for sig in (signal.SIGWINCH, signal.SIGCHLD, signal.SIGCONT):
-            truth = self.check_each(lambda target, sent=sig: os.kill(target.pid, sent), self.PROBES[:2])
+            truth = self.check_each(lambda target, sent=sig: os.kill(target.pid, sent), self.PROBES[:2], hit_once=True)
             self.assertTrue(all(line.endswith(" handled 1") for line in truth), truth)
+
+    def test_by_a_probe_that_is_added(self):
+        """Debug registers are set in a task while it is stopped; not in the target untraced."""
+        def add_and_remove(target):
+            if ktrace("ctl", "-p", target.pid, "list").status == 0:
+                added = ktrace("ctl", "-p", target.pid, "add", "-w", "bad")
+                self.assertEqual(added.status, 0, added)
+                removed = ktrace("ctl", "-p", target.pid, "remove", added.out.split()[0])
+                self.assertEqual(removed.status, 0, removed)
+
+        self.check_each(add_and_remove, self.PROBES[:1], hit_once=True)
 
     def attach_and_leave(self, target, *between):
         """ktrace comes and goes; what is done `between` is done while it is there."""

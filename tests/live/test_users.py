@@ -6,7 +6,8 @@ import subprocess
 import tempfile
 import unittest
 
-from live import KTRACE, LIMIT, LiveTest, children_of, ktrace, program, wait_until_let_go
+from live import (KTRACE, LIMIT, LiveTest, children_of, is_asleep, ktrace, program, until, wait_until_asleep,
+                  wait_until_let_go)
 import workshop
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -184,6 +185,21 @@ class Users(UsersTest):
                 target.tell()
                 target.truth(r"^do_work 50 ")
                 self.assertEqual(target.end(), 0)
+
+    def test_who_sleeps_in_shared_memory(self):
+        """A process that shares the target's memory is stopped once: it may be about to execute a set-user-id program."""
+        self.become_nobody()
+        target = self.start(*NOBODY, program("borrowers"))
+        target.tell("doze")
+        child = int(target.truth(r"borrowing (\d+)")[1])
+        wait_until_asleep(child)
+        tracer = self.tracer_of_nobody("attach", "-p", target.pid, "-k", "do_work")
+        until(lambda: is_asleep(child) or target.lines.told("ended"), "it sleeps on, or is over")
+        target.tell()
+        self.assertEqual(target.truth(r"ended (\d+)")[1], "0")
+        tracer.send_signal(signal.SIGINT)
+        tracer.communicate(timeout=LIMIT)
+        self.assertEqual(target.end(), 0)
 
     def test_killed_where_nothing_may_be_mapped(self):
         """Probes that need no room and watchpoints can be had; the guardian alone takes them out."""

@@ -4,7 +4,8 @@
  * Prints "ready PID". Told "vfork" or "clone" it makes such a child, in that way (clone: one that goes on beside it),
  * which says "borrowing PID" and calls do_work until one more line comes; what is born by vfork executes /bin/true
  * then. When it has ended the parent says "ended STATUS calls N own M", with the calls of do_work that the child has
- * made, and all of its own. With "beside" a thread of the parent's calls do_work now and then.
+ * made, and all of its own. The child of "doze" goes on beside it, too, and sleeps in epoll_wait(2) until that line
+ * comes; its status is 0 where nothing else has ended the call. With "beside" a thread of the parent's calls do_work now and then.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +44,20 @@ static void borrow(void) {
 static int go_beside(void *arg) {
     (void)arg;
     borrow();
+    _exit(0);
+}
+
+static int doze_beside(void *arg) {
+    struct epoll_event event = {.events = EPOLLIN};
+    char text[64];
+    int epoll = epoll_create1(0);
+    int size = snprintf(text, sizeof(text), "borrowing %d\n", (int)getpid());
+
+    (void)arg;
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, STDIN_FILENO, &event) != 0) _exit(7);
+    if (write(STDOUT_FILENO, text, (size_t)size) != size) _exit(8);
+    if (epoll_wait(epoll, &event, 1, -1) != 1) _exit(9);
+    while (read(STDIN_FILENO, text, 1) == 1 && text[0] != '\n') continue;
     _exit(0);
 }
 
@@ -74,7 +90,7 @@ int main(int argc, char **argv) {
                 _exit(7);
             }
         } else {
-            child = clone(go_beside, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+            child = clone(strcmp(line, "doze\n") == 0 ? doze_beside : go_beside, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
         }
         waitpid(child, &status, 0);
         printf("ended %d calls %ld own %ld\n", status, borrowed, own);
