@@ -5,7 +5,8 @@
  * which says "borrowing PID" and calls do_work until one more line comes; what is born by vfork executes /bin/true
  * then. When it has ended the parent says "ended STATUS calls N own M", with the calls of do_work that the child has
  * made, and all of its own. The child of "doze" goes on beside it, too, and sleeps in epoll_wait(2) until that line
- * comes; its status is 0 where nothing else has ended the call. With "beside" a thread of the parent's calls do_work now and then.
+ * comes; its status is 0 where nothing else has ended the call. With "beside" a thread of the parent's calls do_work
+ * now and then.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -90,7 +91,8 @@ int main(int argc, char **argv) {
                 _exit(7);
             }
         } else {
-            child = clone(strcmp(line, "doze\n") == 0 ? doze_beside : go_beside, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+            child = clone(strcmp(line, "doze\n") == 0 ? doze_beside : go_beside, stack + sizeof(stack),
+                          CLONE_VM | SIGCHLD, NULL);
         }
         waitpid(child, &status, 0);
         printf("ended %d calls %ld own %ld\n", status, borrowed, own);
