@@ -93,7 +93,10 @@ bool has_one_pending(Tid task, std::uint64_t faults) {
 
 bool has_fault_pending(Tid task, int signal) { return has_one_pending(task, signal_bit(signal)); }
 
-bool has_fault_pending(Tid task) { return has_one_pending(task, synchronous_signals); }
+bool has_fault_pending(Tid task) {
+    const std::uint64_t waiting = signal_mask(task).value_or(0) & memory_and_arithmetic;
+    return has_one_pending(task, synchronous_signals & ~waiting);
+}
 
 bool has_signal_queued(Tid task) {
     siginfo_t first;

@@ -50,7 +50,8 @@ bool set_signal_mask(Tid task, std::uint64_t mask);
 /// A signal of the kernel's own (a trap, a fault) that is queued for this stopped task and will be reported next: a
 /// task stops for an interrupt or with its group before it takes such a signal.
 bool has_fault_pending(Tid task, int signal);
-/// Any of those that an instruction raises.
+/// Any of those that an instruction raises, and that is told when the task goes on: one that is blocked was not raised
+/// by an instruction (a memory error elsewhere, say), and may wait for ever.
 bool has_fault_pending(Tid task);
 
 /// Any signal that is queued for this stopped task or for its process, blocked or not.
@@ -72,5 +73,8 @@ constexpr std::uint64_t signal_bit(int signal) { return std::uint64_t{1} << (sig
 /// What an instruction raises: blocked, these end the process (signal(7)), so no mask of ours has them.
 constexpr std::uint64_t synchronous_signals = signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) |
                                               signal_bit(SIGFPE) | signal_bit(SIGTRAP) | signal_bit(SIGSYS);
+
+/// Those of them that neither a trap nor a system call of ours raises.
+constexpr std::uint64_t memory_and_arithmetic = synchronous_signals & ~(signal_bit(SIGTRAP) | signal_bit(SIGSYS));
 
 } // namespace ktrace::os

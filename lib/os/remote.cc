@@ -214,7 +214,8 @@ Result<std::int64_t> make_call(Waiter &waiter, Stopped &stopped, VirtAddr instru
     Host::set_pc(call, instruction);
     if (frame) frame.lead(call);
     // The mask is ours only while the registers are: from there the task finds back to its own.
-    bool alive = HostNative::write_registers(tid, call) && set_signal_mask(tid, ~synchronous_signals);
+    const std::uint64_t blocked = ~synchronous_signals | (*mask & memory_and_arithmetic);
+    bool alive = HostNative::write_registers(tid, call) && set_signal_mask(tid, blocked);
     Host::Registers after{};
     Result<void> run =
         alive ? run_call(waiter, tid, through, call, held, after) : fail(Error::Kind::gone, "the task has ended");

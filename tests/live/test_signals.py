@@ -130,6 +130,18 @@ class Masks(LiveTest):
         self.assertEqual(target.end(), 0)
         return truth, trace
 
+    def test_fault_that_is_blocked(self):
+        """One that no instruction has raised waits for as long as it is blocked; ktrace does not."""
+        target = self.start(program("blocked"))
+        target.tell("memory 1")
+        target.truth("waiting 1")
+        trace = self.attach(target, "-r", "in_handler", "-w", "faults", "--count").stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.check_untouched(target)
+        target.tell()
+        target.truth("memory 1 told 1")
+        self.assertEqual(target.end(), 0)
+
     def test_faults_that_are_mended(self):
         """The load runs again when its handler has returned: no new hit, and SIGTRAP is blocked as before."""
         for options in (("-k", "fault_load"), ("-k", "fault_load", "--post")):

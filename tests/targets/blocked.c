@@ -14,6 +14,9 @@
  *     traps N    four threads run int3 N times each; the handler calls in_handler(), and again with an instruction of
  *                one byte at handler_byte.  "traps N handled H calls C bad B"
  *
+ *     memory N   blocks SIGBUS, as if an error of the memory were told by it, of which N come: "waiting N"; at the next
+ *                line it is open.  "memory N told T"
+ *
  * bad: a mask that is not as the program set it, an address or a sender that is not the true one. At the end of its
  * input it leaves with status 0.
  */
@@ -28,6 +31,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -220,6 +224,32 @@ static void traps(long times) {
     printf("traps %ld handled %ld calls %ld bad %ld\n", most_threads * times, handled, handler_calls, bad_traps);
 }
 
+static volatile long told;
+
+static void on_memory_error(int sig, siginfo_t *info, void *context) {
+    (void)sig;
+    (void)context;
+    if (info->si_code == BUS_MCEERR_AO) told++;
+}
+
+static void memory(long errors) {
+    struct sigaction action = {.sa_sigaction = on_memory_error, .sa_flags = SA_SIGINFO};
+    siginfo_t info = {.si_signo = SIGBUS, .si_code = BUS_MCEERR_AO};
+    sigset_t bus;
+    char line[64];
+
+    sigemptyset(&bus);
+    sigaddset(&bus, SIGBUS);
+    sigaction(SIGBUS, &action, NULL);
+    sigprocmask(SIG_BLOCK, &bus, NULL);
+    for (long i = 0; i < errors; i++) syscall(SYS_rt_tgsigqueueinfo, getpid(), getpid(), SIGBUS, &info);
+    printf("waiting %ld\n", errors);
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin)) exit(5);
+    sigprocmask(SIG_UNBLOCK, &bus, NULL);
+    printf("memory %ld told %ld\n", errors, told);
+}
+
 int main(void) {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
     char line[64];
@@ -237,6 +267,7 @@ int main(void) {
         if (strncmp(line, "fault", 5) == 0) fault(number);
         if (strncmp(line, "leave", 5) == 0) leave(number);
         if (strncmp(line, "traps", 5) == 0) traps(number);
+        if (strncmp(line, "memory", 6) == 0) memory(number);
         fflush(stdout);
     }
     return 0;
