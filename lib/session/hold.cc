@@ -114,17 +114,6 @@ constexpr std::uint64_t longest_in_page_ms = 50;
 /// False: it is gone. One that stands at a stop is not asked: what it stops for is told first.
 bool ask_to_stop(State &state, Tid tid) { return state.world.waiter.has_news_of(tid) || os::interrupt(tid); }
 
-/// A stop of a task that is to run on. An interrupt of ours has not been for its system call.
-void serve_meanwhile(State &state, Task &task, const os::Stop &stop) {
-    if (stop.kind != os::Stop::Kind::started) {
-        settle(state, trap::dispatch(state.world, stop));
-        return;
-    }
-    os::Stopped stopped(state.world.waiter, stop);
-    trap::undo_interruption(stopped);
-    trap::continue_task(state.world, task, std::move(stopped));
-}
-
 enum class Run : std::uint8_t { borrowers, all };
 
 /// Those that a task may be waiting for go on until it stops. A parent in vfork does not stop before its child has
@@ -138,7 +127,7 @@ void let_others_run(State &state, const GroundPointer &ground, Tid waiting, Held
             trap::continue_task(state.world, task->second, std::move(stopped->second));
             held.erase(stopped);
         } else if (auto stop = state.world.waiter.next_of(tid, os::Waiter::Block::no)) {
-            serve_meanwhile(state, task->second, *stop);
+            settle(state, trap::dispatch(state.world, *stop));
         }
     }
 }
