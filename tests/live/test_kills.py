@@ -13,7 +13,7 @@ import unittest
 from live import (KTRACE, LIMIT, LiveTest, breakpoints_signal, figure, ktrace, program, state_of, until, wait_until_asleep,
                   wait_until_let_go)
 from survivor import PROBES, Survivor
-from test_attach import sleep_on
+from test_sleepers import sleep_on
 
 IDLE = ("-k", "unexpected", "-j", "tick", "--count")  # nothing that runs
 AT_RISK = 12  # requests from the signal's stop to one at which nothing would be told

@@ -7,7 +7,7 @@ import unittest
 from collections import Counter
 
 from live import LiveTest, adds_up, ktrace, program, wait_until_asleep, wait_until_let_go
-from test_attach import WOKEN
+from test_sleepers import WOKEN
 from workshop import address_in_file, build, offset_of
 
 LIBC = ctypes.CDLL(None, use_errno=True)
