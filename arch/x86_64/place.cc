@@ -5,12 +5,11 @@
 //
 // A jump through memory is a copy without the jump back. A call becomes a push of its return address and a jump:
 //
-//     push the low half | mov the high half into its place | jmp to the target
-//     push [target] | mov both halves of the return address over it | jmp *[target]
+//     push [rip + the return address, which lies behind] | jmp to the target, or *[target]
 //
 // So it is the processor that uses the program's memory, by the rights that the program has there, and waits or faults
-// where that does: in the first instruction, of which nothing is done then. To write for it (/proc/PID/mem) would go
-// over guard pages. No address of a slot is ever on the stack.
+// where that does; a task that faults in the jump has pushed already, and that is undone (abort_step). To write for it
+// (/proc/PID/mem) would go over guard pages. No address of a slot is ever on the stack, and it is written once.
 //
 // Invariants: but for calls and jumps the copy is exactly as long as the original, so that offsets of its fields and
 // the distance of its end from its start are the same; a slot is shared by threads, so nothing of a thread is in it.
@@ -110,8 +109,7 @@ void append_jump_back(VirtAddr site_end, VirtAddr slot, Placement &placed) {
 // -- calls, and jumps through memory --
 
 constexpr int number_sp = 4;
-constexpr std::uint8_t extension_jump = 4, extension_push = 6; // of opcode ff, in ModRM.reg
-constexpr std::int64_t word = 8;                               // what a call pushes
+constexpr std::int64_t word = 8; // what a call pushes
 
 /// Appends to a slot.
 class Writer {
@@ -125,6 +123,10 @@ class Writer {
         write32(placed_.bytes + placed_.size, static_cast<std::int32_t>(static_cast<std::uint32_t>(value)));
         placed_.size += 4;
     }
+    void number64(std::uint64_t value) {
+        number32(value);
+        number32(value >> 32);
+    }
     VirtAddr at() const { return slot_ + placed_.size; }
 
   private:
@@ -133,8 +135,7 @@ class Writer {
 };
 
 /// Opcode ff with an operand in memory, once more: `moved` is added to its displacement. False: it does not reach.
-bool write_through_memory(Writer &writer, const X86_64Plan &plan, VirtAddr site, std::uint8_t extension,
-                          std::int64_t moved) {
+bool write_jump_through_memory(Writer &writer, const X86_64Plan &plan, VirtAddr site, std::int64_t moved) {
     const x86::MemoryOperand &operand = *plan.insn.target_memory;
     const bool relative = operand.base == x86::register_ip, wraps = plan.insn.address_size == 4;
     const bool has_base = operand.base != x86::no_register && !relative;
@@ -145,7 +146,7 @@ bool write_through_memory(Writer &writer, const X86_64Plan &plan, VirtAddr site,
     const unsigned high_base = has_base ? static_cast<unsigned>(operand.base) >> 3 : 0;
     const unsigned high_index = has_index ? static_cast<unsigned>(operand.index) >> 3 : 0;
     if (high_base || high_index) writer.bytes({0x40 | high_index << 1 | high_base});
-    const unsigned middle = static_cast<unsigned>(extension) << 3;
+    constexpr unsigned middle = 4 << 3; // ModRM.reg: a jump
     std::int64_t displacement = operand.displacement + moved;
     if (relative) {
         writer.bytes({0xff, middle | 5}); // [rip + disp32]
@@ -176,8 +177,7 @@ void write_jump(Writer &writer, const X86_64Plan &plan) {
         return;
     }
     writer.bytes({0xff, 0x25, 0, 0, 0, 0}); // jmp *[rip + 0]
-    writer.number32(plan.target->value);
-    writer.number32(plan.target->value >> 32);
+    writer.number64(plan.target->value);
 }
 
 /// Is the target one that the push takes away?
@@ -188,33 +188,22 @@ bool is_changed_by_push(const x86::Insn &insn) {
     return is_near_top && operand.segment == x86::no_register;
 }
 
-/// Pushes the return address; what is pushed first is what may fault as the call does.
-bool write_push(Writer &writer, const X86_64Plan &plan, VirtAddr site) {
-    const std::uint64_t next = (site + plan.length).value, low = next & 0xffffffff, high = next >> 32;
-    if (plan.insn.target_memory) {
-        if (!write_through_memory(writer, plan, site, extension_push, 0)) return false;
-        writer.bytes({0xc7, 0x04, 0x24}); // movl $low, (%rsp)
-        writer.number32(low);
-    } else {
-        writer.bytes({0x68}); // push $low, whose sign fills the high half
-        writer.number32(low);
-    }
-    writer.bytes({0xc7, 0x44, 0x24, 0x04}); // movl $high, 4(%rsp)
-    writer.number32(high);
-    return true;
-}
-
 /// The slot of a call, or of a jump through memory. False: it can only be emulated.
 bool place_transfer(const X86_64Plan &plan, VirtAddr site, VirtAddr slot, Placement &placed) {
     const bool pushes = plan.insn.kind == x86::Kind::call;
     Writer writer(placed, slot);
     if (pushes && is_changed_by_push(plan.insn)) return false;
-    if (pushes && !write_push(writer, plan, site)) return false;
+    if (pushes) writer.bytes({0xff, 0x35, 0, 0, 0, 0}); // push [rip + to what lies behind the jump]
+    const std::uint8_t pushed_at = placed.size;
     if (!plan.insn.target_memory)
         write_jump(writer, plan);
-    else if (!write_through_memory(writer, plan, site, extension_jump,
-                                   pushes && plan.insn.target_memory->base == number_sp ? word : 0))
+    else if (!write_jump_through_memory(writer, plan, site,
+                                        pushes && plan.insn.target_memory->base == number_sp ? word : 0))
         return false;
+    if (pushes) {
+        write32(placed.bytes + pushed_at - 4, placed.size - pushed_at);
+        writer.number64((site + plan.length).value);
+    }
     placed.method = Method::boost;
     placed.copy_end = placed.size;
     placed.pushed = pushes ? word : 0;

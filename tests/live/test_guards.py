@@ -4,7 +4,7 @@ import unittest
 
 from live import LiveTest, adds_up, program
 
-WAYS = ("closed", "cut", "guard", "late", "steps")
+WAYS = ("closed", "cut", "guard", "late", "steps", "watched")
 PROBES = ("table_call", "jump_through", "recurse_call", "stack_call", "stepped_call", "stepped_table_call",
           "stepped_table_jump")
 
@@ -45,3 +45,15 @@ class Guards(LiveTest):
 
     def test_after_the_instruction(self):
         self.check("--post")
+
+    def test_what_it_pushes_is_written_once(self):
+        for options in (("-k", "stack_call"), ("-k", "stack_call", "--post"), ()):
+            with self.subTest(options=options):
+                target = self.start(program("guards"))
+                tracer = self.attach(target, *options, "-w", "pushed", "--count", "--format", "json")
+                target.tell(f"watched {self.ROUNDS}")
+                target.truth(rf"^watched faults 0 bad 0 calls {self.ROUNDS}")
+                trace = tracer.stop()
+                self.assertEqual([s["hits"] for s in trace.summaries()], [self.ROUNDS] * len(trace.summaries()), trace)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)

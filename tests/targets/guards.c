@@ -9,6 +9,7 @@
  *                nobody writes
  *     late       a call whose return address goes to a page of the stack, and one through a table, that another thread
  *                fills in when it is told by userfaultfd(2); F: pages filled in, -1: there is no such thing here
+ *     watched    a call whose return address goes to `pushed`
  *     steps      a call, a call through a table and a jump through it with the trap flag set; F: steps that were told
  *
  * F is the number of faults, B of those that were told with another code or address than they have, of return addresses
@@ -40,6 +41,15 @@ static volatile enum { closed, cut, guard, steps } way;
 static sigjmp_buf back;
 
 #if defined(__x86_64__)
+/* A stack of one word. */
+__asm__(".bss\n"
+        ".balign 4096\n"
+        "  .zero 4088\n"
+        ".type pushed, @object\n"
+        ".globl pushed\n"
+        "pushed: .zero 8\n"
+        ".size pushed, 8\n");
+
 /* Every instruction that uses memory here is one that is probed. */
 __asm__(".text\n"
         ".type do_work, @function\n"
@@ -97,6 +107,7 @@ __asm__(".text\n"
         "  ret\n"
         ".size stepped, . - stepped\n");
 
+extern long pushed;
 long do_work(void);
 void recurse(void);
 void call_through(void **entries);
@@ -186,6 +197,10 @@ static void run_late(void) {
     faults = filled;
 }
 
+static void run_watched(void) {
+    if (!on_stack(&pushed + 1)) bad++;
+}
+
 static void run_steps(void) {
     way = steps;
     mprotect(table, page, PROT_READ | PROT_WRITE);
@@ -213,8 +228,8 @@ int main(void) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } ways[] = {
-        {"closed", run_closed}, {"cut", run_cut}, {"guard", run_guard}, {"late", run_late}, {"steps", run_steps}};
+    } ways[] = {{"closed", run_closed}, {"cut", run_cut},     {"guard", run_guard},
+                {"late", run_late},     {"steps", run_steps}, {"watched", run_watched}};
     char line[64], name[16];
     long times;
 

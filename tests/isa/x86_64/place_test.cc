@@ -41,16 +41,17 @@ TEST(X86Place, AnEmulatedOrRefusedInstructionTakesNoSlot) {
 }
 
 TEST(X86Place, ACallPushesItsOwnReturnAddress) {
-    // push $0x90000005; movl $0, 4(%rsp): the sign has filled it; jmp 0x90001005
+    // push [rip + 5]; jmp 0x90001005; and the return address
     const Placement placement = placed("e8 00 10 00 00", near);
     EXPECT_EQ(placement.method, Method::boost);
-    EXPECT_EQ(bytes_of(placement), hex("68 05 00 00 90 c7 44 24 04 00 00 00 00 e9 f3 0f ff ff"));
+    EXPECT_EQ(bytes_of(placement), hex("ff 35 05 00 00 00 e9 fa 0f ff ff 05 00 00 90 00 00 00 00"));
     EXPECT_EQ(placement.copy_end, placement.size);
     EXPECT_EQ(placement.pushed, 8);
-    EXPECT_EQ(bytes_of(placed("41 ff d4", near)), hex("68 03 00 00 90 c7 44 24 04 00 00 00 00 41 ff e4"));
+    EXPECT_EQ(bytes_of(placed("41 ff d4", near)), hex("ff 35 03 00 00 00 41 ff e4 03 00 00 90 00 00 00 00"));
     // Where no rel32 reaches: jmp *[rip + 0], and the target
     const Placement wide = placed("e8 00 10 00 00", VirtAddr{0x7f0000000000});
-    EXPECT_EQ(bytes_of(wide), hex("68 05 00 00 90 c7 44 24 04 00 00 00 00 ff 25 00 00 00 00 05 10 00 90 00 00 00 00"));
+    EXPECT_EQ(bytes_of(wide),
+              hex("ff 35 0e 00 00 00 ff 25 00 00 00 00 05 10 00 90 00 00 00 00 05 00 00 90 00 00 00 00"));
 }
 
 struct ThroughMemory {
@@ -72,10 +73,9 @@ constexpr ThroughMemory through_memory[] = {
     {"jmp [rax*8+0x401000]", "ff 24 c5 00 10 40 00", "ff 24 c5 00 10 40 00"},
     {"jmp [r13+r12*4+8]", "43 ff 64 a5 08", "43 ff a4 a5 08 00 00 00"},
     {"jmp fs:[0x10]", "64 ff 24 25 10 00 00 00", "64 ff 24 25 10 00 00 00"},
-    {"call [rdi+8]: it is pushed, then replaced", "ff 57 08",
-     "ff b4 27 08 00 00 00 c7 04 24 03 00 00 90 c7 44 24 04 00 00 00 00 ff a4 27 08 00 00 00"},
+    {"call [rdi+8]", "ff 57 08", "ff 35 07 00 00 00 ff a4 27 08 00 00 00 03 00 00 90 00 00 00 00"},
     {"call [rsp+8]: from a stack that is lower by then", "ff 54 24 08",
-     "ff b4 24 08 00 00 00 c7 04 24 04 00 00 90 c7 44 24 04 00 00 00 00 ff a4 24 10 00 00 00"},
+     "ff 35 07 00 00 00 ff a4 24 10 00 00 00 04 00 00 90 00 00 00 00"},
 };
 INSTANTIATE_TEST_SUITE_P(Encodings, X86PlaceThroughMemory, ::testing::ValuesIn(through_memory));
 
