@@ -258,7 +258,12 @@ std::optional<Stop> Waiter::next_of(Tid tid, Block block) {
             known(tid).held = true;
             return stop;
         }
-        if (block == Block::no || errno != EINTR || has_ended(tid)) return std::nullopt;
+        if (block == Block::no || errno != EINTR) return std::nullopt;
+        if (has_ended(tid)) { // as a leader before its threads, or just now
+            stop = poll(P_PID, tid.value, false);
+            if (stop) known(tid).held = true;
+            return stop;
+        }
         look_at_others(tid);
         if (block == Block::briefly) {
             errno = EINTR;
