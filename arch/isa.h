@@ -192,7 +192,7 @@ concept InstructionSet = requires(
     // system calls made by a task on our behalf
     { I::syscall_bytes() } -> std::same_as<std::span<const std::byte>>;
     { I::set_syscall(regs, number, std::span<const std::uint64_t>{}) };    // number and up to six arguments
-    { I::interrupted_for_good(cregs) } -> std::same_as<bool>;              // in a system call that has just failed with EINTR
+    { I::interrupted_for_good(cregs) } -> std::same_as<bool>;              // a system call has just failed with EINTR that can be made again
     { I::restart_syscall(regs) };                                          // make that call once more, as the kernel restarts one
     { I::let_syscall_fail(regs) };                                         // it has failed: not interrupted_for_good any more
     { I::syscall_result(cregs) } -> std::same_as<std::int64_t>;            // -errno or the value

@@ -84,7 +84,9 @@ struct X86_64 {
     static std::span<const std::byte> syscall_bytes();
     static void set_syscall(Registers &regs, std::uint64_t number, std::span<const std::uint64_t> arguments);
     static bool interrupted_for_good(const Registers &regs) {
-        return static_cast<std::int64_t>(regs.orig_ax) >= 0 && regs.ax == static_cast<std::uint64_t>(-4); // EINTR
+        constexpr std::uint64_t close_call = 3; // its descriptor is gone, and may be another's by now (close(2))
+        return static_cast<std::int64_t>(regs.orig_ax) >= 0 && regs.orig_ax != close_call &&
+               regs.ax == static_cast<std::uint64_t>(-4); // EINTR
     }
     static void restart_syscall(Registers &regs) {
         regs.ax = regs.orig_ax;

@@ -67,11 +67,15 @@ bool leave_slot(Traced &traced, Task &task, os::Stopped &stopped) {
 }
 
 /// A call that makes a copy of the memory: what it copies must be known before our pages go.
-bool copies_memory(const os::TaskPlace &place) {
+bool copies_memory(const Ground &ground, const os::TaskPlace &place) {
 #ifdef SYS_fork
     if (place.syscall == SYS_fork) return true;
 #endif
     constexpr std::uint64_t shares = CLONE_VM;
+    if (place.syscall == SYS_clone3) { // its first argument points to what begins with the flags
+        auto flags = ground.space->read_value<std::uint64_t>(VirtAddr{place.arguments[0]});
+        return flags && (*flags & shares) == 0;
+    }
     return place.syscall == SYS_clone && (place.arguments[0] & shares) == 0;
 }
 
@@ -83,7 +87,7 @@ bool sleeps_outside(const Ground &ground, const Task &task) {
     if (task.over == Over::stepping || task.over == Over::to_syscall || !task.watching.empty()) return false;
     auto place = os::read_task_place(task.pid, task.tid);
     return place && !place->running && place->syscall >= 0 && !ground.slots.contains(place->pc) &&
-           !ground.rescue.contains(place->pc) && !copies_memory(*place);
+           !ground.rescue.contains(place->pc) && !copies_memory(ground, *place);
 }
 
 /// A trap of ours was hit and is still to be told: until that is done the pc stands behind its first byte. Or a fault
