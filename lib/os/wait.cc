@@ -46,19 +46,18 @@ int kernel_waitid(int id_type, pid_t id, siginfo_t &info, int flags) {
     return static_cast<int>(::syscall(SYS_waitid, id_type, id, &info, flags, nullptr));
 }
 
-/// No wait for one task alone is for ever.
+/// No wait for one task alone is for ever. Runs a ticker that does not run already.
 class Ticking {
   public:
-    explicit Ticking(Ticker *ticker) : ticker_(ticker) {
-        if (ticker_) ticker_->start();
-    }
+    Ticking(Ticker &ticker, bool wanted) : ticker_(ticker), started_(wanted && !ticker.running() && ticker.start()) {}
     ~Ticking() {
-        if (ticker_) ticker_->stop();
+        if (started_) ticker_.stop();
     }
     Ticking(const Ticking &) = delete;
 
   private:
-    Ticker *ticker_; // nullptr: none is wanted
+    Ticker &ticker_;
+    bool started_;
 };
 
 } // namespace
@@ -243,6 +242,7 @@ std::optional<Stop> Waiter::next(Block block) {
 }
 
 std::optional<Stop> Waiter::next_of(Tid tid, Block block) {
+    watch(tid); // whoever looks at the others must not take its news
     auto same = [&](const Stop &s) { return s.tid == tid; };
     auto queued = std::find_if(queue_.begin(), queue_.end(), same);
     if (queued != queue_.end()) {
@@ -251,19 +251,16 @@ std::optional<Stop> Waiter::next_of(Tid tid, Block block) {
         return stop;
     }
     if (block == Block::no && known(tid).held) return std::nullopt;
-    const Ticking ticking(block == Block::yes ? &ticker_ : nullptr);
+    const Ticking ticking(ticker_, block == Block::yes);
+    auto look = [&](bool wait) {
+        auto stop = poll(P_PID, tid.value, wait);
+        if (stop) known(tid).held = true;
+        return stop;
+    };
     while (true) {
-        auto stop = poll(P_PID, tid.value, block != Block::no);
-        if (stop) {
-            known(tid).held = true;
-            return stop;
-        }
+        if (auto stop = look(block != Block::no)) return stop;
         if (block == Block::no || errno != EINTR) return std::nullopt;
-        if (has_ended(tid)) { // as a leader before its threads, or just now
-            stop = poll(P_PID, tid.value, false);
-            if (stop) known(tid).held = true;
-            return stop;
-        }
+        if (has_ended(tid)) return look(false); // as a leader before its threads, or just now
         look_at_others(tid);
         if (block == Block::briefly) {
             errno = EINTR;
