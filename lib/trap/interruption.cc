@@ -44,14 +44,19 @@ bool undo_interruption(os::Stopped &stopped) {
 }
 
 void go_unnoticed(Traced &traced, Task &task, os::Stopped &stopped) {
-    const bool by_kernel = arch::awaits_restart(stopped.registers());
-    if (!undo_interruption(stopped) && !(by_kernel && is_only_reason(stopped))) {
-        if (by_kernel) forget_retry(task); // a handler comes in between
+    Host::Registers again = stopped.registers();
+    if (!arch::awaits_restart(again)) {
+        if (undo_interruption(stopped) && traced.ground->site_at(stopped.pc()))
+            remember_retry(task, stopped.pc(), stopped);
         return;
     }
-    Host::Registers again = stopped.registers();
-    if (by_kernel) Host::restart_syscall(again);
-    if (traced.ground->site_at(Host::pc(again))) remember_retry(task, Host::pc(again), stopped);
+    Host::restart_syscall(again); // as the kernel is about to do
+    const VirtAddr at = Host::pc(again);
+    if (!traced.ground->site_at(at)) return;
+    if (is_only_reason(stopped))
+        remember_retry(task, at, stopped);
+    else
+        forget_retry(task); // a handler comes in between
 }
 
 void accept_interruption(os::Stopped &stopped) {
