@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <linux/seccomp.h>
@@ -22,11 +23,17 @@ using arch::HostNative;
 
 namespace {
 
-/// Steps the task once, or to the next stop of a system call; another signal that is delivered first (SIGSTOP cannot be
-/// blocked) is kept for later.
-Result<void> advance(Waiter &waiter, Tid tid, Resume how, std::vector<siginfo_t> &held) {
-    while (true) {
-        if (!resume(tid, how, 0)) return fail(Error::Kind::gone, "the task has ended");
+/// What comes to a task in the middle of a call of ours.
+struct Meanwhile {
+    std::vector<siginfo_t> held;   // signals, told later
+    bool stopped_by_group = false; // by job control: it makes the call nevertheless
+};
+
+/// Steps the task once, or to the next stop of a system call; a signal that is delivered first is kept for later.
+/// SIGSTOP, which cannot be blocked, is not: a SIGCONT could not take it back then.
+Result<void> advance(Waiter &waiter, Tid tid, Resume how, Meanwhile &meanwhile) {
+    for (int signal = 0;;) {
+        if (!resume(tid, how, std::exchange(signal, 0))) return fail(Error::Kind::gone, "the task has ended");
         waiter.resumed(tid);
         auto stop = waiter.next_of(tid);
         if (!stop || stop->kind == Stop::Kind::exited || stop->kind == Stop::Kind::killed) {
@@ -38,11 +45,16 @@ Result<void> advance(Waiter &waiter, Tid tid, Resume how, std::vector<siginfo_t>
             return fail(Error::Kind::gone, "the task has ended");
         }
         if (stop->kind == Stop::Kind::syscall && how == Resume::syscall) return {};
+        meanwhile.stopped_by_group = meanwhile.stopped_by_group || stop->kind == Stop::Kind::group;
         if (stop->kind != Stop::Kind::signal) continue; // a group stop or a trap of SEIZE: go on
+        if (stop->signal == SIGSTOP) {
+            signal = SIGSTOP;
+            continue;
+        }
         auto info = signal_info(tid);
         if (!info) return fail(Error::Kind::gone, "the task has ended");
         if (stop->signal == SIGTRAP && info->si_code > 0) return {};
-        held.push_back(*info);
+        meanwhile.held.push_back(*info);
     }
 }
 
@@ -112,9 +124,9 @@ bool stands_at_event(Tid tid) {
 }
 
 /// A task at an event is led to the end of its own call, which writes its result: not over what a call of ours needs.
-Result<void> leave_own_call(Waiter &waiter, Stopped &stopped, std::vector<siginfo_t> &held) {
+Result<void> leave_own_call(Waiter &waiter, Stopped &stopped, Meanwhile &meanwhile) {
     if (!stands_at_event(stopped.tid())) return {};
-    if (auto left = advance(waiter, stopped.tid(), Resume::syscall, held); !left) return left;
+    if (auto left = advance(waiter, stopped.tid(), Resume::syscall, meanwhile); !left) return left;
     Host::Registers now{};
     if (!HostNative::read_registers(stopped.tid(), now)) return fail(Error::Kind::gone, "the task has ended");
     Host::set_return_value(stopped.change_registers(), Host::return_value(now));
@@ -165,19 +177,19 @@ class Frame {
 };
 
 /// Runs the call for which the registers `call` were made, up to its end.
-Result<void> run_call(Waiter &waiter, Tid tid, Through through, const Host::Registers &call,
-                      std::vector<siginfo_t> &held, Host::Registers &after) {
+Result<void> run_call(Waiter &waiter, Tid tid, Through through, const Host::Registers &call, Meanwhile &meanwhile,
+                      Host::Registers &after) {
     const Resume how = through == Through::steps ? Resume::step : Resume::syscall;
     auto gone = [] { return fail(Error::Kind::gone, "the task has ended"); };
     do { // at the entry of a call of its own it is first led out of that
-        if (auto advanced = advance(waiter, tid, how, held); !advanced) return advanced;
+        if (auto advanced = advance(waiter, tid, how, meanwhile); !advanced) return advanced;
         if (!HostNative::read_registers(tid, after)) return gone();
         if (Host::pc(after) == Host::pc(call) && !HostNative::write_registers(tid, call)) return gone();
     } while (Host::pc(after) == Host::pc(call));
     if (through == Through::steps) return {};
-    if (auto advanced = advance(waiter, tid, how, held); !advanced) return advanced; // that was the entry
+    if (auto advanced = advance(waiter, tid, how, meanwhile); !advanced) return advanced; // that was the entry
     if (!HostNative::read_registers(tid, after)) return gone();
-    return has_fault_pending(tid, SIGSYS) ? take_filters_signal(waiter, tid, held) : Result<void>();
+    return has_fault_pending(tid, SIGSYS) ? take_filters_signal(waiter, tid, meanwhile.held) : Result<void>();
 }
 
 /// At the end of a call the kernel makes none again: only where it is about to deliver signals, as for an interrupt.
@@ -193,8 +205,8 @@ bool stop_for_restart(Waiter &waiter, Tid tid, const Host::Registers &before) {
 Result<std::int64_t> make_call(Waiter &waiter, Stopped &stopped, VirtAddr instruction, const WayBack *way,
                                std::uint64_t number, std::initializer_list<std::uint64_t> arguments, Through through) {
     Tid tid = stopped.tid();
-    std::vector<siginfo_t> held;
-    if (auto left = leave_own_call(waiter, stopped, held); !left) return tl::make_unexpected(left.error());
+    Meanwhile meanwhile;
+    if (auto left = leave_own_call(waiter, stopped, meanwhile); !left) return tl::make_unexpected(left.error());
     if (!stopped.rest())
         if (auto broken_off = abort_of_sequence(tid, stopped.pc())) stopped.set_pc(*broken_off);
     Host::Registers before = stopped.registers();
@@ -218,7 +230,7 @@ Result<std::int64_t> make_call(Waiter &waiter, Stopped &stopped, VirtAddr instru
     bool alive = HostNative::write_registers(tid, call) && set_signal_mask(tid, blocked);
     Host::Registers after{};
     Result<void> run =
-        alive ? run_call(waiter, tid, through, call, held, after) : fail(Error::Kind::gone, "the task has ended");
+        alive ? run_call(waiter, tid, through, call, meanwhile, after) : fail(Error::Kind::gone, "the task has ended");
     if (run) {
         alive = set_signal_mask(tid, *mask);
         if (alive && through == Through::stops && arch::awaits_restart(before))
@@ -226,9 +238,9 @@ Result<std::int64_t> make_call(Waiter &waiter, Stopped &stopped, VirtAddr instru
         else
             alive = alive && HostNative::write_registers(tid, before);
     }
-    bool trapped = was_trapped(held);
-    // SIGSTOP is the only other signal that can come in between; it is sent again, to the whole process as it was.
-    for (const siginfo_t &info : held) ::kill(tid.value, info.si_signo);
+    bool trapped = was_trapped(meanwhile.held);
+    for (const siginfo_t &info : meanwhile.held) ::kill(tid.value, info.si_signo);
+    if (meanwhile.stopped_by_group) interrupt(tid); // it stops again before it runs on
     if (!run) return tl::make_unexpected(run.error());
     if (!alive) return fail(Error::Kind::gone, "the task has ended");
     return trapped ? -EPERM : Host::syscall_result(after);

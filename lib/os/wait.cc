@@ -100,8 +100,8 @@ std::optional<Stop> Waiter::poll(int id_type, pid_t id, bool block) {
     Stop stop = decode_stop(Tid{info.si_pid}, info.si_code, info.si_status);
     if (often_) stop.seen_ns = monotonic_ns();
     if (consumed_at_once(stop)) {
-        siginfo_t again;
-        kernel_waitid(P_PID, info.si_pid, again, WEXITED | WSTOPPED | __WALL | WNOHANG);
+        siginfo_t again; // what was seen, and not the end that may have come since
+        kernel_waitid(P_PID, info.si_pid, again, (is_end(stop) ? WEXITED : WSTOPPED) | __WALL | WNOHANG);
     }
     return stop;
 }

@@ -129,7 +129,7 @@ void let_run(State &state, HeldTasks &held) {
         }
         trap::clear_watches(task->second);
         task->second.tripwire.reset();
-        trap::continue_task(state.world, task->second, std::move(stopped));
+        run_on(state, task->second, std::move(stopped));
     }
     held.clear();
 }

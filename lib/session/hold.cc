@@ -128,7 +128,7 @@ void let_others_run(State &state, const GroundPointer &ground, Tid waiting, Held
         const Traced *traced = task == state.world.tasks.end() ? nullptr : state.world.process_of(task->second);
         if (!traced || (who == Run::borrowers && !traced->borrowed) || tid == waiting) continue;
         if (auto stopped = held.find(tid.value); stopped != held.end()) {
-            trap::continue_task(state.world, task->second, std::move(stopped->second));
+            run_on(state, task->second, std::move(stopped->second));
             held.erase(stopped);
         } else if (auto stop = state.world.waiter.next_of(tid, os::Waiter::Block::no)) {
             settle(state, trap::dispatch(state.world, *stop));
@@ -153,6 +153,11 @@ std::vector<Tid> tasks_to_stop(State &state, const GroundPointer &ground, Spare 
 }
 
 } // namespace
+
+void run_on(State &state, Task &task, os::Stopped stopped) {
+    if (stopped.stop().kind == os::Stop::Kind::group) os::interrupt(task.tid); // it stops again before it runs
+    trap::continue_task(state.world, task, std::move(stopped));
+}
 
 std::vector<Tid> tasks_in(const State &state, const GroundPointer &ground) {
     std::vector<Tid> tids;

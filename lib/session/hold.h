@@ -41,6 +41,9 @@ std::optional<os::Stop> await_stop(State &state, const GroundPointer &ground, Ti
 /// The same, for a millisecond at most: nothing, and errno is EINTR, where it has not stopped yet.
 std::optional<os::Stop> await_stop_once(State &state, const GroundPointer &ground, Tid tid, HeldTasks &held);
 
+/// A task that was held runs on; where job control has stopped its process, it stays stopped with that.
+void run_on(State &state, trap::Task &task, os::Stopped stopped);
+
 /// Brings a task to a stop from which it can be let go; nothing: it has ended, or left the process's memory. Of those
 /// that are `held` some may have to run on for that. A Ticker runs.
 std::optional<os::Stopped> bring_out(State &state, trap::Traced &traced, Tid tid, HeldTasks &held,

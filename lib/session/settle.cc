@@ -93,7 +93,8 @@ void on_unknown(State &state, Event event) {
         task.tid = tid;
         task.pid = Pid{status->tgid};
         state.world.waiter.watch(tid);
-        trap::continue_task(state.world, task, std::move(*event.stopped));
+        std::move(*event.stopped).keep();
+        settle(state, trap::dispatch(state.world, event.stop)); // its process may be stopped, and it with that
         return;
     }
     auto parent = state.world.processes.find(status->ppid);

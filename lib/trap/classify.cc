@@ -24,8 +24,9 @@ Verdict classify_trap(const Facts &f) {
 
 Verdict classify_signal(const Facts &f) {
     bool fault = f.from_kernel && is_synchronous(f.signal);
-    // No handler sees where it stops, and SIGCONT, which would take it back, could not do that while it is held.
-    if (f.signal == SIGSTOP && f.slot != SlotPosition::after) return Verdict::deliver;
+    // No handler sees where the task is. SIGCONT could not take back a stop that is held; sent again, it would take
+    // back one that was asked for after it.
+    if (f.controls_job && (f.over == Over::stepping || f.slot != SlotPosition::after)) return Verdict::deliver;
     if (f.over == Over::stepping) return fault ? Verdict::step_fault : Verdict::hold;
     switch (f.slot) {
     case SlotPosition::elsewhere: return Verdict::deliver;

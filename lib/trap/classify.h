@@ -20,12 +20,13 @@ struct Facts {
     bool site = false;     // an armed site of ours is where the trap would be
     bool was_ours = false; // a trap of ours was there once, and the program has none there now
     arch::SlotPosition slot = arch::SlotPosition::elsewhere; // of the pc
-    bool repeats = false;    // the instruction in that slot may stop half-way with the pc on it
-    bool watched = false;    // debug registers of ours have fired
-    bool until_exec = false; // the task is to stop at system calls
-    bool follows = false;    // so it is, until it returns from a signal's handler
-    bool leftover = false;   // a step or hardware breakpoint of a ktrace that was killed
-    bool tripped = false;    // an os::Tripwire's
+    bool repeats = false;      // the instruction in that slot may stop half-way with the pc on it
+    bool watched = false;      // debug registers of ours have fired
+    bool until_exec = false;   // the task is to stop at system calls
+    bool follows = false;      // so it is, until it returns from a signal's handler
+    bool leftover = false;     // a step or hardware breakpoint of a ktrace that was killed
+    bool tripped = false;      // an os::Tripwire's
+    bool controls_job = false; // SIGSTOP, SIGCONT or one of the terminal's, without a handler
 };
 
 enum class Verdict : std::uint8_t {

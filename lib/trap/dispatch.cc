@@ -60,6 +60,15 @@ bool may_be_sent_sigtrap(const World &world, Traced &traced) {
     return traced.uses_sigtrap;
 }
 
+/// Of those that stop and continue a process, where they do no more than that.
+bool controls_job(const Stop &stop) {
+    constexpr std::uint64_t all =
+        signal_bit(SIGSTOP) | signal_bit(SIGTSTP) | signal_bit(SIGTTIN) | signal_bit(SIGTTOU) | signal_bit(SIGCONT);
+    if ((signal_bit(stop.signal) & all) == 0) return false;
+    auto status = os::read_status(stop.tid.value);
+    return status && (status->caught & signal_bit(stop.signal)) == 0;
+}
+
 /// Collects the facts of a stop, with as few requests as the usual case (a trap at a site) needs.
 Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, Stopped &stopped) {
     Seen seen;
@@ -94,6 +103,7 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
         f.was_ours = ground.space->ever_planted(seen.trap_at) && !own_trap_at(traced, seen.trap_at);
     } else {
         f.from_kernel = is_synchronous(stop.signal) && raised_by_kernel(stop.tid);
+        f.controls_job = controls_job(stop);
     }
     VirtAddr pc = stopped.pc();
     if (!ground.slots.contains(pc)) return seen;

@@ -283,12 +283,23 @@ void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped
     end_step(world, task, std::move(stopped), signal);
 }
 
+namespace {
+
+/// One that a handler waits for. SIGCONT is told with the task's going on: to send it again would take back a stop that
+/// was asked for after it. Of two there is one, as of others that the kernel keeps.
+void keep_for_later(Task &task, siginfo_t info) {
+    if (!task.held) {
+        task.held = info;
+        return;
+    }
+    if (info.si_signo == SIGCONT) std::swap(*task.held, info);
+    if (info.si_signo != SIGCONT) task.held_more.push_back(info);
+}
+
+} // namespace
+
 void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped) {
-    auto info = os::signal_info(task.tid);
-    if (info && task.held)
-        task.held_more.push_back(*info);
-    else if (info)
-        task.held = *info;
+    if (auto info = os::signal_info(task.tid)) keep_for_later(task, *info);
     if (task.over != Over::stepping) step_out(task, *traced.ground->site_of_pc_in_slot(stopped.pc()));
     // Where more wait they would come before the step. They are blocked, but not here: if ktrace were killed at this
     // stop, the kernel would deliver the signal with our mask in its frame, for ever.

@@ -1,6 +1,7 @@
 """Signals that arrive while a task is at a trap, in a slot, or in a step: delivered, at the program's own addresses."""
 import os
 import signal
+import threading
 import time
 import unittest
 
@@ -212,6 +213,59 @@ class OwnTraps(LiveTest):
 
 class Parent(LiveTest):
     """What a parent sees of its traced child is what it would have seen."""
+
+    def check_stops(self, *probe, rounds=1000):
+        """A SIGSTOP stops the process, whatever the threads are in the middle of with the SIGCONTs that came before."""
+        target = self.start(program("threads"))
+        tracer = self.attach(target, *probe, "--count", "--format", "json")
+        target.tell("spin 4")
+        target.truth("spinning")
+        for _ in range(rounds):
+            for sig in 4 * (signal.SIGSTOP, signal.SIGCONT):
+                os.kill(target.pid, sig)
+            os.kill(target.pid, signal.SIGSTOP)
+            self.assertEqual(os.waitid(os.P_PID, target.pid, os.WSTOPPED).si_status, signal.SIGSTOP)
+            os.kill(target.pid, signal.SIGCONT)
+        target.tell("on")
+        truth = target.truth(r"calls (\d+)")
+        trace = tracer.stop()
+        self.assertEqual(trace.summary("do_work")["hits"], int(truth[1]), trace)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_a_stop_behind_continuations(self):
+        self.check_stops("-k", "do_work")
+
+    def test_a_stop_behind_continuations_with_returns(self):
+        self.check_stops("-r", "do_work")
+
+    def test_a_stop_behind_continuations_with_steps(self):
+        self.check_stops("-k", "do_work", "--post")
+
+    def test_a_continuation_behind_a_stop_while_attaching(self):
+        """SIGCONT takes back a stop that a thread is told of in the middle of a system call of ktrace's."""
+        target = self.start(program("threads"))
+        for _ in range(40):
+            target.tell("spin 1")
+            target.truth("spinning")
+            over = threading.Event()
+
+            def storm():
+                while not over.is_set():
+                    os.kill(target.pid, signal.SIGSTOP)
+                    os.kill(target.pid, signal.SIGCONT)
+
+            sender = threading.Thread(target=storm)
+            sender.start()
+            try:
+                self.attach(target, "-k", "crash_here", "--count", "--format", "json").stop()
+            finally:
+                over.set()
+                sender.join()
+            target.tell("on")
+            target.truth("calls")
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
 
     def test_stops_continuations_and_ends(self):
         # In a group that has no parent in its session (the test's, where nobody does job control) SIGTSTP stops nobody.

@@ -41,6 +41,11 @@ Facts until_exec(Facts facts) {
     return facts;
 }
 
+Facts controls_job(Facts facts) {
+    facts.controls_job = true;
+    return facts;
+}
+
 Facts event(Kind kind, Over over = Over::none) {
     return {kind, 0, false, over, false, false, SlotPosition::elsewhere, false, false};
 }
@@ -91,14 +96,24 @@ const Row rows[] = {
      Verdict::deliver_fault},
     {"a timer in a repeated string instruction",
      signal(SIGALRM, false, Over::none, false, false, SlotPosition::at_start, true), Verdict::deliver_retry},
-    {"a signal that cannot be blocked, on the way to a system call",
-     signal(SIGSTOP, false, Over::to_syscall, false, false, SlotPosition::at_start), Verdict::deliver},
-    {"SIGSTOP in a step: it has no handler, and SIGCONT can take it back only while it is not held",
-     signal(SIGSTOP, false, Over::stepping, false, false, SlotPosition::at_start), Verdict::deliver},
-    {"SIGSTOP, nothing of the copy done", signal(SIGSTOP, false, Over::none, false, false, SlotPosition::at_start),
-     Verdict::deliver},
-    {"SIGSTOP, the copy done", signal(SIGSTOP, false, Over::none, false, false, SlotPosition::after),
+    {"SIGSTOP, on the way to a system call",
+     controls_job(signal(SIGSTOP, false, Over::to_syscall, false, false, SlotPosition::at_start)), Verdict::deliver},
+    {"SIGSTOP in a step: SIGCONT can take it back only while it is not held",
+     controls_job(signal(SIGSTOP, false, Over::stepping, false, false, SlotPosition::at_start)), Verdict::deliver},
+    {"SIGSTOP in a step that is almost done",
+     controls_job(signal(SIGSTOP, false, Over::stepping, false, false, SlotPosition::after)), Verdict::deliver},
+    {"SIGSTOP, nothing of the copy done",
+     controls_job(signal(SIGSTOP, false, Over::none, false, false, SlotPosition::at_start)), Verdict::deliver},
+    {"SIGSTOP, the copy done", controls_job(signal(SIGSTOP, false, Over::none, false, false, SlotPosition::after)),
      Verdict::deliver_behind},
+    {"SIGCONT in a step: sent again, it would take back the next SIGSTOP",
+     controls_job(signal(SIGCONT, false, Over::stepping, false, false, SlotPosition::at_start)), Verdict::deliver},
+    {"SIGCONT in a step, with a handler", signal(SIGCONT, false, Over::stepping, false, false, SlotPosition::at_start),
+     Verdict::hold},
+    {"SIGTSTP in the middle of a longer slot",
+     controls_job(signal(SIGTSTP, false, Over::none, false, false, SlotPosition::inside)), Verdict::deliver},
+    {"SIGTSTP there, with a handler", signal(SIGTSTP, false, Over::none, false, false, SlotPosition::inside),
+     Verdict::hold},
     {"the boosted copy faults", signal(SIGSEGV, true, Over::none, false, false, SlotPosition::at_start),
      Verdict::deliver_fault},
     {"a signal elsewhere", signal(SIGUSR1, false, Over::none, false, false, SlotPosition::elsewhere), Verdict::deliver},
