@@ -51,11 +51,20 @@ void meet_child(State &state, Pid parent, Tid child) {
 /// Children of a process that was killed before their birth was told: each has a copy of what was in it.
 void meet_orphans(State &state, Pid parent) {
     for (Pid child : os::read_processes()) {
-        if (state.world.tasks.contains(child.value)) continue;
+        if (child == parent || state.world.tasks.contains(child.value)) continue;
         auto status = os::read_status(child.value);
         const bool is_ours = status && status->tracer == ::gettid();
         if (is_ours && !state.world.processes.contains(status->ppid)) meet_child(state, parent, Tid{child.value});
     }
+}
+
+/// A thread has called exec, and has the id of its leader now, which nobody knows: that had ended before ktrace came.
+/// Its event comes.
+bool goes_on_under_new_id(const State &state, Pid pid) {
+    const Tid leader{pid.value};
+    if (state.world.tasks.contains(pid.value) || os::has_ended(leader)) return false;
+    auto status = os::read_status(pid.value);
+    return status && status->tracer == ::gettid();
 }
 
 void on_ended(State &state, const Event &event) {
@@ -161,7 +170,7 @@ void settle_ended(State &state, Tid tid) {
     state.world.waiter.forget(tid);
     bool others = std::any_of(state.world.tasks.begin(), state.world.tasks.end(),
                               [&](const auto &entry) { return entry.second.pid == pid; });
-    if (others) return;
+    if (others || goes_on_under_new_id(state, pid)) return;
     meet_orphans(state, pid);
     end_process(state, pid);
 }
