@@ -208,6 +208,11 @@ bool has_ended(Tid tid) {
     return state.empty() || state == "Z" || state == "X";
 }
 
+bool has_memory(Tid tid) {
+    const std::string size = stat_field(tid.value, 23); // vsize
+    return !size.empty() && size != "0";
+}
+
 bool is_kernel_thread(pid_t pid) {
     constexpr std::uint64_t kernel_thread = 0x00200000; // PF_KTHREAD of include/linux/sched.h
     return (decimal<std::uint64_t>(stat_field(pid, 9)) & kernel_thread) != 0;

@@ -62,6 +62,8 @@ std::uint64_t processor_time_ms(Pid pid, Tid tid);
 std::vector<Tid> read_tasks(Pid pid);
 /// All that are to be seen here.
 std::vector<Pid> read_processes();
+/// False for one that has ended, or is about to: its memory goes first. Kernel threads have none.
+bool has_memory(Tid tid);
 /// True for a task that has ended and is not reaped. A leader stays so until all its threads have ended.
 bool has_ended(Tid tid);
 /// True for a thread of the kernel's own, which has no program.

@@ -25,22 +25,26 @@ using trap::Traced;
 
 namespace {
 
-/// A task of the process that has not ended, and so has its memory still.
-Tid living_task(Pid pid) {
-    const Tid leader{pid.value};
-    if (!os::has_ended(leader)) return leader;
-    for (Tid tid : os::read_tasks(pid))
-        if (!os::has_ended(tid)) return tid;
-    return leader;
+/// A task of the process that has its memory still: the leader may have ended before the others.
+std::optional<Tid> one_with_memory(Pid process) {
+    const Tid leader{process.value};
+    if (os::has_memory(leader)) return leader;
+    for (Tid tid : os::read_tasks(process))
+        if (os::has_memory(tid)) return tid;
+    return std::nullopt;
 }
 
-/// One that has ended has none, as kernel threads have.
-bool shares_memory(Tid task, Pid other) {
-    return ::syscall(SYS_kcmp, task.value, other.value, KCMP_VM, 0, 0) == 0 && !os::has_ended(task);
+bool has_same_memory(Tid task, Pid other) {
+    return ::syscall(SYS_kcmp, task.value, other.value, KCMP_VM, 0, 0) == 0;
 }
 
-/// The parent's leader may have ended before the thread that the child comes from.
-bool shares_memory(Pid parent, Pid child) { return shares_memory(living_task(parent), child); }
+bool shares_memory(Pid process, Pid other) {
+    while (auto task = one_with_memory(process)) {
+        const bool same = has_same_memory(*task, other);
+        if (os::has_memory(*task)) return same; // so it had when they were compared
+    }
+    return false;
+}
 
 Traced &make_process(State &state, Pid pid) {
     auto &slot = state.world.processes[pid.value];
@@ -207,20 +211,22 @@ void let_go(State &state, Pid pid, os::Stopped stopped) {
 Status adopt_sharers(State &state, const Traced &owner) {
     for (bool found_new = true; found_new;) {
         found_new = false;
-        const Tid living = living_task(owner.process.pid);
+        const auto task = one_with_memory(owner.process.pid);
+        if (!task) return {};
         for (Pid other : os::read_processes()) {
-            if (state.world.processes.contains(other.value) || !shares_memory(living, other)) continue;
+            if (state.world.processes.contains(other.value) || !has_same_memory(*task, other)) continue;
             found_new = true;
             Traced &sharer = make_borrower(state, owner, other);
             Status seized = seize_all(state, sharer);
             if (!seized) forget(state, other);
             if (!seized && seized.error().kind != Error::Kind::gone) return seized;
-            if (seized && !shares_memory(living, other)) {
+            if (seized && !shares_memory(owner.process.pid, other)) {
                 part_with_sharer(state, other);
             } else if (seized && stays_for_rights(sharer)) {
                 stop_at_calls(state, sharer);
             }
         }
+        found_new = found_new || !os::has_memory(*task); // then it has told of some that they were none
     }
     return {};
 }
