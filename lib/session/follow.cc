@@ -116,9 +116,7 @@ void part_with_sharer(State &state, Pid pid) {
 }
 
 /// The child's action for SIGTRAP becomes what its parent's was, and its copy of the rescue page goes.
-Status unmap_rescue(const Ground &parent, Ground &child, const target::Process &process, State &state,
-                    os::Stopped &stopped) {
-    child.rescue = parent.rescue;
+Status unmap_rescue(Ground &child, const target::Process &process, State &state, os::Stopped &stopped) {
     if (!child.rescue.mapped()) return {};
     rescue::Hands hands{*child.space, *process.syscall_instruction, state.world.waiter, stopped};
     auto restored = child.rescue.restore_action(hands);
@@ -136,10 +134,12 @@ void clean(State &state, Traced &parent, Pid child, os::Stopped &stopped) {
     Ground ground;
     ground.space = std::move(*copy);
     for (const trap::Arena &arena : parent.ground->slots.arenas()) ground.slots.add(arena);
+    ground.rescue = parent.ground->rescue;
+    static_cast<void>(trap::forget_lost(ground, child)); // whoever has made it: nothing but ours is unmapped
     target::Process process = parent.process;
     process.pid = child;
     auto unmapped = trap::unmap_arenas(ground, process, state.world.waiter, stopped);
-    if (unmapped) unmapped = unmap_rescue(*parent.ground, ground, process, state, stopped);
+    if (unmapped) unmapped = unmap_rescue(ground, process, state, stopped);
     if (!unmapped) log::write("session", log::Level::debug, "child keeps our pages: " + unmapped.error().message);
 }
 
@@ -199,6 +199,15 @@ std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_pt
 }
 
 } // namespace
+
+Traced *maker_of(State &state, Pid child, Pid parent) {
+    auto known = state.world.processes.find(parent.value);
+    Traced *by_status = known == state.world.processes.end() ? nullptr : known->second.get();
+    if (by_status && shares_memory(parent, child)) return by_status;
+    for (auto &[pid, traced] : state.world.processes)
+        if (shares_memory(Pid{pid}, child)) return traced.get();
+    return by_status;
+}
 
 void let_go(State &state, Pid pid, os::Stopped stopped) {
     Tid tid = stopped.tid();

@@ -11,6 +11,10 @@ namespace ktrace::session {
 /// A child at its first stop. `parent`: nullptr where it is not known any more.
 void adopt_child(State &state, trap::Traced *parent, os::Stopped stopped);
 
+/// Who has made a child that was faster than the event which tells of it; `parent`: whose child it is by its status,
+/// another one with CLONE_PARENT. nullptr: nobody that is known.
+trap::Traced *maker_of(State &state, Pid child, Pid parent);
+
 /// Processes that run in the memory of one that has just been seized, before anything is armed in it: a child that is
 /// born by vfork or posix_spawn at this moment, or one that clone has made to stay so. Its traps would be their end.
 /// Errors: denied.

@@ -106,9 +106,7 @@ void on_unknown(State &state, Event event) {
         settle(state, trap::dispatch(state.world, event.stop)); // its process may be stopped, and it with that
         return;
     }
-    auto parent = state.world.processes.find(status->ppid);
-    adopt_child(state, parent == state.world.processes.end() ? nullptr : parent->second.get(),
-                std::move(*event.stopped));
+    adopt_child(state, maker_of(state, Pid{tid.value}, Pid{status->ppid}), std::move(*event.stopped));
 }
 
 /// The room that was owed is made before the task goes on.

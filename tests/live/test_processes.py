@@ -4,7 +4,7 @@ import re
 import signal
 import subprocess
 
-from live import KTRACE, LIMIT, LiveTest, adds_up, ktrace, program, until
+from live import KTRACE, LIMIT, LiveTest, Target, adds_up, ktrace, program, until
 
 
 def descriptors(tracer):
@@ -307,6 +307,31 @@ class Borrowers(LiveTest):
 
     def test_attach_to_shared_memory_followed(self):
         self.sharing("clone", "-f")
+
+    def siblings(self, order, *options):
+        """Children whose parent is not who has made them, and is not traced; many stop before the event tells of them."""
+        target = Target(program("siblings"), ready=None)
+        self.addCleanup(target.kill)
+        maker = int(target.truth(r"^ready (\d+)")[1])
+        tracer = self.trace("-p", maker, "-k", "do_work", "--count", "--format", "json", *options)
+        target.tell(order)
+        calls, own = map(int, target.truth(r"calls (\d+) own (\d+)").groups())
+        trace = tracer.stop()
+        self.assertEqual((trace.status, "changed by somebody" in trace.err), (0, False), trace)
+        self.assertEqual(target.end(), 0)
+        return calls, own, trace.summary("do_work")["hits"]
+
+    def test_siblings_that_share_the_memory(self):
+        _, own, hits = self.siblings("share 1000")
+        self.assertEqual(hits, own)
+
+    def test_siblings_that_share_the_memory_followed(self):
+        calls, _, hits = self.siblings("share 1000", "-f")
+        self.assertEqual(hits, calls)
+
+    def test_siblings_with_a_copy(self):
+        _, own, hits = self.siblings("copy 300")
+        self.assertEqual(hits, own)
 
     def test_both_are_asked_for(self):
         """Who is asked for by name is counted, though another one was first in the same memory."""
