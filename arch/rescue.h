@@ -67,6 +67,13 @@ struct ktrace_rescue_arena {
     uint64_t address, size; /* of a mapping with slots */
 };
 
+/* Whose the process's action for SIGTRAP is. */
+enum ktrace_rescue_installed {
+    ktrace_rescue_not_ours = 0,
+    ktrace_rescue_ours,    /* `ours`, in the place of `before` */
+    ktrace_rescue_ours_was /* `before`, which the program has set in the place of `ours`: it may have kept that */
+};
+
 /* struct sigaction as the kernel has it on 64-bit machines. */
 struct ktrace_rescue_action {
     uint64_t handler, flags, restorer, mask;
@@ -77,7 +84,7 @@ struct ktrace_rescue_header {
     uint32_t abi;         /* the highest of which all fields are there */
     uint32_t header_size; /* bytes of this struct, of one entry */
     uint32_t entry_size;
-    uint32_t installed; /* 1: the process's action for SIGTRAP was replaced by `ours` */
+    uint32_t installed; /* enum ktrace_rescue_installed */
     uint64_t size;      /* bytes of the mapping that begins here */
     uint64_t tracer;    /* process id of the ktrace that wrote this, in its own namespace */
     struct ktrace_rescue_action before, ours;

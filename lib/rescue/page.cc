@@ -91,6 +91,10 @@ bool ignores_sigtrap(const os::Stopped &stopped) {
 
 constexpr std::uint64_t handler_default = 0, handler_ignore = 1;
 
+bool is_handler(const ktrace_rescue_action &action) {
+    return action.handler != handler_default && action.handler != handler_ignore;
+}
+
 /// No signal but those that an instruction raises comes in while the handler runs; on the alternate stack, where there
 /// is one (Go's stacks have no room); again within itself.
 ktrace_rescue_action our_action(VirtAddr code) {
@@ -174,17 +178,21 @@ Status Page::take_action(const Hands &hands, bool ignored) {
     if (!now) return now.error().kind == Error::Kind::gone ? Status(tl::make_unexpected(now.error())) : Status();
     header_.before = *now;
     if (ignored) header_.before.handler = handler_ignore;
-    const bool free = now->handler == handler_default || now->handler == handler_ignore;
-    if (!free || HostNative::rescue_code().bytes.empty()) {
+    first_ = header_.before;
+    if (HostNative::rescue_code().bytes.empty()) {
         write_header(hands.space);
         return {};
     }
     header_.ours = our_action(address_ + static_cast<std::int64_t>(code_at));
-    header_.installed = 1;
+    if (is_handler(*now)) {
+        write_header(hands.space);
+        return {};
+    }
+    header_.installed = ktrace_rescue_ours;
     if (!write_header(hands.space)) return fail(Error::Kind::gone, "the process has ended");
     auto set = set_action(hands, *this, action_at(offsetof(ktrace_rescue_header, ours)));
     if (set || set.error().kind == Error::Kind::gone) return set;
-    header_.installed = 0; // a seccomp filter, perhaps: the guardian is there still
+    header_.installed = ktrace_rescue_not_ours; // a seccomp filter, perhaps: the guardian is there still
     header_.ours = {};
     write_header(hands.space);
     return {};
@@ -256,6 +264,22 @@ Page Page::adopt(VirtAddr address, const ktrace_rescue_header &header) {
     return page;
 }
 
+void Page::note_action(target::AddressSpace &space, const ktrace_rescue_action &set) {
+    if (!mapped() || lost_) return;
+    if (header_.ours.handler != 0 && set.handler == header_.ours.handler) { // it knows it from sigaction's answer
+        header_.before = first_;
+        header_.installed = ktrace_rescue_ours;
+    } else {
+        const bool was_ours = header_.installed != ktrace_rescue_not_ours;
+        header_.before = set;
+        if (is_handler(set))
+            header_.installed = was_ours ? ktrace_rescue_ours_was : ktrace_rescue_not_ours;
+        else if (header_.ours.handler != 0)
+            header_.installed = ktrace_rescue_ours;
+    }
+    write_header(space);
+}
+
 Status Page::renew_action(const Hands &hands) const {
     if (!mapped() || !has_action()) return {};
     bool ours = installed();
@@ -264,14 +288,14 @@ Status Page::renew_action(const Hands &hands) const {
 }
 
 Result<bool> Page::restore_action(const Hands &hands) const {
-    if (!mapped() || !installed()) return true;
+    if (!mapped() || header_.installed == ktrace_rescue_not_ours) return true;
     auto now = read_action(hands, *this);
     if (!now) return tl::make_unexpected(now.error());
-    if (now->handler == header_.before.handler) return true; // by a ktrace that was killed then, say
+    if (now->handler == header_.before.handler) return installed(); // by a ktrace that was killed then, say
     if (now->handler != header_.ours.handler && now->handler != handler_default) return false;
     // The default may be the kernel's doing, after a trap in a task that blocks SIGTRAP.
     if (auto set = put_back_action(hands); !set) return tl::make_unexpected(set.error());
-    return true;
+    return installed();
 }
 
 Status Page::put_back_action(const Hands &hands) const {

@@ -3,7 +3,7 @@
 // page is there. Killed at any moment, ktrace leaves what is needed to run on, and to clean up after it.
 //
 // Invariants: (1) the page is unmapped only when no process's action leads into it; (2) an action that the process has
-// set itself meanwhile is never replaced; (3) a handler of the process's own is never replaced: its traps are then
+// set itself meanwhile is never replaced by an older one; (3) a handler of the process's own is never replaced: its traps are then
 // taken out by the guardian alone.
 #pragma once
 
@@ -53,13 +53,16 @@ class Page {
     /// Tells of a mapping with slots.
     void add_arena(target::AddressSpace &space, VirtAddr start, std::uint64_t size);
 
+    /// The program has set its action for SIGTRAP: that is what it gets back from now on. Where it has none of its own
+    /// now, ours is to be put in its place again (renew_action).
+    void note_action(target::AddressSpace &space, const ktrace_rescue_action &set);
     /// The kernel has reset the process's action for SIGTRAP (a trap in a task that blocks it does that): puts back
     /// what it was.
     Status renew_action(const Hands &hands) const;
     /// True where the process's action is one that such a reset would lose.
-    bool has_action() const { return header_.ours.handler != 0 || header_.before.handler != 0; }
+    bool has_action() const { return installed() || header_.before.handler != 0; }
     /// The handler is ours: nobody but ktrace expects a SIGTRAP in this process.
-    bool installed() const { return header_.installed != 0; }
+    bool installed() const { return header_.installed == ktrace_rescue_ours; }
     bool ignored_before() const { return header_.before.handler == 1; }
 
     /// The process of the stopped task gets back the action that it had. False: the action leads into the page still,
@@ -89,6 +92,7 @@ class Page {
 
     VirtAddr address_;
     bool lost_ = false; // something else is there; the process's action may be ours still
+    ktrace_rescue_action first_{}; // what the process's action was when the page was made
     std::optional<int> filters_;
     ktrace_rescue_header header_{};
     std::vector<Table> tables_;

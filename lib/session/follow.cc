@@ -224,6 +224,7 @@ Status adopt_sharers(State &state, const Traced &owner) {
         if (!task) return {};
         for (Pid other : os::read_processes()) {
             if (state.world.processes.contains(other.value) || !has_same_memory(*task, other)) continue;
+            if (!os::has_memory(*task)) break; // those that have none are all the same
             found_new = true;
             Traced &sharer = make_borrower(state, owner, other);
             Status seized = seize_all(state, sharer);

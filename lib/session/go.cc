@@ -20,18 +20,6 @@ const symbols::Symbol *stack_mover(const LoadedModule &loaded) {
     return found.empty() || found.front()->vaddr == 0 ? nullptr : found.front();
 }
 
-bool is_planned(const Traced &traced, const ArmPlan &plan, Armed::Kind kind, VirtAddr at) {
-    const trap::Site *site = traced.ground->site_at(at);
-    return (site && std::any_of(site->probes.begin(), site->probes.end(),
-                                [kind](const Armed *armed) { return armed->kind == kind; })) ||
-           std::any_of(plan.internal.begin(), plan.internal.end(),
-                       [&](const auto &internal) { return internal->at == at && internal->armed.kind == kind; });
-}
-
-void plan_once(const Traced &traced, ArmPlan &plan, Armed::Kind kind, VirtAddr at) {
-    if (!is_planned(traced, plan, kind, at)) plan_internal(plan, kind, at);
-}
-
 /// A function that finds its stack too small has the runtime make it larger, and then jumps to its first instruction:
 /// the same call, seen once more.
 void plan_restarts(const Traced &traced, ArmPlan &plan, VirtAddr function, VirtAddr end) {

@@ -13,12 +13,6 @@ using trap::Traced;
 
 namespace {
 
-bool is_watched(const Traced &traced, VirtAddr at) {
-    const trap::Site *site = traced.ground->site_at(at);
-    return site && std::any_of(site->probes.begin(), site->probes.end(),
-                               [](const Armed *armed) { return armed->kind == Armed::Kind::ifunc; });
-}
-
 bool is_resolver(const Arming &arming, VirtAddr at) {
     return std::any_of(arming.ifuncs.begin(), arming.ifuncs.end(),
                        [at](const WaitingIfunc &ifunc) { return ifunc.at() == at; });
@@ -26,10 +20,10 @@ bool is_resolver(const Arming &arming, VirtAddr at) {
 
 Status watch_return(State &state, Traced &traced, os::Stopped &stopped) {
     auto to = Host::return_address(stopped.registers(), *traced.ground->space);
-    if (!to || is_watched(traced, *to)) return {};
+    if (!to) return {};
     ArmPlan plan;
-    plan_internal(plan, Armed::Kind::ifunc, *to);
-    return carry_out(state, traced, std::move(plan), &stopped);
+    plan_once(traced, plan, Armed::Kind::ifunc, *to);
+    return plan.internal.empty() ? Status() : carry_out(state, traced, std::move(plan), &stopped);
 }
 
 Status arm_implementation(State &state, Traced &traced, VirtAddr resolver, os::Stopped &stopped) {
@@ -58,9 +52,7 @@ void plan_resolvers(State &state, Traced &traced, ArmPlan &plan, std::vector<Wai
     for (WaitingIfunc &ifunc : ifuncs) {
         auto same = [&](const WaitingIfunc &other) { return other.probe == ifunc.probe && other.at() == ifunc.at(); };
         if (std::any_of(arming.ifuncs.begin(), arming.ifuncs.end(), same)) continue;
-        bool planned = std::any_of(plan.internal.begin(), plan.internal.end(),
-                                   [&](const auto &internal) { return internal->at == ifunc.at(); });
-        if (!planned && !is_watched(traced, ifunc.at())) plan_internal(plan, Armed::Kind::ifunc, ifunc.at());
+        plan_once(traced, plan, Armed::Kind::ifunc, ifunc.at());
         plan.ifuncs.push_back(std::move(ifunc));
     }
 }

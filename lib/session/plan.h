@@ -35,6 +35,9 @@ bool is_armed_already(const State &state, const trap::Traced &traced, std::uint3
 /// Adds a site of ours to a plan.
 void plan_internal(ArmPlan &plan, trap::Armed::Kind kind, VirtAddr at);
 
+/// The same, unless it is there, or planned, already.
+void plan_once(const trap::Traced &traced, ArmPlan &plan, trap::Armed::Kind kind, VirtAddr at);
+
 /// What becomes of a probe whose SPEC is found nowhere in the process.
 enum class Missing : std::uint8_t {
     wait,   // it may be found later, or elsewhere

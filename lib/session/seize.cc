@@ -167,6 +167,7 @@ Status seize_all(State &state, Traced &traced) {
             if (seized == Seized::denied) return fail(denied(pid.value));
             if (seized != Seized::yes) continue;
             found_new = true;
+            traced.had_threads = traced.had_threads || tid.value != pid.value;
             Task &task = state.world.tasks[tid.value];
             task.tid = tid;
             task.pid = pid;

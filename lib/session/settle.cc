@@ -48,7 +48,7 @@ void meet_child(State &state, Pid parent, Tid child) {
                 os::Stopped(state.world.waiter, *stop));
 }
 
-/// Children of a process that was killed before their birth was told: each has a copy of what was in it.
+/// Children of a process that was killed, or ended by another thread, before their birth was told: each has a copy of what was in it.
 void meet_orphans(State &state, Pid parent) {
     for (Pid child : os::read_processes()) {
         if (child == parent || state.world.tasks.contains(child.value)) continue;
@@ -72,7 +72,9 @@ void on_ended(State &state, const Event &event) {
     if (stop.tid.value == state.program.value) // known or let go already
         state.program_status = stop.kind == os::Stop::Kind::exited ? stop.status : 128 + stop.status;
     if (stop.tid.value != event.pid.value) return;
-    if (stop.kind == os::Stop::Kind::killed) meet_orphans(state, event.pid);
+    auto process = state.world.processes.find(event.pid.value);
+    const bool in_a_call = process != state.world.processes.end() && process->second->had_threads;
+    if (stop.kind == os::Stop::Kind::killed || in_a_call) meet_orphans(state, event.pid);
     end_process(state, event.pid);
 }
 
@@ -98,6 +100,7 @@ void on_unknown(State &state, Event event) {
         return;
     }
     if (process != state.world.processes.end()) {
+        process->second->had_threads = true;
         trap::Task &task = state.world.tasks[tid.value];
         task.tid = tid;
         task.pid = Pid{status->tgid};

@@ -205,14 +205,14 @@ Event on_new_task(World &world, Traced &traced, Task &task, Stopped stopped) {
     auto message = os::event_message(task.tid);
     Tid child{message ? static_cast<pid_t>(*message) : 0};
     auto status = child.value ? os::read_status(child.value) : std::nullopt;
-    bool thread = !status || status->tgid == task.pid.value;
-    if (thread && child.value) {
+    if (status && status->tgid == task.pid.value) {
+        traced.had_threads = true;
         Task &made = world.tasks[child.value];
         made.tid = child;
         made.pid = traced.process.pid;
         made.blocks = task.blocks; // glibc blocks all signals meanwhile
         world.waiter.watch(child);
-    } else if (child.value) { // clone without CLONE_THREAD: a process, often in the same memory
+    } else if (status) { // clone without CLONE_THREAD: a process, often in the same memory
         event.kind = Event::Kind::new_process;
         event.pid = task.pid;
         event.tid = task.tid;
@@ -276,7 +276,8 @@ void continue_task(World &world, Task &task, Stopped stopped, int signal) {
     const bool trap_pending = task.over == Over::stepping && !at_signal && os::has_fault_pending(task.tid, SIGTRAP);
     if (signal != 0) follow_handler(task, stopped, signal);
     if (signal == SIGTRAP) follow_into_handler(task);
-    const os::Resume how = way_on(task.over, task.until_exec || task.follows != 0, trap_pending);
+    const bool at_calls = task.until_exec || task.follows != 0 || task.watches_action != 0;
+    const os::Resume how = way_on(task.over, at_calls, trap_pending);
     if (how == os::Resume::step) task.stepped_from = stopped.pc();
     if (task.calls && world.waiter.looks_often()) {
         stopped.write_back(); // before the clock is read: how much is written differs from site to site
@@ -316,6 +317,7 @@ Event dispatch(World &world, const Stop &stop) {
     if (stop.kind == Stop::Kind::signal && !task.stood_in_for.empty()) name_sender(task, stop.signal);
     Seen seen = gather(world, *traced, task, stop, stopped);
     if (task.calls) note_stop(task, stopped);
+    if (task.watches_action != 0 && stop.kind == Stop::Kind::syscall) see_action(*traced, task, stopped);
     if (seen.fired != 0) run_watches(world, *traced, task, seen.fired, stopped);
     const Verdict verdict = classify(seen.facts);
     if (stop.kind == Stop::Kind::started) go_unnoticed(*traced, task, stopped); // of an interrupt of ours, perhaps

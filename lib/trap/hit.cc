@@ -6,6 +6,7 @@
 #include "trap/handled.h"
 #include "trap/inject.h"
 #include "trap/inside.h"
+#include "trap/restore.h"
 
 namespace ktrace::trap {
 
@@ -36,6 +37,7 @@ Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stoppe
         }
         switch (armed->kind) {
         case Armed::Kind::unwinds: task.unwinds++; break;
+        case Armed::Kind::sets_action: watch_action(task); break;
         case Armed::Kind::restarts: note_restart(*traced.ground, *site.plan.target, stopped.sp()); break;
         case Armed::Kind::stack_leaves: leave_stack(world, traced, task, stopped); break;
         case Armed::Kind::stack_arrives: arrive_on_stack(world, traced, task); break;

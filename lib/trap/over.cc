@@ -287,13 +287,15 @@ namespace {
 
 /// One that a handler waits for. SIGCONT is told with the task's going on: to send it again would take back a stop that
 /// was asked for after it. Of two there is one, as of others that the kernel keeps.
-void keep_for_later(Task &task, siginfo_t info) {
+void keep_for_later(Task &task, const siginfo_t &info) {
     if (!task.held) {
         task.held = info;
         return;
     }
-    if (info.si_signo == SIGCONT) std::swap(*task.held, info);
-    if (info.si_signo != SIGCONT) task.held_more.push_back(info);
+    if (info.si_signo != SIGCONT)
+        task.held_more.push_back(info);
+    else if (task.held->si_signo != SIGCONT)
+        task.held_more.insert(task.held_more.begin(), *std::exchange(task.held, info));
 }
 
 } // namespace

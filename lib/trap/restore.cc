@@ -1,6 +1,9 @@
 #include "trap/restore.h"
 
 #include <csignal>
+#include <utility>
+
+#include <sys/syscall.h>
 
 #include "base/log.h"
 
@@ -12,6 +15,8 @@ using os::Stopped;
 namespace {
 
 constexpr std::uint64_t look_at_signals_every = 4096; // stops
+
+constexpr std::uint8_t longest_watched = 16; // stops, for a signal's handler may come in between
 
 constexpr std::uint8_t look_at_mask_every = 16; // hits of a task that had SIGTRAP unblocked when last looked at
 
@@ -84,6 +89,24 @@ void look_at_signals(const World &world, Traced &traced) {
     traced.action_lost = page.installed() && !caught;
 }
 
+void watch_action(Task &task) { task.watches_action = longest_watched; }
+
+void see_action(Traced &traced, Task &task, Stopped &stopped) {
+    task.watches_action--;
+    if (auto entry = os::syscall_entry(task.tid)) {
+        const auto *arguments = entry->arguments;
+        const bool sets = entry->number == SYS_rt_sigaction && arguments[0] == SIGTRAP && arguments[1] != 0;
+        if (sets) task.new_action = traced.ground->space->read_value<ktrace_rescue_action>(VirtAddr{arguments[1]});
+        return;
+    }
+    auto set = std::exchange(task.new_action, std::nullopt);
+    if (!set || arch::Host::syscall_result(stopped.registers()) != 0 || traced.borrowed) return; // the child's own action
+    task.watches_action = 0;
+    traced.ground->rescue.note_action(*traced.ground->space, *set);
+    traced.looked_at_signals = 0;
+    traced.action_lost = true; // ours is to be put in its place, or a trap in another task may have reset it already
+}
+
 void restore_mask(const Traced &traced, Task &task, Stopped &stopped) {
     if (!is_in_handler(task, stopped)) {
         if (!task.mask_unseen) task.blocks.reset(); // there was no trap since, or it has been seen to
@@ -116,8 +139,9 @@ void note_mask(Task &task) {
 }
 
 void restore_signals(World &world, Traced &traced, Task &task, Stopped &stopped) {
+    const bool is_lost = std::exchange(traced.action_lost, false);
     look_at_signals(world, traced);
-    if (!blocked_sigtrap(traced, task, stopped) && !traced.action_lost) return;
+    if (!blocked_sigtrap(traced, task, stopped) && !traced.action_lost && !is_lost) return;
     traced.action_lost = false;
     if (!traced.ground->rescue.has_action() || !traced.process.syscall_instruction) return;
     auto renewed = traced.ground->rescue.renew_action(

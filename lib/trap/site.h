@@ -29,6 +29,7 @@ struct Armed {
         stack_arrives, // ours: it has moved
         loader,        // ours: the dynamic loader has changed its list of modules
         ifunc,         // ours: a resolver of an indirect function is called, or has returned
+        sets_action,   // ours: a function that may set the process's action for SIGTRAP is called
         waking,        // ours: a system call has ended during which its task could not be stopped
         watch,         // has no site: debug registers (watch.h)
     };

@@ -26,6 +26,7 @@ struct Traced {
     std::shared_ptr<Ground> ground;
     bool silent = false;      // kept clean only (a vfork child that is not followed): its hits are not counted
     bool borrowed = false;    // runs in its parent's memory until it calls exec (vfork)
+    bool had_threads = false; // it may end by one while another is in the middle of a call
     bool uses_sigtrap = true; // it catches, ignores or blocks SIGTRAP: one that is sent to it is not its end
     bool action_lost = false; // our action for SIGTRAP was reset by a trap in a task that blocks it
     std::uint64_t looked_at_signals = 0; // when (by count of stops) that was found out; it may change

@@ -1,11 +1,13 @@
 """Signals that arrive while a task is at a trap, in a slot, or in a step: delivered, at the program's own addresses."""
+import itertools
 import os
 import signal
+import tempfile
 import threading
 import time
 import unittest
 
-from live import LiveTest, adds_up, program
+from live import LiveTest, adds_up, ktrace, program
 
 CLOCK_MONOTONIC_COARSE = 6  # clock_gettime(2)
 
@@ -168,6 +170,37 @@ class Masks(LiveTest):
                 (loads, faults, bad), trace = self.run_traced("leave 300", r"leave loads (\d+) faults (\d+) bad (\d+)", *options)
                 self.assertEqual((loads, faults, bad), (300, 300, 0))
                 self.assertEqual(trace.summary("fault_load")["hits"], loads, trace)
+
+    def test_actions_that_are_set_meanwhile(self):
+        """A trap in a thread that blocks SIGTRAP takes the process's action: what it gets back is what it has set last, and
+        has in the end."""
+        ways = {("handler",): (1, "handler"), ("handler", "other"): (2, "other"), ("ignore",): (0, "ignored"),
+                ("ignore", "handler"): (1, "handler"), ("handler", "ignore"): (1, "ignored"), ("handler", "back"): (1, "default")}
+        for (way, (told, action)), options in itertools.product(ways.items(), (("-k", "do_work"), ("-r", "do_work"))):
+            with self.subTest(way, options=options):
+                target = self.start(program("actions"))
+                tracer = self.attach(target, *options, "--count", "--format", "json")
+                for line in way:
+                    target.tell(line)
+                    answer = target.truth(rf"{line} told (\d+) bad (\d+)")
+                    self.assertEqual(answer[2], "0")
+                self.assertEqual(int(answer[1]), told)
+                trace = tracer.stop()
+                self.assertEqual(trace.status, 0, trace)
+                target.tell("which")
+                target.truth(f"action {action}")
+                # Who has replaced ktrace's handler may have kept it.
+                self.check_untouched(target, generates_code="handler" in way)
+                self.assertEqual(target.end(), 0)
+
+    def test_actions_of_a_program_that_is_run(self):
+        with tempfile.TemporaryFile() as orders:
+            orders.write(b"handler\nother\nignore\nhandler\n")
+            orders.seek(0)
+            trace = ktrace("run", "-k", "do_work", "--count", "--", program("actions"), stdin=orders)
+        self.assertEqual(trace.status, 0, trace)
+        self.assertIn("handler told 3 bad 0", trace.out, trace)
+        self.assertIn(f"do_work+0x0 [actions] k: {4 * 40} hits", trace.err)
 
     def test_probes_in_a_handler_for_traps(self):
         """SIGTRAP is blocked in there, and int3 would take the handler from all threads."""
