@@ -3,8 +3,8 @@
 // page is there. Killed at any moment, ktrace leaves what is needed to run on, and to clean up after it.
 //
 // Invariants: (1) the page is unmapped only when no process's action leads into it; (2) an action that the process has
-// set itself meanwhile is never replaced by an older one; (3) a handler of the process's own is never replaced: its traps are then
-// taken out by the guardian alone.
+// set itself meanwhile is never replaced by an older one; (3) a handler of the process's own is never replaced: its
+// traps are then taken out by the guardian alone.
 #pragma once
 
 #include <optional>
@@ -91,7 +91,7 @@ class Page {
     VirtAddr action_at(std::size_t offset) const { return address_ + static_cast<std::int64_t>(offset); }
 
     VirtAddr address_;
-    bool lost_ = false; // something else is there; the process's action may be ours still
+    bool lost_ = false;            // something else is there; the process's action may be ours still
     ktrace_rescue_action first_{}; // what the process's action was when the page was made
     std::optional<int> filters_;
     ktrace_rescue_header header_{};

@@ -34,9 +34,7 @@ std::optional<Tid> one_with_memory(Pid process) {
     return std::nullopt;
 }
 
-bool has_same_memory(Tid task, Pid other) {
-    return ::syscall(SYS_kcmp, task.value, other.value, KCMP_VM, 0, 0) == 0;
-}
+bool has_same_memory(Tid task, Pid other) { return ::syscall(SYS_kcmp, task.value, other.value, KCMP_VM, 0, 0) == 0; }
 
 bool shares_memory(Pid process, Pid other) {
     while (auto task = one_with_memory(process)) {

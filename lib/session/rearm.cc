@@ -73,8 +73,8 @@ Status owe(State &state, const Traced &traced) {
     return {};
 }
 
-/// The guardian is told of the page as soon as it is there, and where there can be none; of all who share the memory, for
-/// the one whose task has made it may end, or call exec, before the others.
+/// The guardian is told of the page as soon as it is there, and where there can be none; of all who share the memory,
+/// for the one whose task has made it may end, or call exec, before the others.
 void tell_of_page(State &state, const Traced &traced) {
     if (!state.world.ledger) return;
     for (const auto &[pid, each] : state.world.processes)

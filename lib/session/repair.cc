@@ -93,7 +93,8 @@ std::string what_was_taken_out(Pid pid, const Repaired &repaired) {
     std::string what;
     if (repaired.traps != 0) what = counted(repaired.traps, "trap");
     if (repaired.pages != 0) what += (what.empty() ? "" : ", ") + counted(repaired.pages, "page");
-    return "took out of process " + std::to_string(pid.value) + " what a killed ktrace had left: " + what;
+    if (!what.empty()) what = ": " + what; // else watchpoints, a mask, signals that were held
+    return "took out of process " + std::to_string(pid.value) + " what a killed ktrace had left" + what;
 }
 
 } // namespace

@@ -48,7 +48,8 @@ void meet_child(State &state, Pid parent, Tid child) {
                 os::Stopped(state.world.waiter, *stop));
 }
 
-/// Children of a process that was killed, or ended by another thread, before their birth was told: each has a copy of what was in it.
+/// Children of a process that was killed, or ended by another thread, before their birth was told: each has a copy of
+/// what was in it.
 void meet_orphans(State &state, Pid parent) {
     for (Pid child : os::read_processes()) {
         if (child == parent || state.world.tasks.contains(child.value)) continue;

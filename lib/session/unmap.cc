@@ -60,9 +60,10 @@ Status unmap_pages(State &state, Ground &ground, const std::vector<std::pair<Tra
 }
 
 /// Memory that has become the program's own is not unmapped.
-void leave_lost(State &state, Ground &ground, Pid pid) {
-    const auto lost = trap::forget_lost(ground, pid);
-    if (!lost || !*lost) return;
+void leave_lost(State &state, const Traced &traced) {
+    const Pid pid = traced.process.pid;
+    const auto lost = trap::forget_lost(*traced.ground, pid);
+    if (!lost || !*lost || became_another(traced)) return; // the exec that is still to be told has unmapped all
     state.voice.complain({Error::Kind::refused,
                           "process " + std::to_string(pid.value) +
                               " has unmapped memory of ktrace's, or has mapped its own over it: that is left as it is",
@@ -77,7 +78,7 @@ void leave_lost(State &state, Ground &ground, Pid pid) {
 void unmap_ours(State &state, const GroundPointer &ground, HeldTasks &held) {
     for (const auto &[pid, traced] : state.world.processes)
         if (traced->ground == ground) {
-            leave_lost(state, *ground, Pid{pid});
+            leave_lost(state, *traced);
             break;
         }
     const std::vector<trap::Arena> arenas = ground->slots.arenas();

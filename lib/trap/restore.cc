@@ -100,7 +100,8 @@ void see_action(Traced &traced, Task &task, Stopped &stopped) {
         return;
     }
     auto set = std::exchange(task.new_action, std::nullopt);
-    if (!set || arch::Host::syscall_result(stopped.registers()) != 0 || traced.borrowed) return; // the child's own action
+    if (!set || arch::Host::syscall_result(stopped.registers()) != 0 || traced.borrowed)
+        return; // the child's own action
     task.watches_action = 0;
     traced.ground->rescue.note_action(*traced.ground->space, *set);
     traced.looked_at_signals = 0;

@@ -10,7 +10,8 @@ namespace ktrace::trap {
 /// Looks now and then at what the process does with SIGTRAP.
 void look_at_signals(const World &world, Traced &traced);
 
-/// The task is about to call a function that may set the process's action for SIGTRAP: it stops at its next system calls.
+/// The task is about to call a function that may set the process's action for SIGTRAP: it stops at its next system
+/// calls.
 void watch_action(Task &task);
 
 /// At such a stop: what the program sets its action to is what it gets back from then on.

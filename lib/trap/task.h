@@ -8,11 +8,11 @@
 
 #include <csignal>
 
-#include "arch/rescue.h"
 #include "base/addr.h"
 #include "base/ids.h"
 #include "os/dispatch.h"
 #include "os/tripwire.h"
+#include "rescue/page.h"
 #include "trap/places.h"
 #include "trap/timing.h"
 
@@ -56,12 +56,15 @@ struct Task {
     VirtAddr retry_at, retry_sp;
     std::uint16_t follows = 0;
 
+    // It is in a function that may set the process's action for SIGTRAP: how many stops at its system calls it is still
+    // to have, and what the one that it makes sets that to.
+    std::uint8_t watches_action = 0;
+    std::optional<ktrace_rescue_action> new_action;
+
     bool wants_registers = false;        // its last hit has read them all: the next one's pc is read with them
     std::uint8_t hits_until_mask = 0;    // until its signal mask is looked at again
     bool mask_unseen = false;            // it has come by traps since
     std::optional<std::uint64_t> blocks; // its mask, with SIGTRAP in it, when it or its maker was seized
-    std::uint8_t watches_action = 0; // how many stops at its system calls it is still to have, for one may set SIGTRAP's
-    std::optional<ktrace_rescue_action> new_action; // action: to this, which it is about to do
     bool enters_handler = false;  // its next stop is at the first instruction of the program's handler for SIGTRAP
     VirtAddr handler_sp;          // it runs that handler with SIGTRAP open, from there on downwards (restore.h)
     std::uint64_t sequence = 0;   // records

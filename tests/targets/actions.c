@@ -1,14 +1,10 @@
 /*
  * actions: a program that sets its action for SIGTRAP while somebody traces it.
  *
- * Prints "ready PID" and reads lines. Each sets an action, has a thread that blocks all signals call do_work, raises
- * SIGTRAP, and has do_work called once more; it is answered by "WAY told T bad B": how many SIGTRAPs the program's
- * handlers were told of so far, and how often its action was not what it had set. WAY: handler    a handler, by
- * sigaction(2)
- *                                                                                      other      another, by signal(3)
- *                                                                                      ignore     none, and no death
- *                                                                                      back       what there was before
- *                                                                                                 `handler`; nothing is raised
+ * Prints "ready PID" and reads lines. "handler" sets a handler by sigaction(2), "other" another by signal(3), "ignore"
+ * none, and no death; then a thread that blocks all signals calls do_work, SIGTRAP is raised, and do_work is called
+ * once more. "back" sets what was there before "handler", and raises nothing. Each is answered by "WAY told T bad B":
+ * how many SIGTRAPs the program's handlers were told of so far, and how often its action was not what it had set.
  * "which" is answered by "action A": default, ignored, handler or other.
  */
 #define _GNU_SOURCE
@@ -47,7 +43,8 @@ static void on_trap_otherwise(int sig) { told += sig == SIGTRAP; }
 
 static void have_it_work(void) {
     sem_post(&asked);
-    while (sem_wait(&done) != 0) {}
+    while (sem_wait(&done) != 0) {
+    }
 }
 
 static void (*current(void))(int) {
@@ -77,7 +74,10 @@ int main(void) {
         line[strcspn(line, "\n")] = 0;
         if (strcmp(line, "which") == 0) {
             void (*now)(int) = current();
-            printf("action %s\n", now == SIG_DFL ? "default" : now == SIG_IGN ? "ignored" : now == on_trap ? "handler" : "other");
+            printf("action %s\n", now == SIG_DFL   ? "default"
+                                  : now == SIG_IGN ? "ignored"
+                                  : now == on_trap ? "handler"
+                                                   : "other");
             fflush(stdout);
             continue;
         }
