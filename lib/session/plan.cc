@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
-
-#include <elf.h>
 
 #include "os/cut_files.h"
 #include "session/go.h"
 #include "session/ifunc.h"
+#include "session/sigaction.h"
 #include "trap/watch.h"
 
 namespace ktrace::session {
@@ -166,27 +164,6 @@ void plan_unwinding(State &state, Traced &traced, ArmPlan &plan) {
     }
 }
 
-/// By these a program sets its action for SIGTRAP: the C library's, signal(3) included, and that of Go's runtime.
-constexpr std::array action_functions = {"sigaction", "runtime.rt_sigaction", "runtime.rt_sigaction.abi0"};
-
-/// A library that holds them; in a program without a loader, the program does.
-bool may_set_actions(const target::LoadedModule &loaded, bool has_loader) {
-    const std::string_view name = loaded.module->name();
-    return !has_loader || name.starts_with("libc.") || name.starts_with("libc-") || name.starts_with("libpthread") ||
-           name.starts_with("ld-musl");
-}
-
-void plan_actions(const Traced &traced, ArmPlan &plan) {
-    const bool has_loader = os::read_auxv(traced.process.pid, AT_BASE).value_or(0) != 0;
-    for (const target::LoadedModule &loaded : traced.process.modules) {
-        if (!may_set_actions(loaded, has_loader)) continue;
-        for (const char *name : action_functions)
-            for (const symbols::Symbol *symbol : loaded.module->named(name))
-                if (symbol->kind == symbols::Symbol::Kind::function && symbol->vaddr != 0)
-                    plan_once(traced, plan, Armed::Kind::sets_action, VirtAddr{symbol->vaddr + loaded.bias});
-    }
-}
-
 /// The programs of places that share the options of one command.
 Result<std::vector<probe::Compiled>> compile_set(State &state, probe::ProbeSet &set,
                                                  const std::vector<const Found *> &places,
@@ -292,7 +269,7 @@ Result<ArmPlan> plan_places(State &state, Traced &traced, std::vector<Found> fou
             tell_once(state, unread);
     if (returns) plan_unwinding(state, traced, plan);
     plan_go(traced, plan);
-    if (!plan.locations.empty()) plan_actions(traced, plan);
+    plan_sigaction(traced, plan);
     // What cannot be probed is refused here, before anything is touched.
     if (auto sites = plan_sites(state, traced, plan); !sites) return tl::make_unexpected(sites.error());
     return plan;

@@ -1,0 +1,12 @@
+// sigaction: what the program makes its action for SIGTRAP is seen where it does that, so that it can be given back
+// (trap/restore).
+#pragma once
+
+#include "session/plan.h"
+
+namespace ktrace::session {
+
+/// Adds the places to a plan with locations, those that are not there yet.
+void plan_sigaction(const trap::Traced &traced, ArmPlan &plan);
+
+} // namespace ktrace::session
