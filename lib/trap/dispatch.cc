@@ -321,6 +321,7 @@ Event dispatch(World &world, const Stop &stop) {
     if (seen.fired != 0) run_watches(world, *traced, task, seen.fired, stopped);
     const Verdict verdict = classify(seen.facts);
     if (stop.kind == Stop::Kind::started) go_unnoticed(*traced, task, stopped); // of an interrupt of ours, perhaps
+    if (stop.kind == Stop::Kind::syscall && task.over == Over::none) renew_interrupt(stopped);
     if (!world.closing && waits_for_room(*traced->ground, verdict, stopped))
         return ask_for_room(task, stop, std::move(stopped));
     switch (verdict) {

@@ -59,6 +59,11 @@ void go_unnoticed(Traced &traced, Task &task, os::Stopped &stopped) {
         forget_retry(task); // a handler comes in between
 }
 
+void renew_interrupt(os::Stopped &stopped) {
+    const Host::Registers &now = stopped.registers();
+    if (arch::awaits_restart(now) || Host::interrupted_for_good(now)) os::interrupt(stopped.tid());
+}
+
 void accept_interruption(os::Stopped &stopped) {
     if (Host::interrupted_for_good(stopped.registers())) Host::let_syscall_fail(stopped.change_registers());
 }

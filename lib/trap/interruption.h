@@ -20,6 +20,10 @@ bool undo_interruption(os::Stopped &stopped);
 /// At such a stop: the same, and the call is no new hit where a probe is on its instruction, whoever makes it again.
 void go_unnoticed(Traced &traced, Task &task, os::Stopped &stopped);
 
+/// The task stands at the end of a system call, which is told: where an interrupt of ours may have ended the call it is
+/// made once more, for the kernel forgets one with any stop.
+void renew_interrupt(os::Stopped &stopped);
+
 /// The task stands at a group stop, which ends these calls with and without a tracer: its call stays so, whatever is
 /// told next, before it runs on (the SIGCONT).
 void accept_interruption(os::Stopped &stopped);

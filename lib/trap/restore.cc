@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t look_at_signals_every = 4096; // stops
 
-constexpr std::uint8_t longest_watched = 16; // stops, for a signal's handler may come in between
+constexpr std::uint8_t longest_watched = 16; // stops: the signal may be none, or a handler come in between
 
 constexpr std::uint8_t look_at_mask_every = 16; // hits of a task that had SIGTRAP unblocked when last looked at
 
@@ -95,8 +95,11 @@ void see_action(Traced &traced, Task &task, Stopped &stopped) {
     task.watches_action--;
     if (auto entry = os::syscall_entry(task.tid)) {
         const auto *arguments = entry->arguments;
-        const bool sets = entry->number == SYS_rt_sigaction && arguments[0] == SIGTRAP && arguments[1] != 0;
-        if (sets) task.new_action = traced.ground->space->read_value<ktrace_rescue_action>(VirtAddr{arguments[1]});
+        if (entry->number != SYS_rt_sigaction) return;
+        if (arguments[0] == SIGTRAP && arguments[1] != 0)
+            task.new_action = traced.ground->space->read_value<ktrace_rescue_action>(VirtAddr{arguments[1]});
+        else
+            task.watches_action = 0;
         return;
     }
     auto set = std::exchange(task.new_action, std::nullopt);

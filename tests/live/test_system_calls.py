@@ -138,6 +138,7 @@ class Interrupted(LiveTest):
                 self.assertEqual(removed.status, 0, removed)
 
         self.check_each(add_and_remove, self.PROBES[:1], hit_once=True)
+        self.check_each(add_and_remove, self.PROBES[1:])
 
     def attach_and_leave(self, target, *between):
         """ktrace comes and goes; what is done `between` is done while it is there."""
