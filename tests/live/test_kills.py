@@ -10,8 +10,8 @@ import subprocess
 import sys
 import unittest
 
-from live import (KTRACE, LIMIT, LiveTest, breakpoints_signal, figure, ktrace, program, state_of, until, wait_until_asleep,
-                  wait_until_let_go)
+from live import (KTRACE, LIMIT, Lines, LiveTest, breakpoints_signal, figure, ktrace, program, state_of, until,
+                  wait_until_asleep, wait_until_let_go)
 from survivor import PROBES, Survivor
 from test_sleepers import sleep_on
 
@@ -236,12 +236,18 @@ class Requests(LiveTest):
         self.check(("0",), *IDLE, "--duration", "20ms")
 
     def killed_and_woken(self, request):
-        """Its one thread sleeps in a call that may not be interrupted, and wakes up. (killed, lived)"""
-        target = self.start(program("sleeper"), "epoll_wait_timeout", 1, 900)
+        """Its one thread sleeps in a call that may not be interrupted, and is woken when ktrace is there, or is no more.
+        (killed, lived)"""
+        target = self.start(program("sleeper"), "epoll_wait_at_most")
         wait_until_asleep(target.pid)
-        killed = subprocess.run([program("undertaker"), str(request), KTRACE, "attach", "-p", str(target.pid), "-k", "do_work",
-                                 "-j", "milliseconds", "--max-events", "2"], stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+        undertaker = subprocess.Popen([program("undertaker"), str(request), KTRACE, "attach", "-p", str(target.pid),
+                                       "-k", "do_work", "-j", "milliseconds", "--max-events", "2"],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(undertaker.kill)
+        said = Lines(undertaker.stderr, "ktrace")
+        until(lambda: said.told("Attached") or undertaker.poll() is not None, "it has attached or was killed")
+        target.tell("wake")
+        killed = undertaker.communicate(timeout=LIMIT)[0].decode()
         until(lambda: target.process.poll() is not None or target.lines.told("done"), "it goes on or has died")
         lived = target.process.poll() is None
         if lived:
@@ -250,7 +256,7 @@ class Requests(LiveTest):
             self.check_untouched(target, generates_code=True) # as for the others
             self.assertEqual(target.end(), 0)
         target.kill()
-        return f"killed before {request}\n" in killed.stdout, lived
+        return f"killed before {request}\n" in killed, lived
 
     @unittest.skipUnless(breakpoints_signal(), "the kernel gives this user no breakpoints that send signals")
     def test_at_requests_waking(self):
