@@ -79,6 +79,12 @@ struct ktrace_rescue_action {
     uint64_t handler, flags, restorer, mask;
 };
 
+/*
+ * In `tracer`, of a page at rest: no trap is there, and no task is in our memory or on its way there. Who comes may
+ * take it over. The low bits: how many seccomp filters have let it be made, and 1; 0: nobody knows.
+ */
+#define KTRACE_RESCUE_AT_REST (UINT64_C(1) << 63)
+
 struct ktrace_rescue_header {
     char magic[16];
     uint32_t abi;         /* the highest of which all fields are there */
@@ -86,7 +92,7 @@ struct ktrace_rescue_header {
     uint32_t entry_size;
     uint32_t installed; /* enum ktrace_rescue_installed */
     uint64_t size;      /* bytes of the mapping that begins here */
-    uint64_t tracer;    /* process id of the ktrace that wrote this, in its own namespace */
+    uint64_t tracer;    /* process id of the ktrace that wrote this, in its own namespace; or KTRACE_RESCUE_AT_REST */
     struct ktrace_rescue_action before, ours;
     uint32_t tables, arenas;
     struct ktrace_rescue_table table[ktrace_rescue_most_tables];

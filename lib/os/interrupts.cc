@@ -11,7 +11,7 @@ namespace ktrace::os {
 
 namespace {
 
-volatile std::sig_atomic_t caught = 0, parent_is_dead = 0;
+volatile std::sig_atomic_t caught = 0, parent_is_dead = 0, wanted = 0;
 
 constexpr std::uint64_t repeat_ns = 5'000'000;
 
@@ -37,12 +37,19 @@ void on_signal(int signal) {
     ring(repeat_ns);
 }
 
+void on_request(int signal, siginfo_t *info, void *) {
+    if (info->si_code != SI_QUEUE) return;
+    wanted = info->si_value.sival_int;
+    on_signal(signal);
+}
+
 constexpr int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, Interrupts::abandoned};
 
 sigset_t watched_set() {
     sigset_t set;
     sigemptyset(&set);
     for (int signal : watched) sigaddset(&set, signal);
+    sigaddset(&set, Interrupts::hand_over);
     return set;
 }
 
@@ -85,6 +92,16 @@ void Interrupts::unblock() {
 void Interrupts::on_death_of_parent() { ::prctl(PR_SET_PDEATHSIG, abandoned); }
 
 bool Interrupts::is_abandoned() const { return parent_is_dead != 0; }
+
+void Interrupts::accept_hand_over() {
+    struct sigaction action {};
+    action.sa_sigaction = on_request;
+    action.sa_flags = SA_SIGINFO;
+    sigemptyset(&action.sa_mask);
+    ::sigaction(hand_over, &action, nullptr);
+}
+
+int Interrupts::handed_over() { return wanted; }
 
 std::function<void()> Interrupts::waker() {
     return [waiter = ::gettid()] { ::syscall(SYS_tgkill, ::getpid(), waiter, SIGALRM); };

@@ -29,6 +29,12 @@ class Interrupts {
     /// It has come.
     bool is_abandoned() const;
 
+    /// From now on another process may ask this one to hand a process over (`hand_over` with its id, sigqueue(3)):
+    /// take() tells the signal, and this, which.
+    static void accept_hand_over();
+    static constexpr int hand_over = 40; // as `abandoned`
+    static int handed_over();
+
     /// What ends the waits of the calling thread; any thread may call it.
     static std::function<void()> waker();
 
@@ -47,7 +53,7 @@ class Interrupts {
     static bool are_pending();
 
   private:
-    static constexpr int changed[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGPIPE, SIGCHLD, abandoned};
+    static constexpr int changed[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGPIPE, SIGCHLD, abandoned, hand_over};
     static constexpr std::size_t changed_count = sizeof changed / sizeof changed[0];
 
     struct sigaction before_[changed_count];

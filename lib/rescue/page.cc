@@ -26,8 +26,9 @@ using os::signal_bit;
 
 namespace {
 
-constexpr std::size_t least_capacity = 1024;        // entries of a table
-constexpr std::size_t kernel_mask_size = 8;         // sigset_t of the kernel, bytes
+constexpr std::size_t least_capacity = 1024;                                     // entries of a table
+constexpr std::size_t kernel_mask_size = 8;                                      // sigset_t of the kernel, bytes
+constexpr std::uint64_t table_at = ktrace_rescue_page + arch::rescue_frame_size; // from the page's start
 constexpr std::uint64_t restorer_flag = 0x04000000; // SA_RESTORER, which libc's headers do not tell
 
 std::size_t capacity_for(std::size_t entries) { return std::bit_ceil(std::max(least_capacity, entries * 2)); }
@@ -144,7 +145,6 @@ Status Page::create(const Hands &hands, std::size_t entries) {
     KT_CHECK(code_at + code.size() <= ktrace_rescue_page);
     const bool ignored = ignores_sigtrap(hands.stopped);
     const std::size_t capacity = capacity_for(entries);
-    constexpr std::uint64_t table_at = ktrace_rescue_page + arch::rescue_frame_size;
     const std::uint64_t size = table_at + capacity * sizeof(ktrace_rescue_entry);
     auto at = map(hands, *this, size);
     if (!at) return tl::make_unexpected(at.error());
@@ -261,6 +261,42 @@ Page Page::adopt(VirtAddr address, const ktrace_rescue_header &header) {
         bool within = address.value <= table.address && table.address < end;
         page.tables_.push_back({VirtAddr{table.address}, within ? 0 : table.capacity * header.entry_size, {}, 0});
     }
+    return page;
+}
+
+bool Page::rest(target::AddressSpace &space) {
+    if (!mapped() || lost_) return false;
+    header_.tracer = KTRACE_RESCUE_AT_REST | static_cast<std::uint64_t>(filters_ ? *filters_ + 1 : 0);
+    return write_header(space);
+}
+
+namespace {
+
+constexpr std::uint64_t most_taken_over = std::uint64_t{1} << 20; // entries: the process may have made up the page
+
+} // namespace
+
+bool Page::is_ready(target::AddressSpace &space, VirtAddr address, const ktrace_rescue_header &header) {
+    const auto code = HostNative::rescue_code().bytes;
+    std::vector<std::byte> found(code.size());
+    std::uint64_t entries = 0;
+    for (std::uint32_t i = 0; i < header.tables; i++) entries += header.table[i].capacity;
+    return (header.tracer & KTRACE_RESCUE_AT_REST) != 0 && header.abi == ktrace_rescue_abi &&
+           header.header_size == sizeof header && header.entry_size == sizeof(ktrace_rescue_entry) &&
+           header.tables != 0 && entries <= most_taken_over && header.table[0].address == address.value + table_at &&
+           space.read(address + static_cast<std::int64_t>(code_at), found) == found.size() &&
+           std::equal(found.begin(), found.end(), code.begin());
+}
+
+std::optional<Page> Page::take_over(target::AddressSpace &space, VirtAddr address, const ktrace_rescue_header &header) {
+    if (!is_ready(space, address, header)) return std::nullopt;
+    Page page = adopt(address, header);
+    const std::uint64_t filters = header.tracer & ~KTRACE_RESCUE_AT_REST;
+    if (filters != 0) page.filters_ = static_cast<int>(filters - 1);
+    page.first_ = header.before;
+    page.header_.tracer = static_cast<std::uint64_t>(::getpid());
+    for (std::uint32_t i = 0; i < header.tables; i++) page.tables_[i].entries.resize(header.table[i].capacity);
+    if (!page.write_all(space)) return std::nullopt;
     return page;
 }
 

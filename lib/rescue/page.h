@@ -48,6 +48,15 @@ class Page {
     /// Takes over the page that another ktrace has left, to take it out.
     static Page adopt(VirtAddr address, const ktrace_rescue_header &header);
 
+    /// No trap is planted any more, and no task is in our memory: a later ktrace may take the page over, should this
+    /// one not come to take it out. True where that could be written.
+    bool rest(target::AddressSpace &space);
+    /// At rest, and of this build.
+    static bool is_ready(target::AddressSpace &space, VirtAddr address, const ktrace_rescue_header &header);
+    /// Takes over a page that is ready, to go on with it; what it told of traps is erased. Nothing: it is not.
+    static std::optional<Page> take_over(target::AddressSpace &space, VirtAddr address,
+                                         const ktrace_rescue_header &header);
+
     /// Tells of a trap that is to be planted. False: there is no room, or the memory cannot be written.
     bool add(target::AddressSpace &space, const ktrace_rescue_entry &entry);
     /// Tells of a mapping with slots.

@@ -28,6 +28,8 @@ class Leaving {
 
     /// Everybody has been let go.
     bool is_done() const { return grounds_.empty(); }
+    /// The address spaces that have not, each with one of its processes.
+    const std::map<GroundPointer, Pid> &grounds() const { return grounds_; }
     /// Processes that have not.
     std::vector<Pid> awaited() const;
 
@@ -41,7 +43,7 @@ class Leaving {
     void serve(const os::Stop &stop);
 
     State &state_;
-    std::map<GroundPointer, Pid> grounds_; // that are not left yet, each with one of its processes
+    std::map<GroundPointer, Pid> grounds_; // that are not left yet
 };
 
 /// Detaches from all processes; sleepers are interrupted when they have been waited for (WakingTime).

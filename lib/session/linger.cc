@@ -1,15 +1,16 @@
 #include "session/linger.h"
 
 #include <csignal>
-#include <ctime>
 
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "os/descriptors.h"
 #include "os/interrupts.h"
 #include "os/title.h"
 #include "rescue/guardian.h"
+#include "session/follow.h"
+#include "session/handover.h"
+#include "session/seize.h"
 
 namespace ktrace::session {
 
@@ -24,14 +25,6 @@ void be_in_background(const Leaving &leaving) {
     static_cast<void>(::chdir("/"));
 }
 
-/// The thread of another ktrace that lingers for this process; 0: there is none.
-pid_t lingering_for(Pid pid) {
-    auto status = os::read_status(pid.value);
-    if (!status || status->tracer == 0) return 0;
-    auto tracer = os::read_status(status->tracer);
-    return tracer && tracer->name == rescue::lingering_process_name ? status->tracer : 0;
-}
-
 void announce(State &state, const Leaving &leaving) {
     for (Pid pid : leaving.awaited())
         tell_once(state, "process " + std::to_string(pid.value) + " sleeps on: when it wakes up, " +
@@ -42,15 +35,61 @@ void announce(State &state, const Leaving &leaving) {
 
 } // namespace
 
-void linger(State &state, Leaving &leaving, int status) {
+namespace {
+
+/// Processes that were not asked for and have to be waited for anew.
+std::vector<Pid> rest_of(const State &state, const Leaving &leaving, Pid asked_for) {
+    const auto process = state.world.processes.find(asked_for.value);
+    std::vector<Pid> rest = leaving.awaited();
+    std::erase_if(rest, [&](Pid pid) {
+        return process != state.world.processes.end() &&
+               state.world.processes.at(pid.value)->ground == process->second->ground;
+    });
+    return rest;
+}
+
+/// Until all have been let go, or one was handed over.
+std::vector<Pid> wait_for_them(State &state, Leaving &leaving) {
+    const bool may_hand_over = put_to_rest(state, leaving);
+    leaving.await(os::Waiter::Block::yes, [] { return !os::Interrupts::are_pending(); });
+    const Pid asked_for{os::Interrupts::handed_over()};
+    if (may_hand_over && state.interrupts->take() == os::Interrupts::hand_over &&
+        state.world.processes.contains(asked_for.value) && hand_over(state, leaving))
+        return rest_of(state, leaving, asked_for);
+    leaving.end();
+    return {};
+}
+
+} // namespace
+
+std::vector<Pid> linger(State &state, Leaving &leaving, int status) {
     announce(state, leaving);
     static_cast<void>(state.interrupts->take()); // it has ended what was before; from here on it is meant for this
     std::signal(os::Interrupts::abandoned, SIG_IGN);
     state.sink.reset();
     state.writer.reset(); // whoever reads the file waits for its end
+    os::Interrupts::accept_hand_over();
     be_in_background(leaving);
     if (state.world.ledger && !state.interrupts->is_abandoned()) rescue::dismiss_guardian(*state.world.ledger, status);
-    wait_for_sleepers(state, leaving, [] { return !os::Interrupts::are_pending(); });
+    state.interrupts->stop_timer();
+    return wait_for_them(state, leaving);
+}
+
+std::vector<Pid> linger_on(const std::vector<Pid> &pids, const Voice &voice, os::Interrupts &interrupts) {
+    const Config config;
+    State state(config, voice);
+    state.interrupts = &interrupts;
+    for (Pid pid : pids) {
+        if (state.world.processes.contains(pid.value)) continue; // it shares the memory of another one
+        auto looked = look_at(state, pid.value);
+        if (!looked) continue; // it has ended, or somebody else has come
+        trap::Traced &traced = *(state.world.processes[pid.value] = std::move(*looked));
+        if (!seize_all(state, traced) || !adopt_sharers(state, traced)) continue;
+        take_over(state, traced);
+    }
+    Leaving leaving(state);
+    be_in_background(leaving);
+    return wait_for_them(state, leaving);
 }
 
 void wait_for_sleepers(State &state, Leaving &leaving, const std::function<bool()> &go_on) {
@@ -61,15 +100,7 @@ void wait_for_sleepers(State &state, Leaving &leaving, const std::function<bool(
 
 bool end_lingering(Pid pid) {
     const pid_t lingering = lingering_for(pid);
-    if (lingering == 0 || ::kill(lingering, SIGTERM) != 0) return false;
-    constexpr std::uint64_t patience_ns = 5'000'000'000; // a stop is all that it waits for
-    constexpr timespec moment{0, 1'000'000};
-    const std::uint64_t end = monotonic_ns() + patience_ns;
-    while (lingering_for(pid) == lingering) {
-        if (monotonic_ns() > end) return false;
-        ::nanosleep(&moment, nullptr);
-    }
-    return true;
+    return lingering != 0 && end_waiting(lingering, pid, SIGTERM);
 }
 
 } // namespace ktrace::session

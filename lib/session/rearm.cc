@@ -73,14 +73,6 @@ Status owe(State &state, const Traced &traced) {
     return {};
 }
 
-/// The guardian is told of the page as soon as it is there, and where there can be none; of all who share the memory,
-/// for the one whose task has made it may end, or call exec, before the others.
-void tell_of_page(State &state, const Traced &traced) {
-    if (!state.world.ledger) return;
-    for (const auto &[pid, each] : state.world.processes)
-        if (each->ground == traced.ground) state.world.ledger->cover(Pid{pid}, traced.ground->rescue.address());
-}
-
 /// Maps arenas so that every site can have its slot, and makes room in the rescue page.
 Status make_room(State &state, Traced &traced, const std::vector<PlannedSite> &planned, os::Stopped *stopped) {
     const std::size_t told = rescue_demand(planned);
@@ -146,6 +138,12 @@ void switch_on_planted(State &state, trap::Ground &ground, const std::vector<Pla
 }
 
 } // namespace
+
+void tell_of_page(State &state, const Traced &traced) {
+    if (!state.world.ledger) return;
+    for (const auto &[pid, each] : state.world.processes)
+        if (each->ground == traced.ground) state.world.ledger->cover(Pid{pid}, traced.ground->rescue.address());
+}
 
 bool has_room(State &state, Traced &traced, const ArmPlan &plan) {
     auto planned = plan_sites(state, traced, plan);

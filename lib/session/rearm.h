@@ -20,6 +20,10 @@ Status carry_out(State &state, trap::Traced &traced, ArmPlan plan, os::Stopped *
 /// be had, tracing ends. `stopped`: nothing afterwards where the task has stopped for something else, or has ended.
 void pay_owed_room(State &state, trap::Traced &traced, std::optional<os::Stopped> &stopped);
 
+/// The guardian is told of the page as soon as it is there, and where there can be none; of all who share the memory,
+/// for the one whose task has made it may end, or call exec, before the others.
+void tell_of_page(State &state, const trap::Traced &traced);
+
 /// Puts the trap at the dynamic loader's breakpoint, so that new modules are seen. No loader, or it is there already:
 /// does nothing.
 Status watch_loader(State &state, trap::Traced &traced, os::Stopped *stopped);

@@ -9,6 +9,7 @@
 #include "rescue/left.h"
 #include "session/detach.h"
 #include "session/follow.h"
+#include "session/handover.h"
 #include "session/linger.h"
 #include "session/seize.h"
 #include "session/tracing_thread.h"
@@ -126,6 +127,7 @@ Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue:
 }
 
 void take_out_what_is_left(Pid pid, const Voice &voice) {
+    if (can_be_taken_over(pid)) return; // it will be
     end_lingering(pid);
     auto status = os::read_status(pid.value);
     if (!status || status->tracer != 0) return; // attaching says why it cannot be

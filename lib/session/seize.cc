@@ -17,6 +17,7 @@
 #include "os/ticker.h"
 #include "os/yama.h"
 #include "rescue/guardian.h"
+#include "session/handover.h"
 #include "session/hold.h"
 #include "session/settle.h"
 #include "session/waking.h"
@@ -82,7 +83,7 @@ Result<std::unique_ptr<Traced>> look_at(State &state, pid_t pid) {
     pid = status->tgid; // the id of any of its threads will do
     if (os::has_ended(Tid{pid}) && os::process_folder(Pid{pid}) == "/proc/" + std::to_string(pid))
         return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") has ended: it is a zombie");
-    if (status->tracer != 0 && status->tracer != ::gettid()) return fail(denied(pid));
+    if (status->tracer != 0 && status->tracer != ::gettid() && !can_be_taken_over(Pid{pid})) return fail(denied(pid));
     if (pid == ::getpid() || (state.world.ledger && pid == ::getppid())) // the guardian
         return fail(Error::Kind::refused, "ktrace cannot trace itself");
     if (os::is_kernel_thread(pid))

@@ -15,6 +15,7 @@
 #include "session/detach.h"
 #include "session/downloads.h"
 #include "session/follow.h"
+#include "session/handover.h"
 #include "session/linger.h"
 #include "session/loop.h"
 #include "session/names.h"
@@ -186,8 +187,10 @@ Status take(State &state, Pid pid, std::optional<ArmPlan> plan) {
     Traced &traced = *state.world.processes.at(pid.value);
     auto ground = traced.ground;
     forbid_downloads();
+    static_cast<void>(ask_for(pid)); // who does not obey is told as its tracer
     if (auto seized = seize_all(state, traced); !seized) return seized;
     if (auto sharing = adopt_sharers(state, traced); !sharing) return sharing;
+    take_over(state, traced);
     std::optional<os::Stopped> stopped;
     if (may_stop_one(state, pid)) {
         auto one = stop_one(state, traced);
@@ -255,7 +258,20 @@ bool is_untouched(const State &state) {
     });
 }
 
-int attach_here(const Config &config, const Voice &voice, os::Interrupts &interrupts, rescue::Ledger &ledger) {
+/// Lets go of all processes, and waits for who sleeps on.
+void leave_all(State &state, int status, std::vector<Pid> &rest) {
+    Leaving leaving(state);
+    WakingTime time(state);
+    leaving.await(os::Waiter::Block::briefly, [&] { return time.is_left(); });
+    if (leaving.is_done())
+        leaving.end();
+    else
+        rest = linger(state, leaving, status);
+}
+
+/// Who is still to be waited for when the tracing thread has ended is added to `rest`.
+int attach_here(const Config &config, const Voice &voice, os::Interrupts &interrupts, rescue::Ledger &ledger,
+                std::vector<Pid> &rest) {
     auto line = open_live_line(config);
     const Voice beside_line = beside(line.get(), voice);
     State state(config, beside_line);
@@ -272,8 +288,8 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
             finish_output(state);
         }
         voice.complain(ready.error());
-        if (!is_untouched(state))
-            detach_all(state); // else the end of this thread lets go, also of who cannot be stopped
+        if (!is_untouched(state)) // else the end of this thread lets go, also of who cannot be stopped
+            leave_all(state, status_of(ready.error()), rest);
         return status_of(ready.error());
     }
     begin_time(state);
@@ -281,7 +297,7 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
     trace(state);
     if (line) line->end();
     auto leaving = conclude(state);
-    if (!leaving->is_done()) linger(state, *leaving, state.trouble);
+    if (!leaving->is_done()) rest = linger(state, *leaving, state.trouble);
     return state.trouble;
 }
 
@@ -367,7 +383,9 @@ int attach(const Config &config, const Voice &voice) {
         os::Interrupts interrupts;
         int status = 1;
         for (pid_t pid : config.pids) in_tracing_thread([&] { take_out_what_is_left(Pid{pid}, voice); });
-        in_tracing_thread([&] { status = attach_here(config, voice, interrupts, ledger); });
+        std::vector<Pid> rest;
+        in_tracing_thread([&] { status = attach_here(config, voice, interrupts, ledger, rest); });
+        while (!rest.empty()) in_tracing_thread([&] { rest = linger_on(rest, voice, interrupts); });
         return status;
     };
     auto mend = [&](const rescue::Ledger &ledger, int signal) {

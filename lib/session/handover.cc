@@ -1,0 +1,118 @@
+#include "session/handover.h"
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+
+#include "base/clock.h"
+#include "os/interrupts.h"
+#include "os/procfs.h"
+#include "rescue/guardian.h"
+#include "rescue/left.h"
+#include "session/rearm.h"
+#include "session/tripwires.h"
+
+namespace ktrace::session {
+
+using trap::Ground;
+using trap::Task;
+using trap::Traced;
+
+namespace {
+
+bool has_traps(const Ground &ground) {
+    return std::any_of(ground.sites.begin(), ground.sites.end(), [](const auto &entry) { return entry.second->armed; });
+}
+
+bool is_at_rest(const Task &task) {
+    return task.watching.empty() && task.over == trap::Over::none && !task.held && task.held_more.empty() &&
+           !task.saved_mask && !task.saved_dispatch;
+}
+
+/// Nothing that the kernel would tell it is still to be told: the end of its tracer would let it go on with that.
+bool sleeps_on(State &state, const Task &task) {
+    if (os::has_ended(task.tid)) return true;
+    if (state.world.waiter.has_news_of(task.tid)) return false;
+    const auto place = os::read_task_place(task.pid, task.tid);
+    return place && !place->running && place->syscall >= 0;
+}
+
+} // namespace
+
+bool put_to_rest(State &state, const Leaving &leaving) {
+    bool all = true;
+    for (const auto &[ground, pid] : leaving.grounds()) {
+        const std::vector<Tid> tids = tasks_in(state, ground);
+        const bool rests = !has_traps(*ground) && std::all_of(tids.begin(), tids.end(), [&](Tid tid) {
+            return is_at_rest(state.world.tasks.at(tid.value));
+        });
+        all = rests && ground->rescue.rest(*ground->space) && all;
+    }
+    return all;
+}
+
+bool hand_over(State &state, const Leaving &leaving) {
+    for (const auto &[ground, pid] : leaving.grounds()) drop_tripwires(state, ground);
+    for (const auto &[ground, pid] : leaving.grounds())
+        for (Tid tid : tasks_in(state, ground))
+            if (!sleeps_on(state, state.world.tasks.at(tid.value))) return false;
+    return true;
+}
+
+pid_t lingering_for(Pid pid) {
+    auto status = os::read_status(pid.value);
+    if (!status || status->tracer == 0) return 0;
+    auto tracer = os::read_status(status->tracer);
+    return tracer && tracer->name == rescue::lingering_process_name ? status->tracer : 0;
+}
+
+bool end_waiting(pid_t lingering, Pid pid, int signal) {
+    sigval value{};
+    value.sival_int = pid.value;
+    if (::sigqueue(lingering, signal, value) != 0) return false;
+    constexpr std::uint64_t patience_ns = 5'000'000'000; // a stop is all that it may wait for
+    constexpr timespec moment{0, 1'000'000};
+    const std::uint64_t end = monotonic_ns() + patience_ns;
+    auto waits = [&] {
+        const std::vector<Tid> tids = os::read_tasks(pid);
+        return std::any_of(tids.begin(), tids.end(), [&](Tid tid) {
+            auto status = os::read_status(tid.value);
+            return status && status->tracer == lingering;
+        });
+    };
+    while (waits()) {
+        if (monotonic_ns() > end) return false;
+        ::nanosleep(&moment, nullptr);
+    }
+    return true;
+}
+
+bool can_be_taken_over(Pid pid) {
+    auto status = os::read_status(pid.value);
+    if (!status || (status->tracer != 0 && lingering_for(pid) == 0)) return false;
+    auto left = rescue::find_left(Pid{status->tgid});
+    if (!left || left->size() != 1) return false;
+    auto space = target::AddressSpace::open(Pid{status->tgid});
+    return space && rescue::Page::is_ready(**space, left->front().page, left->front().header);
+}
+
+bool ask_for(Pid pid) {
+    const pid_t lingering = lingering_for(pid);
+    return lingering == 0 || end_waiting(lingering, pid, os::Interrupts::hand_over);
+}
+
+void take_over(State &state, Traced &traced) {
+    Ground &ground = *traced.ground;
+    auto left = rescue::find_left(traced.process.pid);
+    if (!left || left->size() != 1 || ground.rescue.mapped()) return;
+    const ktrace_rescue_header &header = left->front().header;
+    auto page = rescue::Page::take_over(*ground.space, left->front().page, header);
+    if (!page) return;
+    for (std::uint32_t i = 0; i < header.arenas; i++)
+        ground.slots.add({VirtAddr{header.arena[i].address}, header.arena[i].size, 0});
+    ground.rescue = std::move(*page);
+    ground.rescue_tried = true;
+    tell_of_page(state, traced);
+}
+
+} // namespace ktrace::session

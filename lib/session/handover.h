@@ -1,0 +1,37 @@
+// handover: how what a trace that is over but for sleepers has left mapped passes to another one, which needs no
+// stopped task for that, and interrupts nobody.
+//
+// Invariant: a page is marked as at rest (arch/rescue.h) only while none of its process's tasks is in our memory, has a
+// debug register of ours, or can come by a trap of ours.
+#pragma once
+
+#include <vector>
+
+#include "session/detach.h"
+
+namespace ktrace::session {
+
+/// Marks the pages of all whom `leaving` awaits as at rest. False: some cannot be handed over.
+bool put_to_rest(State &state, const Leaving &leaving);
+
+/// Nobody is waited for any more by the calling thread, which is to end now. False: some of them have woken up just now
+/// and are to be let go as ever.
+bool hand_over(State &state, const Leaving &leaving);
+
+/// Another ktrace lingers for the process, or did so until it was killed, and what it has left can be taken over.
+bool can_be_taken_over(Pid pid);
+
+/// Has the ktrace that lingers for the process, if there is one, end that there. False: it does not obey.
+bool ask_for(Pid pid);
+
+/// The room that was left in the process, which is seized, is made this trace's own.
+void take_over(State &state, trap::Traced &traced);
+
+/// The thread of another ktrace that lingers for this process; 0: there is none.
+pid_t lingering_for(Pid pid);
+
+/// Has the thread that lingers for the process end that by a signal, with `pid` as its value; it has let go when this
+/// returns. False: it does not obey.
+bool end_waiting(pid_t lingering, Pid pid, int signal);
+
+} // namespace ktrace::session
