@@ -96,9 +96,12 @@ bool can_be_taken_over(Pid pid) {
     return space && rescue::Page::is_ready(**space, left->front().page, left->front().header);
 }
 
-bool ask_for(Pid pid) {
+bool ask_for(State &state, Pid pid) {
     const pid_t lingering = lingering_for(pid);
-    return lingering == 0 || end_waiting(lingering, pid, os::Interrupts::hand_over);
+    if (lingering == 0) return true;
+    auto left = rescue::find_left(pid);
+    if (state.world.ledger && left && left->size() == 1) state.world.ledger->cover(pid, left->front().page);
+    return end_waiting(lingering, pid, os::Interrupts::hand_over);
 }
 
 void take_over(State &state, Traced &traced) {

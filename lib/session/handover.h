@@ -21,8 +21,9 @@ bool hand_over(State &state, const Leaving &leaving);
 /// Another ktrace lingers for the process, or did so until it was killed, and what it has left can be taken over.
 bool can_be_taken_over(Pid pid);
 
-/// Has the ktrace that lingers for the process, if there is one, end that there. False: it does not obey.
-bool ask_for(Pid pid);
+/// Has the ktrace that lingers for the process, if there is one, end that there; from before that on the guardian sees
+/// to what is left. False: it does not obey.
+bool ask_for(State &state, Pid pid);
 
 /// The room that was left in the process, which is seized, is made this trace's own.
 void take_over(State &state, trap::Traced &traced);
