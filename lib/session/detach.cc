@@ -244,10 +244,11 @@ void Leaving::end() {
     if (state_.world.ledger) state_.world.ledger->clear();
 }
 
-void detach_all(State &state) {
+void detach_all(State &state, Patience patience) {
     Leaving leaving(state);
     WakingTime time(state);
-    leaving.await(os::Waiter::Block::briefly, [&] { return time.is_left(); });
+    if (patience == Patience::until_they_wake_up)
+        leaving.await(os::Waiter::Block::briefly, [&] { return time.is_left(); });
     leaving.end();
 }
 

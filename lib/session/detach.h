@@ -46,7 +46,10 @@ class Leaving {
     std::map<GroundPointer, Pid> grounds_; // that are not left yet
 };
 
-/// Detaches from all processes; sleepers are interrupted when they have been waited for (WakingTime).
-void detach_all(State &state);
+/// How long sleepers are waited for before they are interrupted; until_they_wake_up: WakingTime.
+enum class Patience : std::uint8_t { none, until_they_wake_up };
+
+/// Detaches from all processes.
+void detach_all(State &state, Patience patience);
 
 } // namespace ktrace::session

@@ -91,16 +91,17 @@ bool can_be_taken_over(Pid pid) {
     auto status = os::read_status(pid.value);
     if (!status || (status->tracer != 0 && lingering_for(pid) == 0)) return false;
     auto left = rescue::find_left(Pid{status->tgid});
+    if (left && left->empty()) return status->tracer != 0; // it was let go, and others are waited for
     if (!left || left->size() != 1) return false;
     auto space = target::AddressSpace::open(Pid{status->tgid});
     return space && rescue::Page::is_ready(**space, left->front().page, left->front().header);
 }
 
-bool ask_for(State &state, Pid pid) {
+bool ask_for(rescue::Ledger *ledger, Pid pid) {
     const pid_t lingering = lingering_for(pid);
-    if (lingering == 0) return true;
+    if (lingering == 0) return false;
     auto left = rescue::find_left(pid);
-    if (state.world.ledger && left && left->size() == 1) state.world.ledger->cover(pid, left->front().page);
+    if (ledger && left && left->size() == 1) ledger->cover(pid, left->front().page);
     return end_waiting(lingering, pid, os::Interrupts::hand_over);
 }
 

@@ -18,12 +18,13 @@ bool put_to_rest(State &state, const Leaving &leaving);
 /// and are to be let go as ever.
 bool hand_over(State &state, const Leaving &leaving);
 
-/// Another ktrace lingers for the process, or did so until it was killed, and what it has left can be taken over.
+/// Another ktrace lingers for the process, or did so until it was killed, and what it has left there can be taken over;
+/// or nothing is left there, and it only lingers for others.
 bool can_be_taken_over(Pid pid);
 
 /// Has the ktrace that lingers for the process, if there is one, end that there; from before that on the guardian sees
-/// to what is left. False: it does not obey.
-bool ask_for(State &state, Pid pid);
+/// to what is left. `ledger` may be nullptr. False: there is none, or it does not obey.
+bool ask_for(rescue::Ledger *ledger, Pid pid);
 
 /// The room that was left in the process, which is seized, is made this trace's own.
 void take_over(State &state, trap::Traced &traced);

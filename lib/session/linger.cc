@@ -49,8 +49,7 @@ std::vector<Pid> rest_of(const State &state, const Leaving &leaving, Pid asked_f
 }
 
 /// Until all have been let go, or one was handed over.
-std::vector<Pid> wait_for_them(State &state, Leaving &leaving) {
-    const bool may_hand_over = put_to_rest(state, leaving);
+std::vector<Pid> wait_for_them(State &state, Leaving &leaving, bool may_hand_over) {
     leaving.await(os::Waiter::Block::yes, [] { return !os::Interrupts::are_pending(); });
     const Pid asked_for{os::Interrupts::handed_over()};
     if (may_hand_over && state.interrupts->take() == os::Interrupts::hand_over &&
@@ -69,10 +68,11 @@ std::vector<Pid> linger(State &state, Leaving &leaving, int status) {
     state.sink.reset();
     state.writer.reset(); // whoever reads the file waits for its end
     os::Interrupts::accept_hand_over();
+    const bool may_hand_over = put_to_rest(state, leaving); // from here on its death harms nobody
     be_in_background(leaving);
     if (state.world.ledger && !state.interrupts->is_abandoned()) rescue::dismiss_guardian(*state.world.ledger, status);
     state.interrupts->stop_timer();
-    return wait_for_them(state, leaving);
+    return wait_for_them(state, leaving, may_hand_over);
 }
 
 std::vector<Pid> linger_on(const std::vector<Pid> &pids, const Voice &voice, os::Interrupts &interrupts) {
@@ -88,8 +88,9 @@ std::vector<Pid> linger_on(const std::vector<Pid> &pids, const Voice &voice, os:
         take_over(state, traced);
     }
     Leaving leaving(state);
+    const bool may_hand_over = put_to_rest(state, leaving);
     be_in_background(leaving);
-    return wait_for_them(state, leaving);
+    return wait_for_them(state, leaving, may_hand_over);
 }
 
 void wait_for_sleepers(State &state, Leaving &leaving, const std::function<bool()> &go_on) {

@@ -68,7 +68,8 @@ void recall_owed(State &state, const std::vector<rescue::Owed> &owed) {
 }
 
 /// One page and all that belongs to it; of an empty Left: what is not in memory.
-Status take_out_page(Pid pid, const Left &left, const std::vector<rescue::Owed> &owed, const Voice &voice) {
+Status take_out_page(Pid pid, const Left &left, const std::vector<rescue::Owed> &owed, bool was_at_rest,
+                     const Voice &voice) {
     const Config config;
     State state(config, voice);
     auto looked = look_at(state, pid.value);
@@ -80,11 +81,12 @@ Status take_out_page(Pid pid, const Left &left, const std::vector<rescue::Owed> 
     if (auto sharing = adopt_sharers(state, traced); !sharing) return sharing;
     // Debug registers that it had armed, whatever they watch: they are cleared where a task is let go.
     for (auto &[tid, task] : state.world.tasks) {
+        if (was_at_rest) break; // there are none
         task.watched_as = ~task.watched_as;
         task.watching.assign(1, 0);
     }
     recall_owed(state, owed);
-    detach_all(state);
+    detach_all(state, was_at_rest ? Patience::none : Patience::until_they_wake_up);
     return {};
 }
 
@@ -105,7 +107,8 @@ Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue:
     if (!status) return fail(Error::Kind::not_found, "no process " + std::to_string(pid.value));
     pid = Pid{status->tgid};
     Repaired repaired;
-    repaired.lingered = end_lingering(pid);
+    const bool rests = lingering_for(pid) != 0 && can_be_taken_over(pid);
+    repaired.lingered = rests ? ask_for(nullptr, pid) : end_lingering(pid);
     if (status->tracer != 0 && !repaired.lingered) { // whoever traces it owns what is there
         const Config config;
         State state(config, voice);
@@ -115,11 +118,11 @@ Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue:
     auto left = rescue::find_left(pid);
     if (!left) return fail(left.error().kind == Error::Kind::denied ? denied(pid.value) : left.error());
     if (left->empty() && pageless)
-        if (auto out = take_out_page(pid, Left{}, owed, voice); !out) return tl::make_unexpected(out.error());
+        if (auto out = take_out_page(pid, Left{}, owed, false, voice); !out) return tl::make_unexpected(out.error());
     for (const Left &each : *left) repaired.traps += rescue::put_back(pid, each);
     for (const Left &each : *left) {
         const bool first = repaired.pages == 0; // what is owed is given once
-        if (auto out = take_out_page(pid, each, first ? owed : std::vector<rescue::Owed>{}, voice); !out)
+        if (auto out = take_out_page(pid, each, first ? owed : std::vector<rescue::Owed>{}, rests, voice); !out)
             return tl::make_unexpected(out.error());
         repaired.pages++;
     }
@@ -185,9 +188,9 @@ int repair(pid_t pid, const Voice &voice) {
             return;
         }
         status = 0;
-        voice.notice(repaired->pages != 0 ? what_was_taken_out(Pid{pid}, *repaired)
-                     : repaired->lingered ? "let go of process " + std::to_string(pid) + ", whose trace was over"
-                                          : "nothing to repair in process " + std::to_string(pid));
+        voice.notice(repaired->lingered     ? "let go of process " + std::to_string(pid) + ", whose trace was over"
+                     : repaired->pages != 0 ? what_was_taken_out(Pid{pid}, *repaired)
+                                            : "nothing to repair in process " + std::to_string(pid));
     });
     return status;
 }

@@ -187,7 +187,7 @@ Status take(State &state, Pid pid, std::optional<ArmPlan> plan) {
     Traced &traced = *state.world.processes.at(pid.value);
     auto ground = traced.ground;
     forbid_downloads();
-    static_cast<void>(ask_for(state, pid)); // who does not obey is told as its tracer
+    static_cast<void>(ask_for(state.world.ledger, pid)); // who does not obey is told as its tracer
     if (auto seized = seize_all(state, traced); !seized) return seized;
     if (auto sharing = adopt_sharers(state, traced); !sharing) return sharing;
     take_over(state, traced);

@@ -4,7 +4,8 @@ import errno
 import os
 import signal
 
-from live import LiveTest, breakpoints_signal, ktrace, program, sleeps_in, state_of, told_of, until, wait_until_let_go
+from live import (LiveTest, breakpoints_signal, ktrace, program, sleeps_in, state_of, thread_folders, told_of, until,
+                  wait_until_let_go)
 
 SEMTIMEDOP = 220  # the number of the system call
 WOKE = r"woke (-?\d+) (\d+) (\d+)"  # what it answers, its error, and whether it was made anew
@@ -161,14 +162,46 @@ class Patient(LiveTest):
 
     def test_one_of_two_is_handed_over(self):
         """Who has waited for both waits on for the other, whose sleeper is not interrupted either."""
-        one, other = (self.start(program("patient"), self.LONG) for _ in range(2))
+        def repaired(target):
+            said = ktrace("repair", "-p", target.pid)
+            self.assertIn(f"let go of process {target.pid}", said.err)
+            self.assertNotIn(self.WAITING, said.err)
+            self.check_end(target, 0, 0, 1)
+
+        def traced(target):
+            self.check_traced(target, "-r", "do_work")
+
+        for then in (repaired, traced):
+            with self.subTest(then=then.__name__):
+                one, other = (self.start(program("patient"), self.LONG) for _ in range(2))
+                tracer = self.trace("-p", f"{one.pid},{other.pid}", "-k", "do_work")
+                tracer.errors.until("Attached")  # to the second, too
+                for target in (one, other):
+                    self.send_to_sleep(target)
+                waiting = tracer.tracing
+                self.let_go_of(tracer, one, other)
+                then(one)
+                until(lambda: tracer_of(other.pid) == waiting, "the other is waited for")
+                other.tell("give")
+                self.check_end(other, 0, 0, 0)
+                self.check_end_of(waiting)
+
+    def test_one_of_two_was_let_go(self):
+        """Its sleepers stay traced while the other's are waited for, by nothing but name: that is no hindrance."""
+        one, other = self.start(program("patient"), self.LONG, "other"), self.start(program("patient"), self.LONG)
         tracer = self.trace("-p", f"{one.pid},{other.pid}", "-k", "do_work")
-        for target in (one, other):
-            self.send_to_sleep(target)
+        tracer.errors.until("Attached")  # to the second, too
+        self.send_to_sleep(other)
         waiting = tracer.tracing
-        self.let_go_of(tracer, one, other)
-        self.check_traced(one, "-r", "do_work")
-        self.assertEqual(tracer_of(other.pid), waiting)
+        self.let_go_of(tracer, other)
+        threads = [int(os.path.basename(folder)) for folder in thread_folders(one.pid)]
+        self.assertIn(waiting, map(tracer_of, threads))
+        trace = self.attach(one, "-k", "do_work").stop()
+        self.assertEqual(trace.status, 0, trace)
+        until(lambda: tracer_of(other.pid) == waiting, "the other is waited for")
+        self.send_to_sleep(one)
+        one.tell("give")
+        self.check_end(one, 0, 0, 0)
         other.tell("give")
         self.check_end(other, 0, 0, 0)
         self.check_end_of(waiting)
