@@ -27,6 +27,11 @@ void restore_scratch(const Placement &placed, std::uint64_t old, X86_64Registers
 
 } // namespace
 
+/// The kernel hides the trap flag that it has set itself.
+bool X86_64::steps_itself(const Registers &regs) { return (regs.flags & x86::flag_trap) != 0; }
+
+void X86_64::step_itself(Registers &regs) { regs.flags |= x86::flag_trap; }
+
 std::uint64_t X86_64::begin_step(const Placement &placed, VirtAddr slot, Registers &regs) {
     KT_CHECK(placed.size != 0);
     set_pc(regs, slot + placed.copy_at);

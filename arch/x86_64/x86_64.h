@@ -46,6 +46,8 @@ struct X86_64 {
                                std::uint64_t old_scratch, Registers &regs, Memory &memory);
     static void abort_step(const Placement &placed, VirtAddr site, VirtAddr slot, std::uint64_t old_scratch,
                            Registers &regs);
+    static bool steps_itself(const Registers &regs);
+    static void step_itself(Registers &regs);
     static SlotPosition slot_position(const Placement &placed, VirtAddr slot, VirtAddr pc);
     static ktrace_rescue_entry rescue_entry(const Plan &plan, const Placement &placed, VirtAddr site, VirtAddr slot);
     /// Method::syscall, at the system call's entry stop (pc behind the copy): moves the pc behind the site, and with it

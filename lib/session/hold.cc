@@ -47,8 +47,7 @@ bool leave_slot(Traced &traced, Task &task, os::Stopped &stopped) {
     switch (Host::slot_position(site->placed, site->slot, stopped.pc())) {
     case SlotPosition::at_start:
         // One that sets the trap flag is only ever stepped: by a ktrace that was killed, if not by this one.
-        if (task.over == Over::stepping || site->placed.sets_trap_flag)
-            Host::abort_step(site->placed, site->at, site->slot, task.old_scratch, stopped.change_registers());
+        if (task.over == Over::stepping || site->placed.sets_trap_flag) trap::abort_step(task, *site, stopped);
         stopped.set_pc(site->at);
         break;
     case SlotPosition::after:
@@ -56,7 +55,8 @@ bool leave_slot(Traced &traced, Task &task, os::Stopped &stopped) {
         stopped.set_pc(site->at + site->plan.length);
         break;
     case SlotPosition::inside:
-        if (task.over == Over::none) trap::step_out(task, *site); // and no further: job control may have stopped it
+        if (task.over == Over::none)
+            trap::step_out(task, *site, stopped); // and no further: job control may have stopped it
         return false;
     case SlotPosition::elsewhere: break;
     }

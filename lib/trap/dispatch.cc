@@ -48,10 +48,11 @@ bool raised_by_kernel(Tid tid) {
     return info && info->si_code > 0;
 }
 
-/// A single step's end, or a hardware breakpoint's.
-bool is_step(Tid tid) {
-    auto info = os::signal_info(tid);
-    return info && (info->si_code == TRAP_TRACE || info->si_code == TRAP_HWBKPT);
+/// A single step's end, a hardware breakpoint's, or an event's of perf_event_open(2): the pc is where the program goes
+/// on, and what lies before it has nothing to do with it.
+bool comes_behind(int code) {
+    constexpr int perf_event = 6; // TRAP_PERF
+    return code == TRAP_TRACE || code == TRAP_HWBKPT || code == perf_event;
 }
 
 /// May a SIGTRAP that somebody sends arrive in this process and leave it alive?
@@ -96,9 +97,13 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
         // One that stands elsewhere than where its step began has made it: that trap comes before one that was sent.
         unmistakable =
             unmistakable || (steps && stopped.pc() != task.stepped_from && !may_be_sent_sigtrap(world, traced));
-        f.from_kernel = f.watched || unmistakable || raised_by_kernel(stop.tid);
-        if (f.site && f.from_kernel) return seen;
-        f.leftover = world.mending && is_step(stop.tid);
+        const auto info = unmistakable ? std::nullopt : os::signal_info(stop.tid);
+        const int code = info ? info->si_code : 0;
+        f.from_kernel = f.watched || unmistakable || code > 0;
+        f.behind = comes_behind(code);
+        f.own_step = code == TRAP_TRACE && !steps;
+        if (f.site && f.from_kernel && !f.behind) return seen;
+        f.leftover = world.mending && (code == TRAP_TRACE || code == TRAP_HWBKPT);
         f.tripped = ground.has_had_tripwires && !steps && os::is_tripwire(stop.tid);
         f.was_ours = ground.space->ever_planted(seen.trap_at) && !own_trap_at(traced, seen.trap_at);
     } else {

@@ -65,6 +65,7 @@ void block_signals(World &world, Task &task) {
 
 void begin_step(World &world, Task &task, Site &site, os::Stopped stopped) {
     Host::Registers &registers = stopped.change_registers();
+    task.steps_itself = Host::steps_itself(registers);
     task.old_scratch = Host::begin_step(site.placed, site.slot, registers);
     task.over = Over::stepping;
     task.site = &site;
@@ -88,11 +89,35 @@ bool make_undispatched(World &world, Task &task, Site &site, os::Stopped &stoppe
 /// The program has stepped itself: it is told where the step has led.
 bool is_end_of_step(const siginfo_t &info) { return info.si_signo == SIGTRAP && info.si_code == TRAP_TRACE; }
 
+/// What the program is told of its own step.
+siginfo_t end_of_step(VirtAddr pc) {
+    siginfo_t info{};
+    info.si_signo = SIGTRAP;
+    info.si_code = TRAP_TRACE;
+    info.si_addr = reinterpret_cast<void *>(pc.value);
+    return info;
+}
+
+/// The stepped copy is done, of a program that steps itself: that is told first, as the kernel tells what an
+/// instruction raises before it tells what was sent.
+void keep_end_of_step(Task &task, VirtAddr pc) {
+    if (!std::exchange(task.steps_itself, false)) return;
+    if (task.held && is_end_of_step(*task.held)) return; // of the copy's first half
+    const siginfo_t info = end_of_step(pc);
+    if (task.held && task.held->si_signo == SIGCONT) { // is not sent again
+        task.held_more.insert(task.held_more.begin(), info);
+        return;
+    }
+    if (task.held) task.held_more.insert(task.held_more.begin(), *task.held);
+    task.held = info;
+}
+
 /// The step is over, one way or the other: the task runs on, with this signal or the one that waited for it.
 void end_step(World &world, Task &task, os::Stopped stopped, int signal = 0) {
     task.over = Over::none;
     task.site = nullptr;
     task.post = {};
+    task.steps_itself = false;
     give_back_state(task);
     if (task.held) {
         if (is_end_of_step(*task.held)) task.held->si_addr = reinterpret_cast<void *>(stopped.pc().value);
@@ -165,11 +190,18 @@ void fault_at_site(World &world, Traced &traced, Task &task, Site &site, os::Sto
 
 } // namespace
 
-void step_out(Task &task, Site &site) {
+void step_out(Task &task, Site &site, os::Stopped &stopped) {
     task.over = Over::stepping;
     task.site = &site;
     task.post = {};
     task.old_scratch = 0;
+    task.steps_itself = Host::steps_itself(stopped.registers());
+}
+
+void abort_step(Task &task, const Site &site, os::Stopped &stopped) {
+    Host::Registers &registers = stopped.change_registers();
+    Host::abort_step(site.placed, site.at, site.slot, task.old_scratch, registers);
+    if (std::exchange(task.steps_itself, false)) Host::step_itself(registers);
 }
 
 void give_back_state(Task &task) {
@@ -214,14 +246,21 @@ void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped 
     }
     switch (site.method()) {
     case Method::emulate: {
-        auto done = Host::emulate(site.plan, site.at, stopped.change_registers(), *traced.ground->space);
+        Host::Registers &registers = stopped.change_registers();
+        const bool steps_itself = Host::steps_itself(registers);
+        auto done = Host::emulate(site.plan, site.at, registers, *traced.ground->space);
         if (done.outcome == arch::Emulated::Outcome::fault) {
             fault_at_site(world, traced, task, site, std::move(stopped), done);
             return;
         }
         if (!post.empty()) run_post(world, traced, task, site, stopped, post);
-        mark_moved(traced, task, stopped);
-        continue_task(world, task, std::move(stopped));
+        if (steps_itself) {
+            stopped.write_back(); // told there, should ktrace be killed now
+            os::set_signal_info(task.tid, end_of_step(stopped.pc()));
+        } else {
+            mark_moved(traced, task, stopped);
+        }
+        continue_task(world, task, std::move(stopped), steps_itself ? SIGTRAP : 0);
         return;
     }
     case Method::boost:
@@ -263,13 +302,14 @@ void finish_step(World &world, Traced &traced, Task &task, os::Stopped stopped) 
         return;
     }
     if (!task.post.empty()) run_post(world, traced, task, site, stopped, task.post);
+    keep_end_of_step(task, stopped.pc());
     end_step(world, task, std::move(stopped));
 }
 
 void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped) {
     Site &site = *task.site;
     VirtAddr slot_pc = stopped.pc();
-    Host::abort_step(site.placed, site.at, site.slot, task.old_scratch, stopped.change_registers());
+    abort_step(task, site, stopped);
     tell_at(task, site.at, slot_pc);
     if (stopped.pc() == site.at) retry(task, site, stopped);
     // What is held came before the instruction was run: it is told first, at the site. The fault is dropped; it comes
@@ -302,7 +342,7 @@ void keep_for_later(Task &task, const siginfo_t &info) {
 
 void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped) {
     if (auto info = os::signal_info(task.tid)) keep_for_later(task, *info);
-    if (task.over != Over::stepping) step_out(task, *traced.ground->site_of_pc_in_slot(stopped.pc()));
+    if (task.over != Over::stepping) step_out(task, *traced.ground->site_of_pc_in_slot(stopped.pc()), stopped);
     // Where more wait they would come before the step. They are blocked, but not here: if ktrace were killed at this
     // stop, the kernel would deliver the signal with our mask in its frame, for ever.
     if (!task.saved_mask && (!task.held_more.empty() || os::has_signal_queued(task.tid)))

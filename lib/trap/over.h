@@ -31,7 +31,10 @@ void mark_moved(Traced &traced, Task &task, os::Stopped &stopped);
 void finish_step(World &world, Traced &traced, Task &task, os::Stopped stopped);
 
 /// The task, whose copy ran freely, goes on in the middle of it by steps, until it is done.
-void step_out(Task &task, Site &site);
+void step_out(Task &task, Site &site, os::Stopped &stopped);
+
+/// The step of the copy goes no further: nothing of the instruction was done, and the task is back at the site.
+void abort_step(Task &task, const Site &site, os::Stopped &stopped);
 
 /// The stepped copy has faulted: the fault is told at the site.
 void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped);

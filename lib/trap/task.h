@@ -41,6 +41,7 @@ struct Task {
     Site *site = nullptr;                       // over != none: the site; the site outlives it
     std::uint64_t old_scratch = 0;              // stepping with a scratch register
     VirtAddr stepped_from;                      // where it was let go by a single step last
+    bool steps_itself = false;                  // stepping: the program steps itself, and is to be told of the end, too
     Places post;                                // the probes of the site that wait for the end of the instruction
     std::optional<siginfo_t> held;              // a signal that came in the middle of a step: delivered when it is done
     std::vector<siginfo_t> held_more;           // came behind it in the same step

@@ -1,6 +1,7 @@
 """Signals that arrive while a task is at a trap, in a slot, or in a step: delivered, at the program's own addresses."""
 import itertools
 import os
+import platform
 import signal
 import tempfile
 import threading
@@ -239,6 +240,43 @@ class OwnTraps(LiveTest):
 
     def test_single_steps(self):
         self.check("step")
+
+    # What a walk of the program "steps" comes by; where nothing is said, once. rep: each of its traps would come while
+    # its post handler waits.
+    STEPS = {name: 1 for name in ("nop", "push", "pop", "store", "jump", "jump_back", "taken", "not_taken",
+                                  "jump_register", "call", "call_register", "pushf", "popf_before", "popf", "syscall",
+                                  "behind", "off", "untold")} | {"loop": 3, "callee": 2, "return": 2, "back": 0}
+
+    def check_steps(self, names, *options, walks=20, how=""):
+        with self.subTest(names=names, options=options, how=how):
+            target = self.start(program("steps"))
+            probes = [option for name in names for option in ("-k", f"step_{name}")]
+            tracer = self.attach(target, *probes, *options, "--format", "json")
+            target.tell(f"{walks} {how}")
+            self.assertEqual(target.truth("walked (.*)")[1], f"{walks} unlike 0")
+            trace = tracer.stop()
+            for name in names:
+                self.assertEqual(trace.summary(f"step_{name}", "k")["hits"], walks * (self.STEPS | {"rep": 1})[name],
+                                 name)
+            self.check_untouched(target)
+            self.assertEqual(target.end(), 0)
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "only x86 lets a program step itself")
+    def test_own_steps_of_probed_instructions(self):
+        """Each instruction ends in the program's own trap, whatever ktrace does in its place."""
+        for name in (*self.STEPS, "rep"):
+            self.check_steps((name,), "--count")
+        for name in self.STEPS:
+            self.check_steps((name,), "--post")
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "only x86 lets a program step itself")
+    def test_own_steps_with_signals_and_watchpoints(self):
+        every = tuple(self.STEPS)
+        for how in "", "timer":
+            self.check_steps(every, "--count", walks=200, how=how)
+            self.check_steps(every, "--post", walks=200, how=how)
+            self.check_steps(("store", "pop"), "-w", "step_data", walks=200, how=how)
+            self.check_steps(("store", "pop"), "-w", "step_data", "--post", walks=200, how=how)
 
     def test_hardware_breakpoints(self):
         self.check("watch")

@@ -46,6 +46,18 @@ Facts controls_job(Facts facts) {
     return facts;
 }
 
+/// A step that the program makes itself.
+Facts own_step(Facts facts) {
+    facts.behind = facts.own_step = true;
+    return facts;
+}
+
+/// A breakpoint of its own, by perf_event_open(2).
+Facts own_breakpoint(Facts facts) {
+    facts.behind = true;
+    return facts;
+}
+
 Facts event(Kind kind, Over over = Over::none) {
     return {kind, 0, false, over, false, false, SlotPosition::elsewhere, false, false};
 }
@@ -61,6 +73,17 @@ const Row rows[] = {
     {"a watched write by a copy that is stepped",
      {Kind::signal, SIGTRAP, true, Over::stepping, false, false, SlotPosition::after, false, true},
      Verdict::step_done},
+    {"a step of the program's own that leads to behind a one-byte instruction at a site",
+     own_step(signal(SIGTRAP, true, Over::none, true, false, SlotPosition::elsewhere)), Verdict::deliver},
+    {"the same, where a site was", own_step(signal(SIGTRAP, true, Over::none, false, true, SlotPosition::elsewhere)),
+     Verdict::deliver},
+    {"a step of the program's own, of a copy in a slot",
+     own_step(signal(SIGTRAP, true, Over::none, false, false, SlotPosition::after)), Verdict::deliver_behind},
+    {"a step of the program's own, of an instruction that writes what is watched",
+     own_step({Kind::signal, SIGTRAP, true, Over::none, false, false, SlotPosition::elsewhere, false, true}),
+     Verdict::deliver},
+    {"a breakpoint of the program's own behind a one-byte instruction at a site",
+     own_breakpoint(signal(SIGTRAP, true, Over::none, true, false, SlotPosition::elsewhere)), Verdict::deliver},
     {"a trap that was disarmed before its stop was seen",
      signal(SIGTRAP, true, Over::none, false, true, SlotPosition::elsewhere), Verdict::late_trap},
     {"the program's own int3", signal(SIGTRAP, true, Over::none, false, false, SlotPosition::elsewhere),
