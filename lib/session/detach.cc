@@ -72,17 +72,35 @@ bool needs_sleepers(State &state, const GroundPointer &ground, const HeldTasks &
     return std::none_of(pids.begin(), pids.end(), [&](pid_t pid) { return may_stop_one(state, Pid{pid}); });
 }
 
+/// Sends a task a signal that stands in for another one. SIGCONT, sent again, would take back a stop that was asked for
+/// since: for it stands a real-time signal that the task has not blocked, which the kernel queues though it may be
+/// pending already.
+int send_stand_in(const Task &task, int held) {
+    auto send = [&](int signal) { return ::syscall(SYS_tgkill, task.pid.value, task.tid.value, signal) == 0; };
+    const std::uint64_t blocked = os::signal_mask(task.tid).value_or(0);
+    if (held == SIGCONT)
+        for (int signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
+            if ((blocked & os::signal_bit(signal)) == 0 && send(signal)) return signal;
+    send(held);
+    return held;
+}
+
+bool is_sent_by_us(Tid tid) {
+    auto info = os::signal_info(tid);
+    return info && info->si_code == SI_TKILL && (info->si_pid == ::getpid() || info->si_pid == 0);
+}
+
 /// A signal was held in the middle of an instruction from which the task has gone back: a stand-in stops the task where
 /// that signal can be told, before it runs on. Nothing: it has ended.
 std::optional<os::Stopped> stop_for_held(State &state, const Task &task, os::Stopped stopped) {
     const Tid tid = task.tid;
     const siginfo_t held = *task.held;
-    ::syscall(SYS_tgkill, task.pid.value, tid.value, held.si_signo);
+    const int stand_in = send_stand_in(task, held.si_signo);
     std::move(stopped).resume(os::Resume::run);
     while (auto stop = state.world.waiter.next_of(tid)) {
         os::Stopped again(state.world.waiter, *stop);
         const bool is_signal = stop->kind == os::Stop::Kind::signal;
-        if (is_signal && stop->signal == held.si_signo) {
+        if (is_signal && stop->signal == stand_in && (stand_in == held.si_signo || is_sent_by_us(tid))) {
             os::set_signal_info(tid, held);
             return again;
         }
@@ -108,8 +126,7 @@ void release(State &state, os::Stopped stopped) {
     if (found != state.world.tasks.end() && found->second.held) {
         auto at_signal = stop_for_held(state, found->second, std::move(stopped));
         if (!at_signal) return;
-        const int signal = at_signal->stop().signal;
-        std::move(*at_signal).resume(os::Resume::detach, signal);
+        std::move(*at_signal).resume(os::Resume::detach, found->second.held->si_signo);
     } else {
         // Where job control has stopped the process, the kernel stops the task again.
         std::move(stopped).resume(os::Resume::detach);

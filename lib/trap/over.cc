@@ -318,7 +318,11 @@ void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped
     if (!task.held || stopped.pc() != site.at) {
         signal = stopped.stop().signal;
         if (auto info = os::signal_info(task.tid)) signal = signal_of_fault(world, traced, task, site, stopped, *info);
-        if (task.held) send_again(task, *std::exchange(task.held, std::nullopt));
+        if (task.held && task.held->si_signo == SIGCONT && signal != 0) { // is not sent again: what else has come is
+            if (auto info = os::signal_info(task.tid)) send_again(task, *info);
+        } else if (task.held) {
+            send_again(task, *std::exchange(task.held, std::nullopt));
+        }
     }
     end_step(world, task, std::move(stopped), signal);
 }
