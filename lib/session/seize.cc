@@ -130,14 +130,17 @@ bool became_another(const Traced &traced) {
 namespace {
 
 /// PTRACE_SEIZE; it waits while another thread of the process is in exec, which may wait for ends of threads that only
-/// we can take.
+/// we can take, or that nobody takes. EINTR: the user has waited for long enough.
 int seize_patiently(State &state, Tid tid) {
     int error = 0;
-    while (!os::Ticker::until_tick(os::seize, tid, error)) state.world.waiter.look_at_others(tid);
+    while (!os::Ticker::until_tick(os::seize, tid, error)) {
+        if (os::Interrupts::are_pending()) return EINTR;
+        state.world.waiter.look_at_others(tid);
+    }
     return error;
 }
 
-enum class Seized : std::uint8_t { yes, ended, denied, never };
+enum class Seized : std::uint8_t { yes, ended, denied, never, given_up };
 
 Seized seize_one(State &state, Tid tid) {
     if (os::is_kernel_worker(tid)) return Seized::never; // some kernels refuse it, others never stop it
@@ -146,6 +149,7 @@ Seized seize_one(State &state, Tid tid) {
         int error = seize_patiently(state, tid);
         if (error == 0) return Seized::yes;
         if (error == ESRCH) return Seized::ended;
+        if (error == EINTR) return Seized::given_up;
         auto status = os::read_status(tid.value);
         // A task that a seized one has started is traced from its birth; its event comes later.
         if (status && status->tracer == ::gettid()) return Seized::yes;
@@ -166,6 +170,11 @@ Status seize_all(State &state, Traced &traced) {
             if (state.world.tasks.contains(tid.value)) continue;
             Seized seized = seize_one(state, tid);
             if (seized == Seized::denied) return fail(denied(pid.value));
+            if (seized == Seized::given_up)
+                return fail(Error::Kind::refused,
+                            "process " + std::to_string(pid.value) +
+                                " cannot be attached to: one of its threads waits in execve",
+                            "attach again when it has gone on");
             if (seized != Seized::yes) continue;
             found_new = true;
             traced.had_threads = traced.had_threads || tid.value != pid.value;

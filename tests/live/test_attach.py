@@ -1,5 +1,6 @@
 """Attaching: stopped processes, several at once, processes that change meanwhile, threads that are in the middle of something."""
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import unittest
 
-from live import (KTRACE, LIMIT, LiveTest, adds_up, ktrace, program, state_of, thread_folders, until)
+from live import (KTRACE, LIMIT, LiveTest, adds_up, children_of, ktrace, program, state_of, thread_folders, told_of, until)
 
 LEADER_EVERY = int(os.environ.get("KTRACE_LEADER_EVERY", "67"))  # of the tracing process's requests
 
@@ -71,6 +72,43 @@ class Attach(LiveTest):
         target.tell("on")
         target.truth("calls")
         self.assertEqual(target.end(), 0)
+
+    def test_interrupted_while_a_thread_waits_in_exec(self):
+        """It waits for the end of another one, which is told to a tracer that does not ask; nobody can seize it then."""
+        libc, seize, all_children = ctypes.CDLL(None), 0x4206, 0x40000000  # PTRACE_SEIZE, __WALL
+        target = self.start(program("execs"), 3)
+        other = 0
+
+        def is_stuck():
+            nonlocal other
+            state = state_of(f"/proc/{target.pid}/task/{other}") if other else "X"
+            if state == "X":  # it was the one that has called exec
+                tids = [int(tid) for tid in os.listdir(f"/proc/{target.pid}/task") if int(tid) != target.pid]
+                other = next((tid for tid in tids if libc.ptrace(seize, tid, None, None) == 0), 0)
+            return state == "Z"
+
+        def take_end():  # else the process cannot end
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(other, all_children)
+
+        until(is_stuck, "a thread waits in exec")
+        self.addCleanup(take_end)
+        tracer = self.trace("-p", target.pid, "-k", "do_work", wait=False)
+        until(lambda: tracer.process.poll() is not None or self.makes_request(tracer, seize), "it seizes")
+        tracer.process.send_signal(signal.SIGINT)
+        trace = tracer.finish()
+        self.assertEqual(trace.status, 1, trace)
+        self.assertIn("one of its threads waits in execve", trace.err)
+        take_end()
+        target.tell("on")
+        target.truth("done")
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def makes_request(self, tracer, request):
+        """A thread of the tracing process is in a ptrace(2) with it."""
+        folders = [folder for pid in children_of(tracer.pid) for folder in thread_folders(pid)]
+        return any((told_of(folder, "syscall") or "").split()[1:2] == [hex(request)] for folder in folders)
 
     def test_two_processes(self):
         first, second = self.start(program("calls"), 2, 500), self.start(program("calls"), 1, 300)
