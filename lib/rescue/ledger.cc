@@ -65,6 +65,15 @@ void Ledger::forget_untold(Pid pid) {
     shared_->traps_used = left;
 }
 
+void Ledger::hand_over_untold(Pid from, Pid to) {
+    if (!shared_) return;
+    for (std::size_t i = 0; i < shared_->traps_used; i++) {
+        if (shared_->traps[i].pid != from.value) continue;
+        shared_->traps[i].trap.pid = to;
+        shared_->traps[i].pid = to.value;
+    }
+}
+
 std::vector<Untold> Ledger::untold() const {
     std::vector<Untold> all;
     if (!shared_) return all;

@@ -65,6 +65,8 @@ class Ledger {
     void tell(const Untold &trap);
     /// The process's page tells of its traps now.
     void forget_untold(Pid pid);
+    /// The process goes, and another one stays in its memory.
+    void hand_over_untold(Pid from, Pid to);
     std::vector<Untold> untold() const;
 
     /// In place of what was said of that task before. Beyond what there is room for nothing is told.

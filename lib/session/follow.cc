@@ -70,6 +70,9 @@ Traced &make_borrower(State &state, const Traced &owner, Pid pid) {
     traced.process.syscall_instruction = owner.process.syscall_instruction;
     traced.borrowed = true;
     traced.silent = !state.config.follow || owner.silent;
+    // The owner may end, or call exec, before it.
+    if (state.world.ledger && owner.ground->rescue_tried)
+        state.world.ledger->cover(pid, owner.ground->rescue.address());
     return traced;
 }
 
@@ -81,6 +84,7 @@ void forget(State &state, Pid pid) {
         if (entry.second.pid == pid) state.world.waiter.forget(Tid{entry.first});
         return entry.second.pid == pid;
     });
+    leave_ledger(state, pid);
     state.world.processes.erase(pid.value);
 }
 
@@ -212,7 +216,20 @@ void let_go(State &state, Pid pid, os::Stopped stopped) {
     std::move(stopped).resume(os::Resume::detach);
     state.world.waiter.forget(tid);
     state.world.tasks.erase(tid.value);
+    leave_ledger(state, pid);
     state.world.processes.erase(pid.value);
+}
+
+void leave_ledger(State &state, Pid pid) {
+    rescue::Ledger *ledger = state.world.ledger;
+    auto leaving = state.world.processes.find(pid.value);
+    if (!ledger || leaving == state.world.processes.end()) return;
+    for (const auto &[other, traced] : state.world.processes) {
+        if (other == pid.value || traced->ground != leaving->second->ground) continue;
+        ledger->hand_over_untold(pid, Pid{other});
+        break;
+    }
+    ledger->drop(pid);
 }
 
 Status adopt_sharers(State &state, const Traced &owner) {

@@ -23,6 +23,10 @@ Status adopt_sharers(State &state, const trap::Traced &owner);
 /// At the entry of an exec of a child that is kept clean only: one that is to have rights of its own is let go first.
 void before_exec(State &state, trap::Event event);
 
+/// The guardian is told that a process has nothing of ours any more, as it has ended, or has a memory of its own. Who
+/// shares what it had takes its place.
+void leave_ledger(State &state, Pid pid);
+
 /// Lets a process that stands at a stop go, untraced.
 void let_go(State &state, Pid pid, os::Stopped stopped);
 

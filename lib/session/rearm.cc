@@ -203,7 +203,8 @@ Status make_owed_room(State &state, Traced &traced, std::optional<os::Stopped> &
     ground.owes_room = !furnished;
     if (!furnished) return furnished;
     if (auto sprung = release_traps(state, traced.ground); !sprung) return sprung;
-    if (state.world.ledger) state.world.ledger->forget_untold(traced.process.pid);
+    for (const auto &[pid, each] : state.world.processes)
+        if (state.world.ledger && each->ground == traced.ground) state.world.ledger->forget_untold(Pid{pid});
     return {};
 }
 

@@ -175,6 +175,7 @@ void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice) {
         }
         if (!repaired || pageless) continue;
         repaired->traps += traps[i];
+        if (repaired->pages == 0 && repaired->traps == 0) continue; // it shares the memory of one that was named
         voice.notice(what_was_taken_out(covered[i].pid, *repaired));
     }
 }

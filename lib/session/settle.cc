@@ -31,8 +31,8 @@ void end_process(State &state, Pid pid) {
         trap::end_all(state.world, traced);
         state.armings.erase(traced.ground.get());
     }
+    leave_ledger(state, pid);
     state.world.processes.erase(found);
-    if (state.world.ledger) state.world.ledger->drop(pid);
 }
 
 /// A child that nobody knows yet: it is traced from its birth, and stops before it runs.

@@ -196,7 +196,7 @@ void on_exec(State &state, Event event) {
         trap::end_all(state.world, traced);
         state.armings.erase(traced.ground.get());
     }
-    if (state.world.ledger) state.world.ledger->drop(pid); // what it had is gone with its memory
+    leave_ledger(state, pid); // what it had is gone with its memory
     if (traced.silent || state.world.closing) {
         let_go(state, pid, std::move(stopped));
         return;

@@ -3,6 +3,7 @@ import os
 import re
 import signal
 import subprocess
+from types import SimpleNamespace
 
 from live import KTRACE, LIMIT, LiveTest, Target, adds_up, ktrace, program, until
 
@@ -307,6 +308,19 @@ class Borrowers(LiveTest):
 
     def test_attach_to_shared_memory_followed(self):
         self.sharing("clone", "-f")
+
+    def test_killed_behind_the_end_of_who_was_attached_to(self):
+        """A process that was born in its memory later on goes on with it: the guardian knows of that one, too."""
+        target = self.start(program("borrowers"))
+        tracer = self.attach(target, "-k", "do_work", "-f", "--count")
+        child = self.borrowing(target, "leave")
+        target.process.wait(LIMIT)
+        os.kill(tracer.tracing, signal.SIGKILL)
+        trace = tracer.finish()
+        self.assertRegex(trace.err, rf"took out of process {child} .* [1-9]\d* traps?, 1 page")
+        self.check_untouched(SimpleNamespace(pid=child))
+        target.process.stdin.close()
+        until(lambda: not os.path.exists(f"/proc/{child}"), "the child ends with its input")
 
     def siblings(self, order, *options):
         """Children whose parent is not who has made them, and is not traced; many stop before the event tells of them."""

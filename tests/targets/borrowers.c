@@ -6,7 +6,7 @@
  * then. When it has ended the parent says "ended STATUS calls N own M", with the calls of do_work that the child has
  * made, and all of its own. The child of "doze" goes on beside it, too, and sleeps in epoll_wait(2) until that line
  * comes; its status is 0 where nothing else has ended the call. With "beside" a thread of the parent's calls do_work
- * now and then.
+ * now and then. Told "leave" it makes a child as for "clone", and ends at once.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -94,6 +94,7 @@ int main(int argc, char **argv) {
             child = clone(strcmp(line, "doze\n") == 0 ? doze_beside : go_beside, stack + sizeof(stack),
                           CLONE_VM | SIGCHLD, NULL);
         }
+        if (strcmp(line, "leave\n") == 0) _exit(0);
         waitpid(child, &status, 0);
         printf("ended %d calls %ld own %ld\n", status, borrowed, own);
         fflush(stdout);
