@@ -200,6 +200,21 @@ std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_pt
     return ground;
 }
 
+/// Whose event tells of the child already.
+Traced *who_tells_of(State &state, Pid child) {
+    const auto message = static_cast<unsigned long>(child.value);
+    for (const auto &[tid, task] : state.world.tasks)
+        if (state.world.waiter.has_news_of(task.tid) && os::event_message(task.tid) == message)
+            return state.world.process_of(task);
+    return nullptr;
+}
+
+/// Our page in the process is in the child, too.
+bool may_be_copied(const Traced &traced, Pid child) {
+    auto space = target::AddressSpace::open(child);
+    return space && traced.ground->rescue.is_there(**space);
+}
+
 } // namespace
 
 Traced *maker_of(State &state, Pid child, Pid parent) {
@@ -208,6 +223,10 @@ Traced *maker_of(State &state, Pid child, Pid parent) {
     if (by_status && shares_memory(parent, child)) return by_status;
     for (auto &[pid, traced] : state.world.processes)
         if (shares_memory(Pid{pid}, child)) return traced.get();
+    if (Traced *teller = who_tells_of(state, child)) return teller;
+    if (by_status && may_be_copied(*by_status, child)) return by_status;
+    for (auto &[pid, traced] : state.world.processes)
+        if (may_be_copied(*traced, child)) return traced.get();
     return by_status;
 }
 

@@ -322,12 +322,16 @@ class Borrowers(LiveTest):
         target.process.stdin.close()
         until(lambda: not os.path.exists(f"/proc/{child}"), "the child ends with its input")
 
-    def siblings(self, order, *options):
-        """Children whose parent is not who has made them, and is not traced; many stop before the event tells of them."""
+    def siblings(self, order, *options, both=False):
+        """Children whose parent is not who has made them, and is traced only with `both`; many stop before the event tells
+        of them."""
         target = Target(program("siblings"), ready=None)
         self.addCleanup(target.kill)
         maker = int(target.truth(r"^ready (\d+)")[1])
-        tracer = self.trace("-p", maker, "-k", "do_work", "--count", "--format", "json", *options)
+        pids = f"{target.pid},{maker}" if both else maker
+        tracer = self.trace("-p", pids, "-k", "do_work", "--count", "--format", "json", *options)
+        if both:
+            tracer.errors.until(r"Attached \d+ probe")
         target.tell(order)
         calls, own = map(int, target.truth(r"calls (\d+) own (\d+)").groups())
         trace = tracer.stop()
@@ -344,8 +348,14 @@ class Borrowers(LiveTest):
         self.assertEqual(hits, calls)
 
     def test_siblings_with_a_copy(self):
-        _, own, hits = self.siblings("copy 300")
-        self.assertEqual(hits, own)
+        for both in False, True:
+            _, own, hits = self.siblings("copy 300", both=both)
+            self.assertEqual(hits, own)
+
+    def test_siblings_with_a_copy_followed(self):
+        for both in False, True:
+            calls, _, hits = self.siblings("copy 300", "-f", both=both)
+            self.assertEqual(hits, calls)
 
     def test_both_are_asked_for(self):
         """Who is asked for by name is counted, though another one was first in the same memory."""
