@@ -24,6 +24,18 @@ struct Dispatch {
 std::optional<Dispatch> dispatch_of(Tid task);
 bool set_dispatch(Tid task, const Dispatch &dispatch);
 
+/// Sees to it that a task gets back what it has asked for, should this process be killed while that is something else.
+class DispatchKeeper {
+  public:
+    DispatchKeeper() = default;
+    DispatchKeeper(const DispatchKeeper &) = delete;
+    virtual ~DispatchKeeper() = default;
+    /// Before that is changed.
+    virtual void keep(Tid task, const Dispatch &own) = 0;
+    /// It has its own again.
+    virtual void settle_dispatch(Tid task) = 0;
+};
+
 /// The signal is one that came instead of such a call.
 bool is_dispatched_call(const siginfo_t &info);
 

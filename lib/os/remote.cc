@@ -83,16 +83,22 @@ class Unfiltered {
 /// A thread that has the calls of its code outside of a range sent back to it makes ours as if it had not.
 class Undispatched {
   public:
-    explicit Undispatched(Tid tid) : tid_(tid), own_(dispatch_of(tid).value_or(Dispatch{})) {
-        if (own_.mode != 0) set_dispatch(tid_, Dispatch{});
+    Undispatched(Tid tid, DispatchKeeper *keeper)
+        : tid_(tid), keeper_(keeper), own_(dispatch_of(tid).value_or(Dispatch{})) {
+        if (own_.mode == 0) return;
+        if (keeper_) keeper_->keep(tid_, own_);
+        set_dispatch(tid_, Dispatch{});
     }
     ~Undispatched() {
-        if (own_.mode != 0) set_dispatch(tid_, own_);
+        if (own_.mode == 0) return;
+        set_dispatch(tid_, own_);
+        if (keeper_) keeper_->settle_dispatch(tid_);
     }
     Undispatched(const Undispatched &) = delete;
 
   private:
     Tid tid_;
+    DispatchKeeper *keeper_;
     Dispatch own_;
 };
 
@@ -218,7 +224,7 @@ Result<std::int64_t> make_call(Waiter &waiter, Stopped &stopped, VirtAddr instru
     if (unfiltered.is_hopeless())
         return fail(Error::Kind::refused, "the process is in seccomp's strict mode and may make no system call",
                     "run ktrace as root");
-    const Undispatched undispatched(tid);
+    const Undispatched undispatched(tid, waiter.dispatch_keeper());
     const Frame frame(way, tid, before, *mask);
     if (frame) through = stopped.stop().kind == Stop::Kind::signal ? Through::steps : Through::stops;
     Host::Registers call = before;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "os/dispatch.h"
 #include "os/ticker.h"
 
 namespace ktrace::os {
@@ -91,6 +92,11 @@ class Waiter {
         vain_spins_ = 0;
     }
 
+    /// Who is told when a task that is stopped is to make its system calls in another way than it wants. nullptr:
+    /// nobody.
+    void set_dispatch_keeper(DispatchKeeper *keeper) { dispatch_keeper_ = keeper; }
+    DispatchKeeper *dispatch_keeper() const { return dispatch_keeper_; }
+
     /// True when a stop is known that was not handed out yet.
     bool pending() const { return !queue_.empty(); }
 
@@ -112,6 +118,7 @@ class Waiter {
     Known *waited_for_alone();
     void count_in_a_row(const Stop &stop);
 
+    DispatchKeeper *dispatch_keeper_ = nullptr;
     std::deque<Stop> queue_; // seen, not handed out
     std::unordered_map<pid_t, std::unique_ptr<Known>> known_;
     std::vector<Known *> order_;  // all known ones

@@ -4,6 +4,8 @@
 
 #include <sys/mman.h>
 
+#include "os/procfs.h"
+
 namespace ktrace::rescue {
 
 Ledger::Ledger() {
@@ -112,6 +114,32 @@ void Ledger::owe(const Owed &owed) {
 void Ledger::settle(Tid tid) {
     if (!shared_) return;
     if (OwedEntry *entry = owed_entry(tid.value)) entry->tid = 0;
+}
+
+void Ledger::keep(Tid task, const os::Dispatch &own) {
+    auto status = shared_ ? os::read_status(task.value) : std::nullopt;
+    if (!status) return;
+    const Pid pid{status->tgid};
+    const auto all = covered(); // the call may be the one that makes the page
+    if (std::none_of(all.begin(), all.end(), [&](const Covered &each) { return each.pid == pid; })) cover(pid, {});
+    const OwedEntry *entry = owed_entry(task.value);
+    Owed owed = entry ? entry->owed : Owed{};
+    owed.pid = pid;
+    owed.tid = task;
+    owed.has_dispatch = true;
+    owed.dispatch = own;
+    owe(owed);
+}
+
+void Ledger::settle_dispatch(Tid task) {
+    const OwedEntry *entry = shared_ ? owed_entry(task.value) : nullptr;
+    if (!entry) return;
+    Owed owed = entry->owed;
+    owed.has_dispatch = false;
+    if (owed.has_mask || owed.signals != 0)
+        owe(owed);
+    else
+        settle(task);
 }
 
 std::vector<Owed> Ledger::owed(Pid pid) const {

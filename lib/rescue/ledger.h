@@ -46,11 +46,10 @@ struct Owed {
     std::array<siginfo_t, 4> held; // so many of these
 };
 
-class Ledger {
+class Ledger : public os::DispatchKeeper {
   public:
     Ledger();
-    ~Ledger();
-    Ledger(const Ledger &) = delete;
+    ~Ledger() override;
 
     /// The process has our page there; 0: it is traced without one.
     void cover(Pid pid, VirtAddr page);
@@ -73,6 +72,9 @@ class Ledger {
     void owe(const Owed &owed);
     /// It has all that is its own.
     void settle(Tid tid);
+    /// Whatever else it is owed.
+    void keep(Tid task, const os::Dispatch &own) override;
+    void settle_dispatch(Tid task) override;
     /// What the tasks of a process are owed.
     std::vector<Owed> owed(Pid pid) const;
 

@@ -277,6 +277,7 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
     State state(config, beside_line);
     state.live_line = line;
     state.world.ledger = &ledger;
+    state.world.waiter.set_dispatch_keeper(&ledger);
     state.interrupts = &interrupts;
     permit_downloads();
     Status ready = prepare(state);
@@ -325,6 +326,7 @@ trap::Event exec_event(State &state, Pid pid) {
 Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &interrupts, rescue::Ledger &ledger) {
     State state(config, voice);
     state.world.ledger = &ledger;
+    state.world.waiter.set_dispatch_keeper(&ledger);
     state.interrupts = &interrupts;
     permit_downloads();
     if (auto ready = prepare(state); !ready) {

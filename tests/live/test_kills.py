@@ -218,6 +218,28 @@ class Requests(LiveTest):
     def test_at_requests_plain(self):
         self.check(("4",), "-k", "leaf", "-k", "flags_popf", "-j", "do_work", "--max-events", "30")
 
+    def test_at_requests_dispatched(self):
+        """A thread whose system calls are sent back to it has that again, where it made one for ktrace."""
+        target = self.start(program("dispatched"), ready="ready|none")
+        if "none" in target.lines.seen[-1]:
+            raise unittest.SkipTest("no dispatch of system calls here")
+        request = 1
+        while self.kill_dispatched_before(target, request):
+            request += EVERY
+        self.assertGreater(request, 1)
+        self.check_untouched(target, generates_code=True)
+        target.tell()
+        target.truth(r"^made ")
+        self.assertEqual(target.end(), 0)
+
+    def kill_dispatched_before(self, target, request):
+        killed = subprocess.run([program("undertaker"), str(request), KTRACE, "attach", "-p", str(target.pid), "-k",
+                                 "call_site", "--post", "--max-events", "2"],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+        target.tell("check 3")
+        self.assertEqual(target.truth(r"^(right|wrong)")[1], "right", f"request {request}: {killed}")
+        return f"killed before {request}\n" in killed.stdout
+
     def test_at_requests_vectors(self):
         """Its threads compare all of their floating-point and vector registers."""
         self.check(("2",), "-j", "do_work", "-k", "on_tick", "--max-events", "30", name="vectors")

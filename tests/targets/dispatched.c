@@ -3,13 +3,15 @@
  * PR_SET_SYSCALL_USER_DISPATCH), but for those of one place.
  *
  * Prints "ready PID", or "none" where that cannot be had. The thread calls do_work, and makes a call now and then that
- * its handler answers, and one at that place. Told a line it ends, and "made M told T bad B" is printed: calls that it
- * made to be answered, that its handler was told of, and what else that was told of, or was not told as it was.
+ * its handler answers, and one at that place. Told "check N" it prints "right N", or "wrong", by whether all is as it
+ * should be while N more such calls are made. Told another line it ends, and "made M told T bad B" is printed: calls
+ * that it made to be answered, that its handler was told of, and what else that was told of, or was not told as it was.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -90,6 +92,20 @@ static void *work(void *arg) {
     return arg;
 }
 
+static void wait_until_made(long count) {
+    while (made < count) usleep(1000);
+}
+
+static void check(long count) {
+    long bad_before;
+
+    wait_until_made(made + 2); /* not the one that is being made */
+    bad_before = bad;
+    wait_until_made(made + count);
+    printf(bad == bad_before ? "right %ld\n" : "wrong\n", count);
+    fflush(stdout);
+}
+
 int main(void) {
     struct sigaction action;
     pthread_t worker;
@@ -110,7 +126,8 @@ int main(void) {
     }
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
-    if (fgets(line, sizeof(line), stdin)) stop = 1;
+    while (fgets(line, sizeof(line), stdin) && strncmp(line, "check ", 6) == 0) check(atol(line + 6));
+    stop = 1;
     pthread_join(worker, NULL);
     printf("made %ld told %ld bad %ld\n", made, told, bad);
     fflush(stdout);
