@@ -7,6 +7,7 @@
 #include <cpuid.h>
 #include <elf.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 
 // rescue_handler.c; the linker makes the name of the section's start.
@@ -168,5 +169,7 @@ bool awaits_restart(const Host::Registers &registers) {
     const auto result = static_cast<std::int64_t>(registers.ax); // ERESTARTSYS, _NOINTR, _NOHAND, _RESTARTBLOCK
     return static_cast<std::int64_t>(registers.orig_ax) >= 0 && ((-514 <= result && result <= -512) || result == -516);
 }
+
+bool was_restarted(const Host::Registers &registers) { return registers.orig_ax == SYS_restart_syscall; }
 
 } // namespace ktrace::arch

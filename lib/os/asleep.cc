@@ -1,5 +1,6 @@
 #include "os/asleep.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -10,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -70,7 +72,14 @@ bool may_end_in_part(const TaskPlace &place) {
     case SYS_sendfile:
     case SYS_splice:
     case SYS_tee:
-    case SYS_vmsplice: return true;
+    case SYS_vmsplice:
+    case SYS_pwritev2: return true; // at -1 as writev
+    case SYS_close:                 // of a socket with SO_LINGER: it waits no more, and the descriptor is gone
+    case SYS_close_range:
+#ifdef SYS_dup2
+    case SYS_dup2:
+#endif
+    case SYS_dup3: return true;
     case SYS_recvfrom: return (arguments[3] & MSG_WAITALL) != 0;
     case SYS_recvmsg: return (arguments[2] & MSG_WAITALL) != 0;
     case SYS_recvmmsg: return arguments[2] > 1 || (arguments[3] & MSG_WAITALL) != 0; // messages
@@ -86,6 +95,7 @@ int limiting_option(long number) {
     switch (number) {
     case SYS_read:
     case SYS_readv:
+    case SYS_preadv2:
     case SYS_recvfrom:
     case SYS_recvmsg:
     case SYS_recvmmsg:
@@ -101,14 +111,13 @@ int limiting_option(long number) {
     }
 }
 
-/// What the task's number for a file leads to is no socket. False: it may be one.
-bool is_no_socket(Pid pid, Tid tid, std::uint64_t file) {
-    constexpr std::string_view kind = "socket:";
+/// What the task's number for a file leads to, as /proc shows it (its beginning); empty: it may be anything.
+std::string file_shown(Pid pid, Tid tid, std::uint64_t file) {
     const std::string path = "/proc/" + std::to_string(pid.value) + "/task/" + std::to_string(tid.value) + "/fd/" +
                              std::to_string(static_cast<int>(file));
-    std::array<char, kind.size()> text{};
+    std::array<char, 16> text{};
     const ssize_t size = ::readlink(path.c_str(), text.data(), text.size());
-    return size > 0 && std::string_view(text.data(), static_cast<std::size_t>(size)) != kind;
+    return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
 /// The task, whose files can be had although its leader has ended; before Linux 6.9 the process, if that has not.
@@ -118,18 +127,49 @@ Fd open_task(Pid pid, Tid tid) {
     return task ? std::move(task) : Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid.value, 0)));
 }
 
-/// Asks the socket itself. Where the kernel does not let us (before 5.6; a sandbox), it may have one.
-bool has_socket_timeout(Pid pid, Tid tid, const TaskPlace &place) {
-    int option = limiting_option(place.syscall);
-    if (option == 0 || is_no_socket(pid, tid, place.arguments[0])) return false;
-    const Fd process = open_task(pid, tid);
-    if (!process) return true;
-    Fd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), place.arguments[0], 0)));
-    if (!copy) return true;
+bool has_time_limit(const Fd &socket, int option) {
     timeval limit{};
     socklen_t size = sizeof limit;
-    if (::getsockopt(copy.get(), SOL_SOCKET, option, &limit, &size) != 0) return false; // no socket
+    if (::getsockopt(socket.get(), SOL_SOCKET, option, &limit, &size) != 0) return false; // no socket
     return limit.tv_sec != 0 || limit.tv_usec != 0;
+}
+
+/// A terminal whose reader waits for so many bytes, or for so long (termios(3), VMIN and VTIME).
+bool has_read_limit(const Fd &terminal) {
+    termios mode{};
+    if (::tcgetattr(terminal.get(), &mode) != 0 || (mode.c_lflag & ICANON) != 0) return false;
+    return mode.c_cc[VMIN] > 1 || (mode.c_cc[VMIN] == 0 && mode.c_cc[VTIME] > 0);
+}
+
+/// Asks the file itself, a socket or a terminal. Where the kernel does not let us (before 5.6; a sandbox), a socket may
+/// have a limit.
+bool is_limited_by_file(Pid pid, Tid tid, const TaskPlace &place) {
+    int option = limiting_option(place.syscall);
+    if (option == 0) return false;
+    const std::string shown = file_shown(pid, tid, place.arguments[0]);
+    if (shown.starts_with("pipe:") || shown.starts_with("anon_inode:")) return false;
+    const bool is_device = shown.starts_with('/');
+    const Fd process = open_task(pid, tid);
+    if (!process) return !is_device;
+    Fd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), place.arguments[0], 0)));
+    if (!copy) return !is_device;
+    const bool reads = place.syscall == SYS_read || place.syscall == SYS_readv;
+    return is_device ? reads && has_read_limit(copy) : has_time_limit(copy, option);
+}
+
+/// The kernel writes what is left of the time-out when it is interrupted, and cannot: the call fails, or begins anew.
+bool cannot_tell_rest(Pid pid, Tid tid, const TaskPlace &place) {
+    constexpr std::int64_t near_by = 65536; // on the stack, as usual
+    VirtAddr at = told_rest_at(pid, tid, place);
+    if (place.syscall == SYS_ppoll) at = VirtAddr{place.arguments[2]};
+    if (place.syscall == SYS_pselect6) at = VirtAddr{place.arguments[4]};
+#ifdef SYS_select
+    if (place.syscall == SYS_select) at = VirtAddr{place.arguments[4]};
+#endif
+    if (at.value == 0 || (place.sp <= at && at < place.sp + near_by)) return false;
+    auto maps = read_maps(pid);
+    return maps && std::none_of(maps->begin(), maps->end(),
+                                [&](const Mapping &mapping) { return mapping.contains(at) && mapping.writable; });
 }
 
 /// In the middle of a call, for a page that userfaultfd has to fill in: with an interrupt before it the kernel asks for
@@ -138,18 +178,41 @@ bool waits_for_page(Pid pid, Tid tid) { return read_sleep_function(pid, tid) == 
 
 } // namespace
 
-Interrupted interrupted(const TaskPlace &place, bool socket_timeout) {
+Interrupted interrupted(const TaskPlace &place, bool limited_by_file) {
     if (place.running || place.syscall < 0) return Interrupted::runs;
     if (keeps_its_time(place.syscall)) return Interrupted::goes_on;
-    const bool is_lost = socket_timeout || has_time_out(place) || may_end_in_part(place);
+    const bool is_lost = limited_by_file || has_time_out(place) || may_end_in_part(place);
     return is_lost ? Interrupted::begins_anew : Interrupted::made_again;
 }
 
 Interrupted interrupted(Pid pid, Tid tid) {
     auto place = read_task_place(pid, tid);
     if (!place) return Interrupted::runs;
-    const Interrupted sleeper = interrupted(*place, has_socket_timeout(pid, tid, *place));
-    return sleeper != Interrupted::runs && waits_for_page(pid, tid) ? Interrupted::begins_anew : sleeper;
+    const Interrupted sleeper = interrupted(*place, is_limited_by_file(pid, tid, *place));
+    if (sleeper == Interrupted::runs) return sleeper;
+    return waits_for_page(pid, tid) || cannot_tell_rest(pid, tid, *place) ? Interrupted::begins_anew : sleeper;
+}
+
+namespace {
+
+/// Three calls are made again by restart_syscall(2). Where a sleep is, the kernel may show nothing but its own entry.
+bool is_sleep_restarted(Pid pid, Tid tid) {
+    const std::string function = read_sleep_function(pid, tid);
+    return !function.empty() && !function.starts_with("poll") && !function.starts_with("futex");
+}
+
+} // namespace
+
+VirtAddr told_rest_at(Pid pid, Tid tid, const TaskPlace &place) {
+    constexpr std::uint64_t absolute = 1; // TIMER_ABSTIME
+    const auto &arguments = place.arguments;
+    if (place.syscall == SYS_nanosleep) return VirtAddr{arguments[1]};
+    if (place.syscall == SYS_clock_nanosleep) return VirtAddr{(arguments[1] & absolute) != 0 ? 0 : arguments[3]};
+    if (place.syscall != SYS_restart_syscall || !is_sleep_restarted(pid, tid)) return {};
+    // Which of the two was interrupted only its first argument tells: a pointer or a clock.
+    constexpr std::uint64_t least_pointer = 4096;
+    const bool by_clock = arguments[0] < least_pointer || static_cast<std::int64_t>(arguments[0]) < 0;
+    return VirtAddr{by_clock ? arguments[3] : arguments[1]};
 }
 
 bool has_a_mask_of_its_own(const TaskPlace &place) {

@@ -14,12 +14,17 @@ enum class Interrupted : std::uint8_t {
                  // goes on (in a call whose memory userfaultfd(2) has to fill in)
 };
 
-/// `socket_timeout`: the call is one on a socket that limits how long such calls wait. Pure. Source: which calls the
-/// kernel restarts is told in signal(7); those with a time-out of their own that it does not, here.
-Interrupted interrupted(const TaskPlace &place, bool socket_timeout);
+/// `limited_by_file`: the call is one on a socket that limits how long such calls wait, or reads from a terminal that
+/// waits for several bytes, or for a time. Pure. Source: which calls the kernel restarts is told in signal(7); those
+/// with a time-out of their own that it does not, here.
+Interrupted interrupted(const TaskPlace &place, bool limited_by_file);
 
 /// The same of a task, as it is now. One that has ended `runs`.
 Interrupted interrupted(Pid pid, Tid tid);
+
+/// Where an interrupt makes the kernel write what is left of a sleep (nanosleep, clock_nanosleep), which it does not
+/// where the sleep comes to its end; 0: nowhere.
+VirtAddr told_rest_at(Pid pid, Tid tid, const TaskPlace &place);
 
 /// The call blocks other signals than the task does outside of it.
 bool has_a_mask_of_its_own(const TaskPlace &place);

@@ -14,6 +14,7 @@
 #include "session/seize.h"
 #include "session/tripwires.h"
 #include "trap/interruption.h"
+#include "trap/rest.h"
 #include "trap/watch.h"
 
 namespace ktrace::session {
@@ -97,7 +98,7 @@ void stop_at_calls(State &state, const Traced &sharer) {
         if (os::interrupted(task.pid, task.tid) == os::Interrupted::begins_anew)
             set_tripwire(*sharer.ground, task);
         else
-            os::interrupt(task.tid);
+            trap::interrupt_asleep(state.world, task.tid);
     }
 }
 

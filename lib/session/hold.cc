@@ -22,6 +22,7 @@
 #include "trap/dispatch.h"
 #include "trap/interruption.h"
 #include "trap/over.h"
+#include "trap/rest.h"
 
 namespace ktrace::session {
 
@@ -116,7 +117,9 @@ class Pause {
 constexpr std::uint64_t longest_in_page_ms = 50;
 
 /// False: it is gone. One that stands at a stop is not asked: what it stops for is told first.
-bool ask_to_stop(State &state, Tid tid) { return state.world.waiter.has_news_of(tid) || os::interrupt(tid); }
+bool ask_to_stop(State &state, Tid tid) {
+    return state.world.waiter.has_news_of(tid) || trap::interrupt_asleep(state.world, tid);
+}
 
 enum class Run : std::uint8_t { borrowers, all };
 
@@ -239,7 +242,8 @@ std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid, Held
             bool pending = fault_is_pending(stopped);
             bool stays = traced.ground->rescue.contains(stopped.pc()) && has_run_long();
             if (!pending && (leave_slot(traced, task, stopped) || stays)) {
-                if (stop->kind == os::Stop::Kind::started) trap::undo_interruption(stopped);
+                if (stop->kind == os::Stop::Kind::started && !trap::undo_interruption(stopped))
+                    trap::see_to_rest(traced, task, stopped);
                 stopped.write_back(); // the slots go while it is held: should ktrace be killed then, it is outside
                 return stopped;
             }

@@ -23,6 +23,7 @@
 #include "session/waking.h"
 #include "trap/dispatch.h"
 #include "trap/interruption.h"
+#include "trap/rest.h"
 #include "trap/restore.h"
 
 namespace ktrace::session {
@@ -274,7 +275,7 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
     std::unordered_set<pid_t> asked;
     while (auto tid = whom_to_ask(state, pid, asked)) {
         bool patient = true;
-        auto stop = os::interrupt(*tid) ? await_stop_briefly(state, ground, *tid, patient) : std::nullopt;
+        auto stop = trap::interrupt_asleep(state.world, *tid) ? await_stop_briefly(state, ground, *tid, patient) : std::nullopt;
         if (!stop && !patient) {
             if (os::Interrupts::are_pending())
                 return fail(Error::Kind::refused,
@@ -345,7 +346,8 @@ Status set_all_watches(State &state, Traced &traced) {
                 asleep.insert(tid.value);
                 continue;
             }
-            if (interrupted.insert(tid.value).second && os::interrupt(tid)) asked.push_back(tid);
+            if (interrupted.insert(tid.value).second && trap::interrupt_asleep(state.world, tid))
+                asked.push_back(tid);
         }
         if (asked.empty()) break;
         for (Tid tid : asked) wait_until_watched(state, *ground, tid);

@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "arch/way_back.h"
+#include "trap/rest.h"
 #include "trap/retry.h"
 
 namespace ktrace::trap {
@@ -43,6 +44,14 @@ bool undo_interruption(os::Stopped &stopped) {
     return true;
 }
 
+void see_to_rest(Traced &traced, Task &task, os::Stopped &stopped) {
+    if (!task.rest) return;
+    if (!is_only_reason(stopped))
+        tell_rest(traced, task, stopped);
+    else if (stopped.stop().kind == os::Stop::Kind::started)
+        take_back_rest(traced, task, stopped);
+}
+
 void go_unnoticed(Traced &traced, Task &task, os::Stopped &stopped) {
     Host::Registers again = stopped.registers();
     if (!arch::awaits_restart(again)) {
@@ -50,6 +59,7 @@ void go_unnoticed(Traced &traced, Task &task, os::Stopped &stopped) {
             remember_retry(task, stopped.pc(), stopped);
         return;
     }
+    see_to_rest(traced, task, stopped);
     Host::restart_syscall(again); // as the kernel is about to do
     const VirtAddr at = Host::pc(again);
     if (!traced.ground->site_at(at)) return;

@@ -17,7 +17,11 @@ bool lets_pass(const os::ProcessStatus &status, int signal);
 /// pc is on the call's instruction.
 bool undo_interruption(os::Stopped &stopped);
 
-/// At such a stop: the same, and the call is no new hit where a probe is on its instruction, whoever makes it again.
+/// At such a stop: what the kernel has told of a sleep that was interrupted (rest.h) is taken back, or told after all.
+void see_to_rest(Traced &traced, Task &task, os::Stopped &stopped);
+
+/// At such a stop: the same as undo_interruption and see_to_rest, and the call is no new hit where a probe is on its
+/// instruction, whoever makes it again.
 void go_unnoticed(Traced &traced, Task &task, os::Stopped &stopped);
 
 /// The task stands at the end of a system call, which is told: where an interrupt of ours may have ended the call it is

@@ -1,9 +1,12 @@
 // Task: what ktrace knows of one traced thread. It knows its process by id only.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <csignal>
@@ -32,6 +35,14 @@ enum class Over : std::uint8_t {
 /// A goroutine's stack, as it was before Go's runtime moved it.
 struct StackMove {
     VirtAddr goroutine, low, high;
+};
+
+/// What is left of a sleep, where the kernel has told it because of an interrupt of ours (rest.h).
+struct Rest {
+    VirtAddr at;
+    std::array<std::byte, 16> before{}, told{};            // a timespec: the program's, the kernel's
+    std::uint64_t switches = 0;                            // the task's, when it was interrupted
+    std::optional<std::pair<VirtAddr, VirtAddr>> slept_at; // `before` is there again: the task's pc and stack pointer
 };
 
 struct Task {
@@ -77,6 +88,7 @@ struct Task {
     std::uint32_t watched_as = 0; // its debug registers are of this generation of watchpoints; 0: not looked at yet
     std::optional<os::Tripwire> tripwire; // behind the call that it sleeps in: something has to be done when that ends
     std::optional<StackMove> stack_move;  // of a goroutine, which the task is in the middle of
+    std::optional<Rest> rest;             // of the sleep that an interrupt of ours comes in
     std::vector<std::uint32_t> watching; // what its debug registers watch (Watchpoint::id), by register; empty: nothing
     bool enclosures_known = false;       // calls that enclose it and began before ktrace came are among them
     bool stopped_by_group = false;       // in a group stop (PTRACE_LISTEN)

@@ -12,6 +12,8 @@ from live import (LIMIT, WRITE, LiveTest, ktrace, program, sleeps_in, thread_fol
 WOKEN = {"poll", "select", "epoll_wait", "futex", "read", "accept", "sigwait", "pause", "sigsuspend", "wait4", "waitid",
          "msgrcv", "semop", "eventfd", "signalfd", "robust"}
 TIMED = {"nanosleep_timeout": (0, 0), "clock_nanosleep_timeout": (0, 0), "poll_timeout": (0, 0),
+         "nanosleep_same_timeout": (0, 0), "clock_nanosleep_same_timeout": (0, 0), "ppoll_constant_timeout": (0, 0),
+         "preadv2_timeout": (-1, 11), "terminal_timeout": (0, 0),
          "select_timeout": (0, 0), "epoll_wait_timeout": (0, 0), "epoll_pwait2_timeout": (0, 0),
          "futex_timeout": (-1, 110), "recv_timeout": (-1, 11), "sigtimedwait_timeout": (-1, 11),
          "semtimedop_timeout": (-1, 11), "io_getevents_timeout": (0, 0), "ppoll_timeout": (0, 0),
@@ -19,7 +21,8 @@ TIMED = {"nanosleep_timeout": (0, 0), "clock_nanosleep_timeout": (0, 0), "poll_t
 TIMEOUT_MS = 4500  # and twice as much for those that are awake before ktrace is there
 TOGETHER = 4  # one is attached to after the other
 LONGEST_MS = 24000  # a third of it is less than what ktrace waits for sleepers when it leaves
-PARTLY = {"write": 1, "writev": 20, "send": 44, "sendmsg": 46, "recv": 45, "recvmmsg": 299}  # numbers of the system calls
+PARTLY = {"write": 1, "writev": 20, "send": 44, "sendmsg": 46, "recv": 45, "recvmmsg": 299,
+          "pwritev2": 328, "terminal": 0, "close": 3}  # numbers of the system calls
 
 
 def all_asleep(target, threads):

@@ -13,6 +13,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -32,8 +33,10 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -66,6 +69,20 @@ static long sleep_nanosleep(void) {
 
     return nanosleep(&duration, &left);
 }
+/* The time-out and what is left of it are one: it is as it was when the sleep comes to its end. */
+static long same_duration(long result, const struct timespec *now) {
+    return result == 0 && memcmp(now, &duration, sizeof(duration)) != 0 ? -2 : result;
+}
+static long sleep_nanosleep_same(void) {
+    struct timespec left = duration;
+
+    return same_duration(syscall(SYS_nanosleep, &left, &left), &left);
+}
+static long sleep_clock_nanosleep_same(void) {
+    struct timespec left = duration;
+
+    return same_duration(clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left), &left);
+}
 static long sleep_clock_nanosleep(void) {
     struct timespec until;
     long nanoseconds;
@@ -97,6 +114,14 @@ static long sleep_ppoll_timeout(void) {
     struct pollfd wanted = {pair[0], POLLIN, 0};
 
     return ppoll(&wanted, 1, &duration, &usr1);
+}
+/* The kernel cannot write what is left. */
+static long sleep_ppoll_constant(void) {
+    struct timespec *constant = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    *constant = duration;
+    mprotect(constant, 4096, PROT_READ);
+    return syscall(SYS_ppoll, NULL, 0, constant, NULL, 0);
 }
 static long sleep_select_timeout(void) {
     struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000L};
@@ -140,6 +165,28 @@ static long sleep_recv_timeout(void) {
 
     setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
     return recv(pair[0], &byte, 1, 0);
+}
+static long sleep_preadv2_timeout(void) {
+    struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000L};
+    char byte;
+    struct iovec whole = {&byte, 1};
+
+    setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+    return preadv2(pair[0], &whole, 1, -1, 0);
+}
+static long sleep_terminal_timeout(void) {
+    int keyboard = posix_openpt(O_RDWR | O_NOCTTY), terminal;
+    struct termios mode;
+    char byte;
+
+    if (grantpt(keyboard) != 0 || unlockpt(keyboard) != 0) return -2;
+    terminal = open(ptsname(keyboard), O_RDWR | O_NOCTTY);
+    if (tcgetattr(terminal, &mode) != 0) return -2;
+    cfmakeraw(&mode);
+    mode.c_cc[VMIN] = 0;
+    mode.c_cc[VTIME] = (cc_t)(timeout_ms / 100);
+    tcsetattr(terminal, TCSANOW, &mode);
+    return read(terminal, &byte, 1);
 }
 static long sleep_accept_timeout(void) {
     struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000L};
@@ -244,10 +291,15 @@ static const struct {
     long (*sleep)(void);
 } calls[] = {
     {"nanosleep_timeout", sleep_nanosleep},
+    {"nanosleep_same_timeout", sleep_nanosleep_same},
     {"clock_nanosleep_timeout", sleep_clock_nanosleep},
+    {"clock_nanosleep_same_timeout", sleep_clock_nanosleep_same},
     {"poll", sleep_poll},
     {"poll_timeout", sleep_poll_timeout},
     {"ppoll_timeout", sleep_ppoll_timeout},
+    {"ppoll_constant_timeout", sleep_ppoll_constant},
+    {"preadv2_timeout", sleep_preadv2_timeout},
+    {"terminal_timeout", sleep_terminal_timeout},
     {"accept_timeout", sleep_accept_timeout},
     {"select", sleep_select},
     {"select_timeout", sleep_select_timeout},

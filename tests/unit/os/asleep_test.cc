@@ -17,7 +17,7 @@ struct Row {
     const char *what;
     long number;
     std::array<std::uint64_t, 6> arguments;
-    bool socket_timeout;
+    bool limited_by_file;
     Interrupted then;
 };
 
@@ -38,6 +38,8 @@ constexpr Row rows[] = {
     {"io_getevents", SYS_io_getevents, {pointer, 1, 1, pointer, pointer}, false, Interrupted::begins_anew},
     {"read", SYS_read, {0, pointer, 1}, false, Interrupted::made_again},
     {"read of a socket with SO_RCVTIMEO", SYS_read, {4, pointer, 1}, true, Interrupted::begins_anew},
+    {"read of a file", SYS_preadv2, {4, pointer, 1}, false, Interrupted::made_again},
+    {"close", SYS_close, {4}, false, Interrupted::begins_anew},
     {"write", SYS_write, {1, pointer, 4096}, false, Interrupted::begins_anew},
     {"write of a byte", SYS_write, {1, pointer, 1}, false, Interrupted::made_again},
     {"sendmsg", SYS_sendmsg, {4, pointer, 0}, false, Interrupted::begins_anew},
@@ -60,7 +62,7 @@ TEST(Asleep, KnowsWhatAnInterruptWouldDo) {
         TaskPlace place;
         place.syscall = row.number;
         std::copy(row.arguments.begin(), row.arguments.end(), place.arguments);
-        EXPECT_EQ(interrupted(place, row.socket_timeout), row.then) << row.what;
+        EXPECT_EQ(interrupted(place, row.limited_by_file), row.then) << row.what;
     }
     TaskPlace running;
     running.running = true;
