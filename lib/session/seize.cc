@@ -5,9 +5,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <limits>
 #include <unordered_set>
+#include <utility>
 
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -194,22 +198,50 @@ Status seize_all(State &state, Traced &traced) {
 
 namespace {
 
-std::optional<std::pair<os::Interrupted, Tid>> least_disturbed_but(const State &state, Pid pid,
-                                                                   const std::unordered_set<pid_t> &others) {
-    std::optional<std::pair<os::Interrupted, Tid>> best;
+/// Who may be asked to stop, and to make system calls: first by how many seccomp filters judge those, since one may end
+/// the process, which is worse than a time-out that begins anew.
+struct Candidate {
+    int filters = 0;
+    os::Interrupted then = os::Interrupted::runs;
+    Tid tid;
+
+    bool is_better_than(const Candidate &other) const {
+        return std::pair(filters, then) < std::pair(other.filters, other.then);
+    }
+};
+
+/// Those that are not suspended for our calls (os/remote). Strict mode ends the thread for any.
+int filters_of(Tid tid) {
+    static const bool may_suspend = os::has_capability(CAP_SYS_ADMIN);
+    auto status = may_suspend ? std::nullopt : os::read_status(tid.value);
+    if (status && status->seccomp == SECCOMP_MODE_STRICT) return std::numeric_limits<int>::max();
+    return status ? status->seccomp_filters : 0;
+}
+
+std::optional<Candidate> least_disturbed_but(const State &state, Pid pid, const std::unordered_set<pid_t> &others) {
+    std::optional<Candidate> best;
     for (const auto &[id, task] : state.world.tasks) {
         if (task.pid != pid || others.contains(id) || os::has_ended(task.tid)) continue;
-        std::pair candidate(os::interrupted(pid, task.tid), task.tid);
-        if (!best || candidate.first < best->first) best = candidate;
+        const Candidate candidate{filters_of(task.tid), os::interrupted(pid, task.tid), task.tid};
+        if (!best || candidate.is_better_than(*best)) best = candidate;
     }
     return best;
 }
 
+/// Somebody else's calls are judged by more filters.
+bool is_freest(const State &state, Pid pid, const Candidate &candidate) {
+    return std::any_of(state.world.tasks.begin(), state.world.tasks.end(), [&](const auto &entry) {
+        return entry.second.pid == pid && filters_of(entry.second.tid) > candidate.filters;
+    });
+}
+
 } // namespace
+
+bool is_freer(Tid one, Tid other) { return filters_of(one) < filters_of(other); }
 
 std::optional<Tid> least_disturbed(const State &state, Pid pid) {
     auto best = least_disturbed_but(state, pid, {});
-    return best ? std::optional(best->second) : std::nullopt;
+    return best ? std::optional(best->tid) : std::nullopt;
 }
 
 namespace {
@@ -235,8 +267,8 @@ void go_on(State &state, os::Stopped stopped) {
 } // namespace
 
 bool may_stop_one(const State &state, Pid pid) {
-    auto tid = least_disturbed(state, pid);
-    return !tid || os::interrupted(pid, *tid) != os::Interrupted::begins_anew;
+    auto best = least_disturbed_but(state, pid, {});
+    return !best || best->then != os::Interrupted::begins_anew || is_freest(state, pid, *best);
 }
 
 namespace {
@@ -245,8 +277,8 @@ namespace {
 /// one whose time-out is not lost by it. `asked` is emptied when nobody is left.
 std::optional<Tid> whom_to_ask(const State &state, Pid pid, std::unordered_set<pid_t> &asked) {
     if (!asked.empty()) {
-        auto next = least_disturbed_but(state, pid, asked);
-        if (next && next->first != os::Interrupted::begins_anew) return next->second;
+        const auto best = least_disturbed_but(state, pid, {}), next = least_disturbed_but(state, pid, asked);
+        if (next && next->then != os::Interrupted::begins_anew && next->filters == best->filters) return next->tid;
         asked.clear();
     }
     return least_disturbed(state, pid);
@@ -275,7 +307,8 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
     std::unordered_set<pid_t> asked;
     while (auto tid = whom_to_ask(state, pid, asked)) {
         bool patient = true;
-        auto stop = trap::interrupt_asleep(state.world, *tid) ? await_stop_briefly(state, ground, *tid, patient) : std::nullopt;
+        auto stop =
+            trap::interrupt_asleep(state.world, *tid) ? await_stop_briefly(state, ground, *tid, patient) : std::nullopt;
         if (!stop && !patient) {
             if (os::Interrupts::are_pending())
                 return fail(Error::Kind::refused,
@@ -346,8 +379,7 @@ Status set_all_watches(State &state, Traced &traced) {
                 asleep.insert(tid.value);
                 continue;
             }
-            if (interrupted.insert(tid.value).second && trap::interrupt_asleep(state.world, tid))
-                asked.push_back(tid);
+            if (interrupted.insert(tid.value).second && trap::interrupt_asleep(state.world, tid)) asked.push_back(tid);
         }
         if (asked.empty()) break;
         for (Tid tid : asked) wait_until_watched(state, *ground, tid);

@@ -28,11 +28,15 @@ bool became_another(const trap::Traced &traced);
 /// another user, not dumpable).
 Status seize_all(State &state, trap::Traced &traced);
 
-/// The task of the process that an interrupt disturbs least; nothing: none is left.
+/// Fewer seccomp filters, which we may not suspend, judge the calls that it makes.
+bool is_freer(Tid one, Tid other);
+
+/// The task of the process that an interrupt disturbs least, of those that the fewest such filters judge; nothing: none
+/// is left.
 std::optional<Tid> least_disturbed(const State &state, Pid pid);
 
 /// False where every task of the process sleeps in a system call whose time-out would begin anew if it were
-/// interrupted.
+/// interrupted, and none of them is freer than others.
 bool may_stop_one(const State &state, Pid pid);
 
 /// Stops one task of the process where ktrace may use it: one that runs, else one whose sleep is restarted by the

@@ -1,5 +1,6 @@
 #include "session/unmap.h"
 
+#include "os/asleep.h"
 #include "session/handlers.h"
 #include "session/seize.h"
 #include "trap/site.h"
@@ -11,12 +12,28 @@ using trap::Traced;
 
 namespace {
 
-/// One of the process that is held or, where all sleep, one that is woken for it; nothing: they are gone.
-os::Stopped *task_of(State &state, Pid pid, HeldTasks &held) {
+/// Of those of the process that are held the one whose calls the fewest filters judge; nothing: none is held.
+os::Stopped *freest_of(const State &state, Pid pid, HeldTasks &held) {
+    os::Stopped *freest = nullptr;
     for (auto &[tid, stopped] : held) {
         auto task = state.world.tasks.find(tid);
-        if (task != state.world.tasks.end() && task->second.pid == pid) return &stopped;
+        if (task != state.world.tasks.end() && task->second.pid == pid &&
+            (!freest || is_freer(stopped.tid(), freest->tid())))
+            freest = &stopped;
     }
+    return freest;
+}
+
+/// A task that sleeps is free to make calls that might be the end of all who are held.
+bool is_sleeper_wanted(const State &state, Pid pid, const os::Stopped &held) {
+    auto sleeper = least_disturbed(state, pid);
+    return sleeper && is_freer(*sleeper, held.tid()) && os::interrupted(pid, *sleeper) != os::Interrupted::begins_anew;
+}
+
+/// One of the process that is held or, where all sleep, one that is woken for it; nothing: they are gone.
+os::Stopped *task_of(State &state, Pid pid, HeldTasks &held) {
+    os::Stopped *freest = freest_of(state, pid, held);
+    if (freest && !is_sleeper_wanted(state, pid, *freest)) return freest;
     // A parent in vfork stops when those that borrow its memory have gone on: they may be held.
     while (auto tid = least_disturbed(state, pid)) {
         auto found = state.world.processes.find(pid.value);

@@ -105,6 +105,18 @@ void tell_of_untold(rescue::Ledger *ledger, Pid pid, Ground &ground, VirtAddr at
     ledger->tell(trap);
 }
 
+namespace {
+
+const char *why_not_mapped(int error) {
+    switch (error) {
+    case ENOMEM: return "it has as much as RLIMIT_AS, vm.max_map_count or its cgroup allows";
+    case EAGAIN: return "it locks all that it maps (mlockall), and has locked as much as RLIMIT_MEMLOCK allows";
+    default: return "a seccomp filter forbids it, perhaps; root may map in spite of it";
+    }
+}
+
+} // namespace
+
 Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped, VirtAddr low,
                  VirtAddr high, std::size_t slots) {
     constexpr std::size_t least = 65536;
@@ -126,8 +138,7 @@ Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, o
         if (*mapped < 0 && *mapped > -4096)
             return fail(Error::Kind::refused,
                         std::string("the process may not map memory: ") + std::strerror(static_cast<int>(-*mapped)),
-                        *mapped == -ENOMEM ? "it has as much as RLIMIT_AS, vm.max_map_count or its cgroup allows"
-                                           : "a seccomp filter forbids it, perhaps; root may map in spite of it");
+                        why_not_mapped(static_cast<int>(-*mapped)));
         VirtAddr start{static_cast<std::uint64_t>(*mapped)};
         ground.slots.add({start, size, 0});
         ground.rescue.add_arena(*ground.space, start, size);

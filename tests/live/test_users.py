@@ -186,6 +186,24 @@ class Users(UsersTest):
                 target.truth(r"^do_work 50 ")
                 self.assertEqual(target.end(), 0)
 
+    def test_filter_of_another_thread(self):
+        """It would end the process for what ktrace does: a thread that has none does it, though it sleeps."""
+        self.become_nobody()
+        if subprocess.run([program("sandboxed"), "kill"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode:
+            raise unittest.SkipTest("no seccomp here")
+        target = self.start(*NOBODY, program("sandboxed"), "kill", "beside")
+        for _ in range(20):
+            wait_until_asleep(target.pid)
+            tracer = self.tracer_of_nobody("attach", "-p", target.pid, "-r", "do_work", "--count", "--format", "json")
+            target.tell()
+            target.truth(r"^do_work 50 ")
+            tracer.send_signal(signal.SIGINT)
+            out, err = tracer.communicate(timeout=LIMIT)
+            self.assertIn(b'"hits":50', out)
+            self.assertNotIn(b"seccomp", err)
+            self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
     def test_who_sleeps_in_shared_memory(self):
         """A process that shares the target's memory is stopped once: it may be about to execute a set-user-id program."""
         self.become_nobody()

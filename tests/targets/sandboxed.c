@@ -1,14 +1,17 @@
 /*
- * sandboxed WHAT [later]: a process that may not map or unmap memory; WHAT becomes of it when it tries: errno, trap
- * (SIGSYS), kill; or strict: it may do nothing but read and write.
+ * sandboxed WHAT [later|beside]: a process that may not map or unmap memory; WHAT becomes of it when it tries: errno,
+ * trap (SIGSYS), kill; or strict: it may do nothing but read and write.
  *
  * Prints "ready PID"; for each line it calls do_work 50 times and prints "do_work 50 sum S". With `later` it confines
- * itself at the first line.
+ * itself at the first line. With `beside` only another thread is confined, which never sleeps for long.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +20,7 @@
 #include <unistd.h>
 
 volatile long noted;
+static sem_t confined;
 
 __attribute__((noinline)) long do_work(long n) {
     noted = n;
@@ -44,15 +48,30 @@ static int confine(const char *what) {
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 }
 
+static void *run_confined(void *what) {
+    if (confine(what)) _exit(2);
+    sem_post(&confined);
+    for (;;) poll(NULL, 0, 1);
+    return NULL;
+}
+
+static int confine_beside(char *what) {
+    pthread_t other;
+
+    sem_init(&confined, 0, 0);
+    if (pthread_create(&other, NULL, run_confined, what)) return -1;
+    return sem_wait(&confined);
+}
+
 int main(int argc, char **argv) {
     static char in[4096], out[4096]; /* stdio would map its own */
     char line[64];
-    int later = argc > 2;
+    int later = argc > 2 && strcmp(argv[2], "later") == 0, beside = argc > 2 && !later;
 
     setvbuf(stdin, in, _IOFBF, sizeof(in));
     setvbuf(stdout, out, _IOFBF, sizeof(out));
     printf("ready %d\n", (int)getpid());
-    if (argc < 2 || (!later && confine(argv[1]))) return 2;
+    if (argc < 2 || (!later && (beside ? confine_beside(argv[1]) : confine(argv[1])))) return 2;
     fflush(stdout);
     while (fgets(line, sizeof(line), stdin)) {
         long sum = 0;
@@ -63,6 +82,7 @@ int main(int argc, char **argv) {
         printf("do_work 50 sum %ld\n", sum);
         fflush(stdout);
     }
+    if (beside) return 0;
     syscall(SYS_exit, 0); /* exit_group is none of what strict allows */
     return 3;
 }
