@@ -107,6 +107,13 @@ bool was_trapped(std::vector<siginfo_t> &held) {
     return std::erase_if(held, [](const siginfo_t &info) { return info.si_signo == SIGSYS && info.si_code > 0; }) > 0;
 }
 
+/// As they came: to this thread, with what was sent along.
+void tell_later(Tid tid, const std::vector<siginfo_t> &held) {
+    auto status = held.empty() ? std::nullopt : read_status(tid.value);
+    if (!status) return;
+    for (const siginfo_t &info : held) send_again(Pid{status->tgid}, tid, info);
+}
+
 /// To the stop of a signal that a filter has raised for the call.
 Result<void> take_filters_signal(Waiter &waiter, Tid tid, std::vector<siginfo_t> &held) {
     if (!resume(tid, Resume::run, 0)) return fail(Error::Kind::gone, "the task has ended");
@@ -245,7 +252,7 @@ Result<std::int64_t> make_call(Waiter &waiter, Stopped &stopped, VirtAddr instru
             alive = alive && HostNative::write_registers(tid, before);
     }
     bool trapped = was_trapped(meanwhile.held);
-    for (const siginfo_t &info : meanwhile.held) ::kill(tid.value, info.si_signo);
+    tell_later(tid, meanwhile.held);
     if (meanwhile.stopped_by_group) interrupt(tid); // it stops again before it runs on
     if (!run) return tl::make_unexpected(run.error());
     if (!alive) return fail(Error::Kind::gone, "the task has ended");

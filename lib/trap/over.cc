@@ -342,10 +342,25 @@ void keep_for_later(Task &task, const siginfo_t &info) {
         task.held_more.insert(task.held_more.begin(), *std::exchange(task.held, info));
 }
 
+/// More signals wait than should: those of faults, which cannot be blocked meanwhile, sent as fast as they are taken.
+/// Nothing of the copy is done; at the site all of them can be told.
+bool comes_to_no_step(const Task &task, os::Stopped &stopped) {
+    if (task.over != Over::stepping || 1 + task.held_more.size() < rescue::most_held) return false;
+    const Site &site = *task.site;
+    return Host::slot_position(site.placed, site.slot, stopped.pc()) == arch::SlotPosition::at_start;
+}
+
 } // namespace
 
 void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped) {
     if (auto info = os::signal_info(task.tid)) keep_for_later(task, *info);
+    if (comes_to_no_step(task, stopped)) {
+        const Site &site = *task.site;
+        abort_step(task, site, stopped);
+        retry(task, site, stopped);
+        end_step(world, task, std::move(stopped));
+        return;
+    }
     if (task.over != Over::stepping) step_out(task, *traced.ground->site_of_pc_in_slot(stopped.pc()), stopped);
     // Where more wait they would come before the step. They are blocked, but not here: if ktrace were killed at this
     // stop, the kernel would deliver the signal with our mask in its frame, for ever.
