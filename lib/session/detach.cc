@@ -169,7 +169,7 @@ Leaving::Leaving(State &state) : state_{state} {
 bool Leaving::leave(const GroundPointer &ground, Pid pid, HeldTasks &held) {
     hold_tasks(state_, ground, Spare::yes, held);
     while (needs_sleepers(state_, ground, held)) {
-        const Trapped trapped = trap_sleepers(state_, ground);
+        const Trapped trapped = trap_sleepers(state_, ground, held);
         if (trapped == Trapped::now) continue;
         if (trapped == Trapped::never) break;
         let_run(state_, held);

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "os/asleep.h"
+#include "session/seize.h"
 #include "session/settle.h"
 #include "trap/dispatch.h"
 #include "trap/interruption.h"
@@ -155,6 +156,17 @@ std::vector<Tid> tasks_to_stop(State &state, const GroundPointer &ground, Spare 
     return tids;
 }
 
+/// Who falls asleep at an address of its own need not be stopped (patience_with_running_ns). Nobody stands still
+/// meanwhile.
+void let_them_sleep(State &state, const GroundPointer &ground, Spare spare, std::set<pid_t> &asleep) {
+    constexpr timespec moment{0, 200'000};
+    const std::uint64_t end = monotonic_ns() + patience_with_running_ns;
+    while (monotonic_ns() < end && !tasks_to_stop(state, ground, spare, {}, asleep).empty()) {
+        serve_once(state);
+        ::nanosleep(&moment, nullptr);
+    }
+}
+
 } // namespace
 
 void run_on(State &state, Task &task, os::Stopped stopped) {
@@ -267,6 +279,7 @@ std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid, Held
 
 void hold_tasks(State &state, const GroundPointer &ground, Spare spare, HeldTasks &held) {
     std::set<pid_t> asleep;
+    if (held.empty()) let_them_sleep(state, ground, spare, asleep);
     while (true) {
         const std::vector<Tid> running = tasks_to_stop(state, ground, spare, held, asleep);
         if (running.empty()) return;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <limits>
 #include <unordered_set>
 #include <utility>
@@ -198,15 +199,30 @@ Status seize_all(State &state, Traced &traced) {
 
 namespace {
 
+/// How much is lost where a task is stopped. One that runs may be at work for a call in the kernel, which answers with
+/// the part that is done then (a write to a pipe whose reader keeps up, a large read of /dev/zero); and one that
+/// nothing wakes is to be waited for.
+enum class Loss : std::uint8_t { nothing, perhaps, patience, its_time };
+
+Loss loss_of(os::Interrupted then, Tid tid) {
+    switch (then) {
+    case os::Interrupted::goes_on:
+    case os::Interrupted::made_again: return os::sleeps_deeply(tid) ? Loss::patience : Loss::nothing;
+    case os::Interrupted::runs: return Loss::perhaps;
+    case os::Interrupted::begins_anew: break;
+    }
+    return Loss::its_time;
+}
+
 /// Who may be asked to stop, and to make system calls: first by how many seccomp filters judge those, since one may end
 /// the process, which is worse than a time-out that begins anew.
 struct Candidate {
     int filters = 0;
-    os::Interrupted then = os::Interrupted::runs;
+    Loss loss = Loss::nothing;
     Tid tid;
 
     bool is_better_than(const Candidate &other) const {
-        return std::pair(filters, then) < std::pair(other.filters, other.then);
+        return std::pair(filters, loss) < std::pair(other.filters, other.loss);
     }
 };
 
@@ -222,7 +238,7 @@ std::optional<Candidate> least_disturbed_but(const State &state, Pid pid, const 
     std::optional<Candidate> best;
     for (const auto &[id, task] : state.world.tasks) {
         if (task.pid != pid || others.contains(id) || os::has_ended(task.tid)) continue;
-        const Candidate candidate{filters_of(task.tid), os::interrupted(pid, task.tid), task.tid};
+        const Candidate candidate{filters_of(task.tid), loss_of(os::interrupted(pid, task.tid), task.tid), task.tid};
         if (!best || candidate.is_better_than(*best)) best = candidate;
     }
     return best;
@@ -266,9 +282,19 @@ void go_on(State &state, os::Stopped stopped) {
 
 } // namespace
 
+void let_fall_asleep(const State &state, Pid pid) {
+    constexpr timespec moment{0, 200'000};
+    const std::uint64_t end = monotonic_ns() + patience_with_running_ns;
+    while (monotonic_ns() < end) {
+        const auto best = least_disturbed_but(state, pid, {});
+        if (!best || best->loss != Loss::perhaps) return;
+        ::nanosleep(&moment, nullptr);
+    }
+}
+
 bool may_stop_one(const State &state, Pid pid) {
     auto best = least_disturbed_but(state, pid, {});
-    return !best || best->then != os::Interrupted::begins_anew || is_freest(state, pid, *best);
+    return !best || best->loss != Loss::its_time || is_freest(state, pid, *best);
 }
 
 namespace {
@@ -278,7 +304,7 @@ namespace {
 std::optional<Tid> whom_to_ask(const State &state, Pid pid, std::unordered_set<pid_t> &asked) {
     if (!asked.empty()) {
         const auto best = least_disturbed_but(state, pid, {}), next = least_disturbed_but(state, pid, asked);
-        if (next && next->then != os::Interrupted::begins_anew && next->filters == best->filters) return next->tid;
+        if (next && next->loss != Loss::its_time && next->filters == best->filters) return next->tid;
         asked.clear();
     }
     return least_disturbed(state, pid);

@@ -35,6 +35,13 @@ bool is_freer(Tid one, Tid other);
 /// is left.
 std::optional<Tid> least_disturbed(const State &state, Pid pid);
 
+/// How long one that runs is left alone in the hope that it falls asleep. Stopped at work for a call in the kernel, a
+/// write to a pipe whose reader keeps up, it would answer with the part that is done; most of these sleep soon.
+inline constexpr std::uint64_t patience_with_running_ns = 10'000'000;
+
+/// Waits until somebody of the process sleeps; not for long.
+void let_fall_asleep(const State &state, Pid pid);
+
 /// False where every task of the process sleeps in a system call whose time-out would begin anew if it were
 /// interrupted, and none of them is freer than others.
 bool may_stop_one(const State &state, Pid pid);

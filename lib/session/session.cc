@@ -192,6 +192,7 @@ Status take(State &state, Pid pid, std::optional<ArmPlan> plan) {
     if (auto sharing = adopt_sharers(state, traced); !sharing) return sharing;
     take_over(state, traced);
     std::optional<os::Stopped> stopped;
+    let_fall_asleep(state, pid);
     if (may_stop_one(state, pid)) {
         auto one = stop_one(state, traced);
         if (!one) return tl::make_unexpected(one.error());

@@ -77,24 +77,30 @@ void on_woken(State &state, trap::Event event) {
     trap::finish_hit(state.world, traced, task, site, std::move(stopped));
 }
 
-Trapped trap_sleepers(State &state, const std::shared_ptr<Ground> &ground) {
-    Trapped trapped = Trapped::already;
+Trapped trap_sleepers(State &state, const std::shared_ptr<Ground> &ground, const HeldTasks &held) {
     const bool registers = has_spared(state, ground);
+    bool told_by_one = false, missed = false;
+    Trapped trapped = Trapped::already;
     for (Tid tid : tasks_in(state, ground)) {
         Task &task = state.world.tasks.at(tid.value);
-        if (registers && task.watching.empty()) continue;
+        if ((registers && task.watching.empty()) || held.contains(tid.value) || os::has_ended(tid)) continue;
         auto at = waking_place(task);
-        if (!at || set_tripwire(*ground, task)) continue;
-        if (waking_place(task) != at) { // it has woken up
-            trapped = Trapped::now;
+        if (at && set_tripwire(*ground, task)) {
+            told_by_one = true;
+            continue;
+        }
+        if (!at || waking_place(task) != at) { // it has woken up
+            missed = true;
             continue;
         }
         auto site = trap::make_site(*ground, *at);
+        told_by_one = true;
         if (site && (*site)->armed) continue;
         if (!site || !trap::arm(*ground, **site)) return Trapped::never;
         trapped = Trapped::now;
     }
-    return trapped;
+    // Where debug registers are waited for, who is awake is stopped with the first one who stops.
+    return missed && !(registers && told_by_one) ? Trapped::now : trapped;
 }
 
 bool WakingTime::is_left() {

@@ -2,7 +2,7 @@
 // time-out would begin anew, is done when the call ends: at a tripwire or a trap right behind it.
 #pragma once
 
-#include "session/state.h"
+#include "session/hold.h"
 #include "trap/dispatch.h"
 
 namespace ktrace::session {
@@ -16,13 +16,13 @@ void on_woken(State &state, trap::Event event);
 
 /// Tripwires behind the calls of the sleepers of an address space that is being left, of those with debug registers
 /// where there are such; for who can have none a trap, without an Armed of its own, at which everybody stops. These
-/// come out with all others (AddressSpace::plants).
+/// come out with all others (AddressSpace::plants). Who is `held` needs none.
 enum class Trapped : std::uint8_t {
     already, // all were there
-    now,     // some were not: one may have woken up before its trap was there, and sleep elsewhere by now
+    now,     // some were not, or somebody has woken up: who sleeps where by now is to be looked at again
     never,   // there is no place for one
 };
-Trapped trap_sleepers(State &state, const std::shared_ptr<trap::Ground> &ground);
+Trapped trap_sleepers(State &state, const std::shared_ptr<trap::Ground> &ground, const HeldTasks &held);
 
 /// For how long those may be waited for, at the end of a trace, who wake up by themselves: some seconds in all, and not
 /// after another SIGINT or SIGTERM. Who waits for longer than a moment is told for what.

@@ -243,3 +243,15 @@ class Patient(LiveTest):
         target.tell("give")
         # What it waits for is the kernel's copy of what it was told first.
         self.check_end(target, 0, 0, 0)
+
+    def test_who_wakes_up_again_and_again(self):
+        """Looked at while it sleeps, and then while it does not: it is not waited for as if it slept on."""
+        target = self.start(program("naps"))
+        for _ in range(20):
+            trace = self.attach(target, "-k", "do_work", "--count", "--duration", "5ms").finish()
+            self.assertEqual(trace.status, 0, trace)
+            self.assertNotIn(self.WAITING, trace.err)
+            self.check_untouched(target)
+        target.tell("on")
+        target.truth(r"naps \d+")
+        self.assertEqual(target.end(), 0)
