@@ -158,7 +158,7 @@ std::vector<Tid> tasks_to_stop(State &state, const GroundPointer &ground, Spare 
 
 /// Who falls asleep at an address of its own need not be stopped (patience_with_running_ns). Nobody stands still
 /// meanwhile.
-void let_them_sleep(State &state, const GroundPointer &ground, Spare spare, std::set<pid_t> &asleep) {
+void let_fall_asleep(State &state, const GroundPointer &ground, Spare spare, std::set<pid_t> &asleep) {
     constexpr timespec moment{0, 200'000};
     const std::uint64_t end = monotonic_ns() + patience_with_running_ns;
     while (monotonic_ns() < end && !tasks_to_stop(state, ground, spare, {}, asleep).empty()) {
@@ -279,7 +279,7 @@ std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid, Held
 
 void hold_tasks(State &state, const GroundPointer &ground, Spare spare, HeldTasks &held) {
     std::set<pid_t> asleep;
-    if (held.empty()) let_them_sleep(state, ground, spare, asleep);
+    if (held.empty()) let_fall_asleep(state, ground, spare, asleep);
     while (true) {
         const std::vector<Tid> running = tasks_to_stop(state, ground, spare, held, asleep);
         if (running.empty()) return;

@@ -25,6 +25,7 @@
 #include "session/handover.h"
 #include "session/hold.h"
 #include "session/settle.h"
+#include "session/tripwires.h"
 #include "session/waking.h"
 #include "trap/dispatch.h"
 #include "trap/interruption.h"
@@ -282,18 +283,14 @@ void go_on(State &state, os::Stopped stopped) {
 
 } // namespace
 
-void let_fall_asleep(const State &state, Pid pid) {
+bool may_stop_one(const State &state, Pid pid) {
     constexpr timespec moment{0, 200'000};
     const std::uint64_t end = monotonic_ns() + patience_with_running_ns;
-    while (monotonic_ns() < end) {
-        const auto best = least_disturbed_but(state, pid, {});
-        if (!best || best->loss != Loss::perhaps) return;
-        ::nanosleep(&moment, nullptr);
-    }
-}
-
-bool may_stop_one(const State &state, Pid pid) {
     auto best = least_disturbed_but(state, pid, {});
+    while (best && best->loss == Loss::perhaps && monotonic_ns() < end) {
+        ::nanosleep(&moment, nullptr);
+        best = least_disturbed_but(state, pid, {});
+    }
     return !best || best->loss != Loss::its_time || is_freest(state, pid, *best);
 }
 
@@ -312,8 +309,8 @@ std::optional<Tid> whom_to_ask(const State &state, Pid pid, std::unordered_set<p
 
 /// As await_stop, but not for long: where the kernel waits for a disk, or for a page that somebody else fills in, no
 /// interrupt reaches the task. Nothing, and `patient` false: it has not stopped.
-std::optional<os::Stop> await_stop_briefly(State &state, const GroundPointer &ground, Tid tid, bool &patient) {
-    constexpr std::uint64_t patience_ns = 200'000'000;
+std::optional<os::Stop> await_stop_briefly(State &state, const GroundPointer &ground, Tid tid,
+                                           std::uint64_t patience_ns, bool &patient) {
     const std::uint64_t end = monotonic_ns() + patience_ns;
     HeldTasks none;
     while ((patient = monotonic_ns() < end)) {
@@ -326,6 +323,7 @@ std::optional<os::Stop> await_stop_briefly(State &state, const GroundPointer &gr
 } // namespace
 
 Result<os::Stopped> stop_one(State &state, Traced &traced) {
+    constexpr std::uint64_t patience_ns = 200'000'000;
     os::Ticker ticker; // no wait for one task is for ever
     ticker.start();
     Pid pid = traced.process.pid;
@@ -333,8 +331,9 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
     std::unordered_set<pid_t> asked;
     while (auto tid = whom_to_ask(state, pid, asked)) {
         bool patient = true;
-        auto stop =
-            trap::interrupt_asleep(state.world, *tid) ? await_stop_briefly(state, ground, *tid, patient) : std::nullopt;
+        auto stop = trap::interrupt_asleep(state.world, *tid)
+                        ? await_stop_briefly(state, ground, *tid, patience_ns, patient)
+                        : std::nullopt;
         if (!stop && !patient) {
             if (os::Interrupts::are_pending())
                 return fail(Error::Kind::refused,
@@ -361,6 +360,55 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
         settle(state, trap::dispatch(state.world, *stop));
     }
     return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
+}
+
+namespace {
+
+/// One that sleeps in a call whose time-out would begin anew is stopped where that ends, should that be soon. Nothing:
+/// it sleeps on (`sleeps_on`), or it has been awake when it was looked at again.
+std::optional<os::Stopped> stop_at_waking(State &state, const GroundPointer &ground, Pid pid, bool &sleeps_on) {
+    const auto tid = least_disturbed(state, pid);
+    sleeps_on = false;
+    if (!tid || !set_tripwire(*ground, state.world.tasks.at(tid->value))) return std::nullopt;
+    os::Ticker ticker; // no wait for one task is for ever
+    ticker.start();
+    bool patient = true;
+    auto stop = await_stop_briefly(state, ground, *tid, patience_with_running_ns, patient);
+    sleeps_on = !stop && !patient;
+    if (auto task = state.world.tasks.find(tid->value); task != state.world.tasks.end()) task->second.tripwire.reset();
+    if (!stop) return std::nullopt;
+    std::optional<os::Stopped> stopped(std::in_place, state.world.waiter, *stop);
+    if (!os::is_tripwire(*tid) || stop->kind != os::Stop::Kind::signal || is_underway(state, *stopped)) {
+        std::move(*stopped).keep();
+        settle(state, trap::dispatch(state.world, *stop));
+        return std::nullopt;
+    }
+    return leave_tripwire(state, stopped) ? std::move(stopped) : std::nullopt;
+}
+
+} // namespace
+
+std::optional<os::Stopped> stop_at_waking(State &state, Pid pid) {
+    constexpr int attempts = 64; // for one that is asleep, and awake when it is looked at again
+    bool sleeps_on = false;
+    for (int i = 0; i < attempts && !sleeps_on && !may_stop_one(state, pid); i++) {
+        auto process = state.world.processes.find(pid.value);
+        if (process == state.world.processes.end()) break;
+        if (auto woken = stop_at_waking(state, process->second->ground, pid, sleeps_on)) return woken;
+    }
+    return std::nullopt;
+}
+
+Result<std::optional<os::Stopped>> stop_one_gently(State &state, Traced &traced) {
+    const Pid pid = traced.process.pid;
+    if (auto woken = stop_at_waking(state, pid)) return woken;
+    auto process = state.world.processes.find(pid.value);
+    if (process == state.world.processes.end())
+        return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
+    if (!may_stop_one(state, pid)) return std::nullopt;
+    auto one = stop_one(state, *process->second);
+    if (!one) return tl::make_unexpected(one.error());
+    return std::move(*one);
 }
 
 namespace {

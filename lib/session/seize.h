@@ -39,9 +39,6 @@ std::optional<Tid> least_disturbed(const State &state, Pid pid);
 /// write to a pipe whose reader keeps up, it would answer with the part that is done; most of these sleep soon.
 inline constexpr std::uint64_t patience_with_running_ns = 10'000'000;
 
-/// Waits until somebody of the process sleeps; not for long.
-void let_fall_asleep(const State &state, Pid pid);
-
 /// False where every task of the process sleeps in a system call whose time-out would begin anew if it were
 /// interrupted, and none of them is freer than others.
 bool may_stop_one(const State &state, Pid pid);
@@ -49,6 +46,13 @@ bool may_stop_one(const State &state, Pid pid);
 /// Stops one task of the process where ktrace may use it: one that runs, else one whose sleep is restarted by the
 /// kernel as if nothing had been. The caller resumes it. Errors: gone.
 Result<os::Stopped> stop_one(State &state, trap::Traced &traced);
+
+/// Where all sleep in such calls one is stopped when its call ends (at a tripwire), if that is soon. Nothing: they
+/// sleep on, or one is awake.
+std::optional<os::Stopped> stop_at_waking(State &state, Pid pid);
+
+/// One or the other; nothing: all sleep on. Errors: gone.
+Result<std::optional<os::Stopped>> stop_one_gently(State &state, trap::Traced &traced);
 
 /// Lets every task of the process that has not the debug registers it should have stop and go on once: those that run,
 /// and those that sleep, whose system calls go on. Where a call's time-out would begin anew, that is done when the call

@@ -191,13 +191,9 @@ Status take(State &state, Pid pid, std::optional<ArmPlan> plan) {
     if (auto seized = seize_all(state, traced); !seized) return seized;
     if (auto sharing = adopt_sharers(state, traced); !sharing) return sharing;
     take_over(state, traced);
-    std::optional<os::Stopped> stopped;
-    let_fall_asleep(state, pid);
-    if (may_stop_one(state, pid)) {
-        auto one = stop_one(state, traced);
-        if (!one) return tl::make_unexpected(one.error());
-        stopped.emplace(std::move(*one));
-    }
+    auto one = stop_one_gently(state, traced);
+    if (!one) return tl::make_unexpected(one.error());
+    std::optional<os::Stopped> stopped = std::move(*one);
     // An exec that was seen has seen to everything; it tells when all is armed.
     bool seen_exec = traced.ground != ground;
     Status armed = seen_exec ? Status() : arm_all(state, traced, std::move(plan), stopped ? &*stopped : nullptr);

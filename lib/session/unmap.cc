@@ -34,6 +34,11 @@ bool is_sleeper_wanted(const State &state, Pid pid, const os::Stopped &held) {
 os::Stopped *task_of(State &state, Pid pid, HeldTasks &held) {
     os::Stopped *freest = freest_of(state, pid, held);
     if (freest && !is_sleeper_wanted(state, pid, *freest)) return freest;
+    if (!freest)
+        if (auto woken = stop_at_waking(state, pid)) {
+            const pid_t tid = woken->tid().value;
+            return &held.emplace(tid, std::move(*woken)).first->second;
+        }
     // A parent in vfork stops when those that borrow its memory have gone on: they may be held.
     while (auto tid = least_disturbed(state, pid)) {
         auto found = state.world.processes.find(pid.value);
