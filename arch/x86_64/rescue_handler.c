@@ -23,6 +23,7 @@ _Static_assert(sizeof(struct ktrace_rescue_entry) == 64, "entries are 64 bytes i
 
 /* Bits of the flags register (Intel SDM vol. 1, 3.4.3). */
 enum { flag_carry = 1, flag_parity = 4, flag_zero = 0x40, flag_sign = 0x80, flag_trap = 0x100, flag_overflow = 0x800 };
+enum { trap_perf = 6 /* si_code TRAP_PERF: not in every libc's headers */ };
 enum { segment_fs = 4, segment_gs = 5, base_is_pc = 16, int3 = 0xcc, page_size = 4096 };
 
 PART long syscall4(long number, long a, long b, long c, long d) {
@@ -164,6 +165,7 @@ IN_PAGE void ktrace_rescue_handler(int signal, siginfo_t *info, ucontext_t *cont
         context->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)flag_trap;
         return;
     }
+    if (info->si_code == trap_perf) return; /* a tripwire's (lib/os/tripwire.h) */
     if (info->si_errno == ktrace_rescue_moved && (greg_t)info->si_addr == *pc) return;
     uint64_t at = (uint64_t)*pc - 1;
     const struct ktrace_rescue_entry *entry = find(header, at);
@@ -185,6 +187,7 @@ __asm__(".pushsection ktrace_rescue, \"ax\", @progbits\n"
         "nop\n" /* unwinders look at the byte before the return address */
         "ktrace_rescue_restorer:\n"
         ".byte 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05\n"
+        "jmp ktrace_rescue_restorer\n" /* it was sent back to the program (PR_SET_SYSCALL_USER_DISPATCH) */
         ".popsection\n");
 
 /*
@@ -197,9 +200,11 @@ __asm__(".pushsection ktrace_rescue, \"ax\", @progbits\n"
         ".balign 16\n"
         "ktrace_rescue_syscall:\n"
         "syscall\n"
+        "ktrace_rescue_return:\n"
         "lea 0(%rip), %rsp\n"
         "and $-4096, %rsp\n"
         "add $4096, %rsp\n"
         "mov $15, %eax\n" /* rt_sigreturn */
         "syscall\n"
+        "jmp ktrace_rescue_return\n" /* as above */
         ".popsection\n");

@@ -117,7 +117,7 @@ Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue:
     }
     auto left = rescue::find_left(pid);
     if (!left) return fail(left.error().kind == Error::Kind::denied ? denied(pid.value) : left.error());
-    if (left->empty() && pageless)
+    if (left->empty() && (pageless || !owed.empty())) // its last call for ktrace was the one that has unmapped the page
         if (auto out = take_out_page(pid, Left{}, owed, false, voice); !out) return tl::make_unexpected(out.error());
     for (const Left &each : *left) repaired.traps += rescue::put_back(pid, each);
     for (const Left &each : *left) {

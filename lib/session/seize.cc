@@ -139,9 +139,11 @@ namespace {
 /// PTRACE_SEIZE; it waits while another thread of the process is in exec, which may wait for ends of threads that only
 /// we can take, or that nobody takes. EINTR: the user has waited for long enough.
 int seize_patiently(State &state, Tid tid) {
+    constexpr std::uint64_t patience_ns = 200'000'000; // longer than a busy processor makes it take
+    const std::uint64_t end = monotonic_ns() + patience_ns;
     int error = 0;
     while (!os::Ticker::until_tick(os::seize, tid, error)) {
-        if (os::Interrupts::are_pending()) return EINTR;
+        if (os::Interrupts::are_pending() && monotonic_ns() > end) return EINTR;
         state.world.waiter.look_at_others(tid);
     }
     return error;
