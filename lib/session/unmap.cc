@@ -98,16 +98,14 @@ void leave_lost(State &state, const Traced &traced) {
 } // namespace
 
 void unmap_ours(State &state, const GroundPointer &ground, HeldTasks &held) {
-    for (const auto &[pid, traced] : state.world.processes)
-        if (traced->ground == ground) {
-            leave_lost(state, *traced);
-            break;
-        }
+    if (ground->slots.arenas().empty() && !ground->rescue.mapped()) return;
+    auto tasks = tasks_of_all(state, ground, held);
+    if (tasks.empty()) return;
+    // Of one that stands still: another may have ended meanwhile, or be in exec, and have none of the memory any more.
+    leave_lost(state, *tasks.front().first);
     const std::vector<trap::Arena> arenas = ground->slots.arenas();
     const rescue::Page page = ground->rescue;
     if (arenas.empty() && !page.mapped()) return;
-    auto tasks = tasks_of_all(state, ground, held);
-    if (tasks.empty()) return;
     if (state.world.mending && !lead_handlers_out(state, ground, held)) {
         state.voice.complain({Error::Kind::refused,
                               "a thread is in a handler that returns into what a killed ktrace has mapped: that stays",
