@@ -22,10 +22,11 @@ std::optional<Rest> look_at_rest(World &world, const Task &task) {
     Rest rest;
     rest.at = os::told_rest_at(task.pid, task.tid, *place);
     if (rest.at.value == 0) return std::nullopt;
+    if (traced->ground->space->read(rest.at, rest.before) != rest.before.size()) return std::nullopt;
     auto status = os::read_status(task.tid.value);
     if (!status) return std::nullopt;
+    if (status->state == 't') return task.rest; // an interrupt before this one has been told what is left by now
     rest.switches = status->switches;
-    if (traced->ground->space->read(rest.at, rest.before) != rest.before.size()) return std::nullopt;
     return rest;
 }
 
