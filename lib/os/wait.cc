@@ -93,7 +93,7 @@ std::optional<Stop> Waiter::poll(int id_type, pid_t id, bool block) {
     info.si_pid = 0;
     int flags = WEXITED | WSTOPPED | WNOWAIT | __WALL | (block ? 0 : WNOHANG);
     if (kernel_waitid(id_type, id, info, flags) != 0) {
-        if (errno == ECHILD && id_type == P_ALL) none_left_ = true;
+        if (id_type == P_ALL) none_left_ = errno == ECHILD;
         return std::nullopt;
     }
     if (info.si_pid == 0) return std::nullopt;
