@@ -139,9 +139,22 @@ class Users(UsersTest):
             os.rename(app + ".new", app)
         self.replaced(upgrade)
 
-    def confined(self, what, prefix=(), name="sandboxed"):
+    def need_filter(self, what, name="sandboxed"):
         if subprocess.run([program(name), what], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode:
             raise unittest.SkipTest("no seccomp here")
+
+    def traced_by_nobody(self, target):
+        """What ktrace without privileges says on standard error of the target's next 50 calls, all of which it has seen."""
+        tracer = self.tracer_of_nobody("attach", "-p", target.pid, "-r", "do_work", "--count", "--format", "json")
+        target.tell()
+        target.truth(r"^do_work 50 ")
+        tracer.send_signal(signal.SIGINT)
+        out, err = tracer.communicate(timeout=LIMIT)
+        self.assertIn(b'"hits":50', out)
+        return err
+
+    def confined(self, what, prefix=(), name="sandboxed"):
+        self.need_filter(what, name)
         return self.start(*prefix, program(name), what)
 
     def check_unfiltered(self, what):
@@ -170,18 +183,11 @@ class Users(UsersTest):
     def test_filter_that_comes_later(self):
         """One of the program's own that would end it for what ktrace does when it leaves."""
         self.become_nobody()
-        if subprocess.run([program("sandboxed"), "kill"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode:
-            raise unittest.SkipTest("no seccomp here")
+        self.need_filter("kill")
         for what in ("errno", "kill"):
             with self.subTest(what):
                 target = self.start(*NOBODY, program("sandboxed"), what, "later")
-                tracer = self.tracer_of_nobody("attach", "-p", target.pid, "-r", "do_work", "--count", "--format", "json")
-                target.tell()
-                target.truth(r"^do_work 50 ")
-                tracer.send_signal(signal.SIGINT)
-                out, err = tracer.communicate(timeout=LIMIT)
-                self.assertIn(b'"hits":50', out)
-                self.assertIn(b"seccomp filter", err)
+                self.assertIn(b"seccomp filter", self.traced_by_nobody(target))
                 target.tell()
                 target.truth(r"^do_work 50 ")
                 self.assertEqual(target.end(), 0)
@@ -189,18 +195,11 @@ class Users(UsersTest):
     def test_filter_of_another_thread(self):
         """It would end the process for what ktrace does: a thread that has none does it, though it sleeps."""
         self.become_nobody()
-        if subprocess.run([program("sandboxed"), "kill"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode:
-            raise unittest.SkipTest("no seccomp here")
+        self.need_filter("kill")
         target = self.start(*NOBODY, program("sandboxed"), "kill", "beside")
         for _ in range(20):
             wait_until_asleep(target.pid)
-            tracer = self.tracer_of_nobody("attach", "-p", target.pid, "-r", "do_work", "--count", "--format", "json")
-            target.tell()
-            target.truth(r"^do_work 50 ")
-            tracer.send_signal(signal.SIGINT)
-            out, err = tracer.communicate(timeout=LIMIT)
-            self.assertIn(b'"hits":50', out)
-            self.assertNotIn(b"seccomp", err)
+            self.assertNotIn(b"seccomp", self.traced_by_nobody(target))
             self.check_untouched(target)
         self.assertEqual(target.end(), 0)
 
