@@ -194,6 +194,7 @@ concept InstructionSet = requires(
     // system calls made by a task on our behalf
     { I::syscall_bytes() } -> std::same_as<std::span<const std::byte>>;
     { I::set_syscall(regs, number, std::span<const std::uint64_t>{}) };    // number and up to six arguments
+    { I::is_foreign_syscall(std::byte{}) } -> std::same_as<bool>;          // by its last byte: its number is of another set than SYS_*
     { I::interrupted_for_good(cregs) } -> std::same_as<bool>;              // a system call has just failed with EINTR that can be made again
     { I::restart_syscall(regs) };                                          // make that call once more, as the kernel restarts one
     { I::let_syscall_fail(regs) };                                         // it has failed: not interrupted_for_good any more

@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 
+#include <linux/audit.h>
+
 #include "arm64/registers.h"
 #include "base/addr.h"
 #include "base/ids.h"
@@ -27,6 +29,7 @@ struct Arm64Native {
     static constexpr std::size_t watch_registers = 0;
     /// perf_event_attr::bp_len of one that stops where an instruction begins.
     static constexpr std::uint64_t execute_breakpoint_length = 4;
+    static constexpr std::uint32_t audit_arch = AUDIT_ARCH_AARCH64;
     static bool set_watches(Tid, std::span<const WatchRegister>) { return false; }
     static unsigned take_watch_hits(Tid) { return 0; }
     /// The SIGTRAP handler for a target's page (rescue.h); empty bytes: there is none for this machine.

@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 
+#include <linux/audit.h>
+
 #include "base/addr.h"
 #include "base/ids.h"
 #include "isa.h"
@@ -27,6 +29,7 @@ struct X86_64Native {
     static constexpr std::size_t watch_registers = 4;
     /// perf_event_attr::bp_len of one that stops where an instruction begins.
     static constexpr std::uint64_t execute_breakpoint_length = sizeof(long);
+    static constexpr std::uint32_t audit_arch = AUDIT_ARCH_X86_64;
     static bool set_watches(Tid tid, std::span<const WatchRegister> watches);
     /// Which of them have fired since they were asked last, bit N for the Nth.
     static unsigned take_watch_hits(Tid tid);

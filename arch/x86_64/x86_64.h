@@ -85,6 +85,8 @@ struct X86_64 {
 
     static std::span<const std::byte> syscall_bytes();
     static void set_syscall(Registers &regs, std::uint64_t number, std::span<const std::uint64_t> arguments);
+    /// By the last byte of its instruction: int $0x80, whose calls have the numbers of 32-bit programs; not syscall.
+    static bool is_foreign_syscall(std::byte last) { return last == std::byte{0x80}; }
     static bool interrupted_for_good(const Registers &regs) {
         constexpr std::uint64_t close_call = 3; // its descriptor is gone, and may be another's by now (close(2))
         return static_cast<std::int64_t>(regs.orig_ax) >= 0 && regs.orig_ax != close_call &&

@@ -180,6 +180,7 @@ bool waits_for_page(Pid pid, Tid tid) { return read_sleep_function(pid, tid) == 
 
 Interrupted interrupted(const TaskPlace &place, bool limited_by_file) {
     if (place.running || place.syscall < 0) return Interrupted::runs;
+    if (place.foreign) return Interrupted::begins_anew; // it may
     if (keeps_its_time(place.syscall)) return Interrupted::goes_on;
     const bool is_lost = limited_by_file || has_time_out(place) || may_end_in_part(place);
     return is_lost ? Interrupted::begins_anew : Interrupted::made_again;
@@ -188,6 +189,7 @@ Interrupted interrupted(const TaskPlace &place, bool limited_by_file) {
 Interrupted interrupted(Pid pid, Tid tid) {
     auto place = read_task_place(pid, tid);
     if (!place) return Interrupted::runs;
+    if (place->foreign) return interrupted(*place, false);
     const Interrupted sleeper = interrupted(*place, is_limited_by_file(pid, tid, *place));
     if (sleeper == Interrupted::runs) return sleeper;
     return waits_for_page(pid, tid) || cannot_tell_rest(pid, tid, *place) ? Interrupted::begins_anew : sleeper;
@@ -206,6 +208,7 @@ bool is_sleep_restarted(Pid pid, Tid tid) {
 VirtAddr told_rest_at(Pid pid, Tid tid, const TaskPlace &place) {
     constexpr std::uint64_t absolute = 1; // TIMER_ABSTIME
     const auto &arguments = place.arguments;
+    if (place.foreign) return {}; // it is not interrupted by us
     if (place.syscall == SYS_nanosleep) return VirtAddr{arguments[1]};
     if (place.syscall == SYS_clock_nanosleep) return VirtAddr{(arguments[1] & absolute) != 0 ? 0 : arguments[3]};
     if (place.syscall != SYS_restart_syscall || !is_sleep_restarted(pid, tid)) return {};
@@ -217,6 +220,7 @@ VirtAddr told_rest_at(Pid pid, Tid tid, const TaskPlace &place) {
 
 bool has_a_mask_of_its_own(const TaskPlace &place) {
     constexpr std::uint64_t enter_ext_arg = 8; // IORING_ENTER_EXT_ARG: there may be one in there
+    if (place.foreign) return true;            // it may
     switch (place.syscall) {
     case SYS_ppoll: return place.arguments[3] != 0;
     case SYS_epoll_pwait:

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/host.h"
 #include "base/fd.h"
 #include "base/text.h"
 
@@ -253,10 +254,24 @@ std::optional<ProcessStatus> read_status(pid_t pid_or_tid) {
     return parse_status(*text);
 }
 
+namespace {
+
+/// By the instruction that made the call. The byte of it that is looked at is none that a trap takes the place of.
+bool is_foreign(Pid pid, Tid tid, VirtAddr behind) {
+    Fd memory(::open(proc_task(pid, tid, "mem").c_str(), O_RDONLY | O_CLOEXEC));
+    std::byte last{};
+    return memory && ::pread(memory.get(), &last, 1, static_cast<off_t>(behind.value - 1)) == 1 &&
+           arch::Host::is_foreign_syscall(last);
+}
+
+} // namespace
+
 std::optional<TaskPlace> read_task_place(Pid pid, Tid tid) {
     auto text = read_file(proc_task(pid, tid, "syscall"));
     if (!text) return std::nullopt;
-    return parse_task_place(*text);
+    auto place = parse_task_place(*text);
+    if (place && !place->running && place->syscall >= 0) place->foreign = is_foreign(pid, tid, place->pc);
+    return place;
 }
 
 namespace {

@@ -42,6 +42,7 @@ struct ProcessStatus {
 struct TaskPlace {
     bool running = false; // on a processor or waiting for one: nothing more is known
     long syscall = -1;    // the number it sleeps in, -1: blocked, but not in a system call
+    bool foreign = false; // number and arguments are those of 32-bit programs (Host::is_foreign_syscall)
     std::uint64_t arguments[6] = {};
     VirtAddr sp, pc;
 };

@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/host.h"
+
 namespace ktrace::os {
 
 namespace {
@@ -70,7 +72,8 @@ std::optional<SyscallEntry> syscall_entry(Tid task) {
     __ptrace_syscall_info info{};
     if (::ptrace(PTRACE_GET_SYSCALL_INFO, task.value, sizeof info, &info) <= 0) return std::nullopt;
     if (info.op != PTRACE_SYSCALL_INFO_ENTRY) return std::nullopt;
-    SyscallEntry entry{info.entry.nr, {}};
+    // By int $0x80 its number is of another set.
+    SyscallEntry entry{info.arch == arch::HostNative::audit_arch ? info.entry.nr : SyscallEntry::foreign, {}};
     std::copy(std::begin(info.entry.args), std::end(info.entry.args), std::begin(entry.arguments));
     return entry;
 }

@@ -62,6 +62,8 @@ std::optional<unsigned long> event_message(Tid task);
 
 /// A system call that is about to be made.
 struct SyscallEntry {
+    static constexpr std::uint64_t foreign = ~std::uint64_t{0}; // is none of SYS_*
+
     std::uint64_t number = 0;
     std::uint64_t arguments[6] = {};
 };

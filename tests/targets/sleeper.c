@@ -286,6 +286,45 @@ static long sleep_io_getevents_timeout(void) {
     return syscall(SYS_io_getevents, context, 1, 1, &event, &duration);
 }
 
+#ifdef __x86_64__
+/* A call with a number of 32-bit programs, and what they would answer. Memory for it has to lie low. */
+static long call_by_int80(long number, long a, long b, long c, long d) {
+    long result;
+
+    __asm__ volatile("int $0x80"
+                     : "=a"(result)
+                     : "a"(number), "b"(a), "c"(b), "d"(c), "S"(d)
+                     : "memory", "r8", "r9", "r10", "r11");
+    if (result >= 0) return result;
+    errno = (int)-result;
+    return -1;
+}
+static void *low_memory(void) {
+    return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+}
+static long sleep_int80_epoll_wait_timeout(void) {
+    const long epoll_wait_32 = 256;
+
+    return call_by_int80(epoll_wait_32, epoll_idle, (long)low_memory(), 1, timeout_ms);
+}
+static long sleep_int80_nanosleep_timeout(void) {
+    const long nanosleep_32 = 162;
+    const int wanted[2] = {(int)duration.tv_sec, (int)duration.tv_nsec};
+    int *left = low_memory();
+    long result;
+
+    memcpy(left, wanted, sizeof(wanted));
+    result = call_by_int80(nanosleep_32, (long)left, (long)left, 0, 0);
+    return result == 0 && memcmp(left, wanted, sizeof(wanted)) != 0 ? -2 : result;
+}
+/* Whether this kernel has such calls; one that has not ends the program. */
+static long sleep_int80_getpid(void) {
+    const long getpid_32 = 20;
+
+    return call_by_int80(getpid_32, 0, 0, 0, 0) == getpid();
+}
+#endif
+
 static const struct {
     const char *name;
     long (*sleep)(void);
@@ -328,6 +367,11 @@ static const struct {
     {"semop", sleep_semop},
     {"semtimedop_timeout", sleep_semtimedop_timeout},
     {"io_getevents_timeout", sleep_io_getevents_timeout},
+#ifdef __x86_64__
+    {"int80_epoll_wait_timeout", sleep_int80_epoll_wait_timeout},
+    {"int80_nanosleep_timeout", sleep_int80_nanosleep_timeout},
+    {"int80_getpid", sleep_int80_getpid},
+#endif
 };
 
 /* In the helper: all ways to be woken at once; those that nobody waits for do nothing. */

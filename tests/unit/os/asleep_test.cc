@@ -64,6 +64,11 @@ TEST(Asleep, KnowsWhatAnInterruptWouldDo) {
         std::copy(row.arguments.begin(), row.arguments.end(), place.arguments);
         EXPECT_EQ(interrupted(place, row.limited_by_file), row.then) << row.what;
     }
+    TaskPlace foreign; // waitpid, by another set of numbers
+    foreign.syscall = 7;
+    foreign.foreign = true;
+    EXPECT_EQ(interrupted(foreign, false), Interrupted::begins_anew);
+    EXPECT_TRUE(has_a_mask_of_its_own(foreign));
     TaskPlace running;
     running.running = true;
     EXPECT_EQ(interrupted(running, false), Interrupted::runs);
