@@ -174,7 +174,16 @@ bool cannot_tell_rest(Pid pid, Tid tid, const TaskPlace &place) {
 
 /// In the middle of a call, for a page that userfaultfd has to fill in: with an interrupt before it the kernel asks for
 /// the page over and over, and does not stop the task.
-bool waits_for_page(Pid pid, Tid tid) { return read_sleep_function(pid, tid) == "handle_userfault"; }
+bool waits_for_page(std::string_view function) { return function == "handle_userfault"; }
+
+/// For the answer of a supervisor that its filter asks (seccomp_unotify(2)): interrupted, it would ask once more,
+/// though the supervisor may have done by then what it was asked for.
+bool waits_for_supervisor(std::string_view function) { return function.starts_with("seccomp_do_user_notification"); }
+
+bool waits_in_the_middle(Pid pid, Tid tid) {
+    const std::string function = read_sleep_function(pid, tid);
+    return waits_for_page(function) || waits_for_supervisor(function);
+}
 
 } // namespace
 
@@ -192,7 +201,7 @@ Interrupted interrupted(Pid pid, Tid tid) {
     if (place->foreign) return interrupted(*place, false);
     const Interrupted sleeper = interrupted(*place, is_limited_by_file(pid, tid, *place));
     if (sleeper == Interrupted::runs) return sleeper;
-    return waits_for_page(pid, tid) || cannot_tell_rest(pid, tid, *place) ? Interrupted::begins_anew : sleeper;
+    return waits_in_the_middle(pid, tid) || cannot_tell_rest(pid, tid, *place) ? Interrupted::begins_anew : sleeper;
 }
 
 namespace {

@@ -252,6 +252,33 @@ class HalfDone(LiveTest):
         self.check("-w", "awake")
 
 
+class Supervised(LiveTest):
+    """A call that another process answers: interrupted, it would be asked for twice, and may be done twice."""
+
+    def check(self, *options):
+        target = self.start(program("supervised"), ready="^asked|^none")
+        if "none" in target.lines.seen:
+            self.skipTest("there are no filters that ask a supervisor here")
+        until(lambda: told_of(f"/proc/{target.pid}", "wchan").startswith("seccomp_do_user_notification"), "it waits")
+        for _ in range(3):
+            trace = self.attach(target, *options).stop()
+            self.assertEqual(trace.status, 0, trace)
+            self.check_untouched(target)
+        tracer = self.attach(target, *options, "--format", "json")
+        target.tell("answer")
+        self.assertEqual(target.truth(r"^made (-?\d+) (\d+) asked (\d+)").groups(), ("0", "0", "1"))
+        trace = tracer.stop()
+        self.assertEqual((trace.status, trace.summaries()[0]["hits"]), (0, 1), trace)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_supervised_under_probes(self):
+        self.check("-k", "do_work")
+
+    def test_supervised_under_watchpoints(self):
+        self.check("-w", "awake")
+
+
 class AwaitedPages(LiveTest):
     """A thread that waits in the middle of a system call for a page from userfaultfd: no interrupt stops it."""
 
