@@ -180,9 +180,12 @@ bool waits_for_page(std::string_view function) { return function == "handle_user
 /// though the supervisor may have done by then what it was asked for.
 bool waits_for_supervisor(std::string_view function) { return function.starts_with("seccomp_do_user_notification"); }
 
+/// For the answer of a file system in user space, which is told of the interrupt, and may fail what it was asked for.
+bool waits_for_file_system(std::string_view function) { return function == "request_wait_answer"; }
+
 bool waits_in_the_middle(Pid pid, Tid tid) {
     const std::string function = read_sleep_function(pid, tid);
-    return waits_for_page(function) || waits_for_supervisor(function);
+    return waits_for_page(function) || waits_for_supervisor(function) || waits_for_file_system(function);
 }
 
 } // namespace

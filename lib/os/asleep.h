@@ -10,9 +10,10 @@ enum class Interrupted : std::uint8_t {
     goes_on,     // the kernel makes the call again by itself, with the time that is left
     made_again,  // the call may fail with EINTR; made again it is the same, since it has no time-out
     begins_anew, // made again it waits for the whole of its time-out once more; or it answers with a part of what it
-                 // was to do, and is not made again; or its supervisor is asked twice (seccomp_unotify(2)); or it
-                 // cannot be interrupted, but would use up a processor until it goes on (in a call whose memory
-                 // userfaultfd(2) has to fill in)
+                 // was to do, and is not made again; or another process that answers it is told of the interrupt, or
+                 // asked twice (a supervisor, seccomp_unotify(2); a file system, fuse(4)); or it cannot be
+                 // interrupted, but would use up a processor until it goes on (in a call whose memory userfaultfd(2)
+                 // has to fill in)
 };
 
 /// `limited_by_file`: the call is one on a socket that limits how long such calls wait, or reads from a terminal that

@@ -252,31 +252,43 @@ class HalfDone(LiveTest):
         self.check("-w", "awake")
 
 
-class Supervised(LiveTest):
+class Answered(LiveTest):
     """A call that another process answers: interrupted, it would be asked for twice, and may be done twice."""
 
-    def check(self, *options):
-        target = self.start(program("supervised"), ready="^asked|^none")
+    def check(self, name, sleeps_in_function, result, *options):
+        target = self.start(program(name), ready="^asked|^none")
         if "none" in target.lines.seen:
-            self.skipTest("there are no filters that ask a supervisor here")
-        until(lambda: told_of(f"/proc/{target.pid}", "wchan").startswith("seccomp_do_user_notification"), "it waits")
+            self.skipTest("no other process can be asked here")
+        until(lambda: told_of(f"/proc/{target.pid}", "wchan").startswith(sleeps_in_function), "it waits")
         for _ in range(3):
             trace = self.attach(target, *options).stop()
             self.assertEqual(trace.status, 0, trace)
             self.check_untouched(target)
         tracer = self.attach(target, *options, "--format", "json")
         target.tell("answer")
-        self.assertEqual(target.truth(r"^made (-?\d+) (\d+) asked (\d+)").groups(), ("0", "0", "1"))
+        self.assertEqual(target.truth(r"^made (-?\d+) (\d+) asked (\d+)").groups(), (result, "0", "1"))
         trace = tracer.stop()
         self.assertEqual((trace.status, trace.summaries()[0]["hits"]), (0, 1), trace)
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
 
+    def check_supervisor(self, *options):
+        self.check("supervised", "seccomp_do_user_notification", "0", *options)
+
+    def check_file_system(self, *options):
+        self.check("fetches", "request_wait_answer", "5", *options)
+
     def test_supervised_under_probes(self):
-        self.check("-k", "do_work")
+        self.check_supervisor("-k", "do_work")
 
     def test_supervised_under_watchpoints(self):
-        self.check("-w", "awake")
+        self.check_supervisor("-w", "awake")
+
+    def test_fetched_under_probes(self):
+        self.check_file_system("-k", "do_work")
+
+    def test_fetched_under_watchpoints(self):
+        self.check_file_system("-w", "awake")
 
 
 class AwaitedPages(LiveTest):
