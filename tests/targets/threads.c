@@ -83,8 +83,9 @@ static void *spin(void *arg) {
 
     (void)arg;
     pthread_barrier_wait(&started);
-    while (!stop)
+    do { /* once at least: stopped right behind the barrier, it may find that it is to end */
         if (do_work(calls) == calls * 3 + 1) calls++;
+    } while (!stop);
     return (void *)calls;
 }
 
