@@ -288,16 +288,20 @@ bool Page::is_ready(target::AddressSpace &space, VirtAddr address, const ktrace_
            std::equal(found.begin(), found.end(), code.begin());
 }
 
-std::optional<Page> Page::take_over(target::AddressSpace &space, VirtAddr address, const ktrace_rescue_header &header) {
+std::optional<Page> Page::adopt_ready(target::AddressSpace &space, VirtAddr address,
+                                      const ktrace_rescue_header &header) {
     if (!is_ready(space, address, header)) return std::nullopt;
     Page page = adopt(address, header);
     const std::uint64_t filters = header.tracer & ~KTRACE_RESCUE_AT_REST;
     if (filters != 0) page.filters_ = static_cast<int>(filters - 1);
     page.first_ = header.before;
-    page.header_.tracer = static_cast<std::uint64_t>(::getpid());
     for (std::uint32_t i = 0; i < header.tables; i++) page.tables_[i].entries.resize(header.table[i].capacity);
-    if (!page.write_all(space)) return std::nullopt;
     return page;
+}
+
+void Page::claim(target::AddressSpace &space) {
+    header_.tracer = static_cast<std::uint64_t>(::getpid());
+    write_all(space);
 }
 
 void Page::note_action(target::AddressSpace &space, const ktrace_rescue_action &set) {

@@ -53,9 +53,11 @@ class Page {
     bool rest(target::AddressSpace &space);
     /// At rest, and of this build.
     static bool is_ready(target::AddressSpace &space, VirtAddr address, const ktrace_rescue_header &header);
-    /// Takes over a page that is ready, to go on with it; what it told of traps is erased. Nothing: it is not.
-    static std::optional<Page> take_over(target::AddressSpace &space, VirtAddr address,
-                                         const ktrace_rescue_header &header);
+    /// A page that is ready; it stays so until it is claimed. Nothing: it is not.
+    static std::optional<Page> adopt_ready(target::AddressSpace &space, VirtAddr address,
+                                           const ktrace_rescue_header &header);
+    /// One that was ready is this ktrace's, to go on with; what it told of traps is erased.
+    void claim(target::AddressSpace &space);
 
     /// Tells of a trap that is to be planted. False: there is no room, or the memory cannot be written.
     bool add(target::AddressSpace &space, const ktrace_rescue_entry &entry);

@@ -157,6 +157,10 @@ Leaving::Leaving(State &state) : state_{state} {
     state.world.closing = true;
     for (auto &[pid, traced] : state.world.processes)
         if (grounds_.try_emplace(traced->ground, Pid{pid}).second) restore_text(state, traced->ground, Pid{pid});
+    look_again();
+}
+
+void Leaving::look_again() {
     os::Ticker ticker; // no wait for one task is for ever
     ticker.start();
     std::erase_if(grounds_, [&](const auto &entry) {

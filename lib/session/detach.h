@@ -26,6 +26,9 @@ class Leaving {
     /// The same for those who have woken up; does not wait.
     void serve_who_is_there();
 
+    /// Lets go of who can be let go now, and sees anew to it that the others stop where they wake up.
+    void look_again();
+
     /// Everybody has been let go.
     bool is_done() const { return grounds_.empty(); }
     /// The address spaces that have not, each with one of its processes.

@@ -60,19 +60,24 @@ bool hand_over(State &state, const Leaving &leaving) {
 }
 
 pid_t lingering_for(Pid pid) {
-    auto status = os::read_status(pid.value);
-    if (!status || status->tracer == 0) return 0;
-    auto tracer = os::read_status(status->tracer);
-    return tracer && tracer->name == rescue::lingering_process_name ? status->tracer : 0;
+    for (Tid tid : os::read_tasks(pid)) {
+        auto status = os::read_status(tid.value);
+        if (!status || os::has_ended(tid) || status->tracer == ::gettid()) continue; // as a leader before its threads
+        if (status->tracer == 0) return 0;
+        auto tracer = os::read_status(status->tracer);
+        return tracer && tracer->name == rescue::lingering_process_name ? status->tracer : 0;
+    }
+    return 0;
 }
 
 bool end_waiting(pid_t lingering, Pid pid, int signal) {
     sigval value{};
     value.sival_int = pid.value;
-    if (::sigqueue(lingering, signal, value) != 0) return false;
     constexpr std::uint64_t patience_ns = 5'000'000'000; // a stop is all that it may wait for
+    constexpr std::uint64_t repeat_ns = 100'000'000;     // of two that ask at once it may hear one
     constexpr timespec moment{0, 1'000'000};
     const std::uint64_t end = monotonic_ns() + patience_ns;
+    std::uint64_t ask_at = 0;
     auto waits = [&] {
         const std::vector<Tid> tids = os::read_tasks(pid);
         return std::any_of(tids.begin(), tids.end(), [&](Tid tid) {
@@ -81,7 +86,12 @@ bool end_waiting(pid_t lingering, Pid pid, int signal) {
         });
     };
     while (waits()) {
-        if (monotonic_ns() > end) return false;
+        const std::uint64_t now = monotonic_ns();
+        if (now > end) return false;
+        if (now >= ask_at) {
+            if (::sigqueue(lingering, signal, value) != 0 && errno == EPERM) return false;
+            ask_at = now + repeat_ns;
+        }
         ::nanosleep(&moment, nullptr);
     }
     return true;
@@ -98,24 +108,31 @@ bool can_be_taken_over(Pid pid) {
 }
 
 bool ask_for(rescue::Ledger *ledger, Pid pid) {
-    const pid_t lingering = lingering_for(pid);
-    if (lingering == 0) return false;
+    if (lingering_for(pid) == 0) return true;
     auto left = rescue::find_left(pid);
     if (ledger && left && left->size() == 1) ledger->cover(pid, left->front().page);
-    return end_waiting(lingering, pid, os::Interrupts::hand_over);
+    while (const pid_t lingering = lingering_for(pid)) // it may have let go of this one for another one's sake
+        if (!end_waiting(lingering, pid, os::Interrupts::hand_over)) return false;
+    return true;
 }
 
-void take_over(State &state, Traced &traced) {
+void find_room(Traced &traced) {
     Ground &ground = *traced.ground;
     auto left = rescue::find_left(traced.process.pid);
     if (!left || left->size() != 1 || ground.rescue.mapped()) return;
     const ktrace_rescue_header &header = left->front().header;
-    auto page = rescue::Page::take_over(*ground.space, left->front().page, header);
+    auto page = rescue::Page::adopt_ready(*ground.space, left->front().page, header);
     if (!page) return;
     for (std::uint32_t i = 0; i < header.arenas; i++)
         ground.slots.add({VirtAddr{header.arena[i].address}, header.arena[i].size, 0});
     ground.rescue = std::move(*page);
     ground.rescue_tried = true;
+}
+
+void take_over(State &state, Traced &traced) {
+    find_room(traced);
+    if (!traced.ground->rescue.mapped()) return;
+    traced.ground->rescue.claim(*traced.ground->space);
     tell_of_page(state, traced);
 }
 

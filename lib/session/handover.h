@@ -14,8 +14,8 @@ namespace ktrace::session {
 /// Marks the pages of all whom `leaving` awaits as at rest. False: some cannot be handed over.
 bool put_to_rest(State &state, const Leaving &leaving);
 
-/// Nobody is waited for any more by the calling thread, which is to end now. False: some of them have woken up just now
-/// and are to be let go as ever.
+/// Nobody is waited for any more by the calling thread, which is to end now. False: somebody has woken up just now, and
+/// all are to be looked at again (Leaving::look_again).
 bool hand_over(State &state, const Leaving &leaving);
 
 /// Another ktrace lingers for the process, or did so until it was killed, and what it has left there can be taken over;
@@ -23,10 +23,13 @@ bool hand_over(State &state, const Leaving &leaving);
 bool can_be_taken_over(Pid pid);
 
 /// Has the ktrace that lingers for the process, if there is one, end that there; from before that on the guardian sees
-/// to what is left. `ledger` may be nullptr. False: there is none, or it does not obey.
+/// to what is left. `ledger` may be nullptr. False: it does not obey. Asked for another of its processes at once, that
+/// ktrace may be about to take this one back when this returns.
 bool ask_for(rescue::Ledger *ledger, Pid pid);
 
-/// The room that was left in the process, which is seized, is made this trace's own.
+/// The room that was left in the process, which is seized, is known; it stays at rest.
+void find_room(trap::Traced &traced);
+/// It is made this trace's own.
 void take_over(State &state, trap::Traced &traced);
 
 /// The thread of another ktrace that lingers for this process; 0: there is none.

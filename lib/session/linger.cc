@@ -48,13 +48,27 @@ std::vector<Pid> rest_of(const State &state, const Leaving &leaving, Pid asked_f
     return rest;
 }
 
+/// Who has just woken up is let go first. False: all have been let go.
+bool hand_over_at_last(State &state, Leaving &leaving) {
+    while (!hand_over(state, leaving)) {
+        leaving.look_again();
+        leaving.serve_who_is_there();
+        if (leaving.is_done()) return false;
+    }
+    return true;
+}
+
 /// Until all have been let go, or one was handed over.
 std::vector<Pid> wait_for_them(State &state, Leaving &leaving, bool may_hand_over) {
-    leaving.await(os::Waiter::Block::yes, [] { return !os::Interrupts::are_pending(); });
-    const Pid asked_for{os::Interrupts::handed_over()};
-    if (may_hand_over && state.interrupts->take() == os::Interrupts::hand_over &&
-        state.world.processes.contains(asked_for.value) && hand_over(state, leaving))
+    while (true) {
+        leaving.await(os::Waiter::Block::yes, [] { return !os::Interrupts::are_pending(); });
+        const int signal = state.interrupts->take();
+        const Pid asked_for{os::Interrupts::handed_over()};
+        if (signal != os::Interrupts::hand_over || leaving.is_done() || !may_hand_over) break;
+        if (!state.world.processes.contains(asked_for.value)) continue; // it has passed on already
+        if (!hand_over_at_last(state, leaving)) break;
         return rest_of(state, leaving, asked_for);
+    }
     leaving.end();
     return {};
 }
@@ -85,7 +99,7 @@ std::vector<Pid> linger_on(const std::vector<Pid> &pids, const Voice &voice, os:
         if (!looked) continue; // it has ended, or somebody else has come
         trap::Traced &traced = *(state.world.processes[pid.value] = std::move(*looked));
         if (!seize_all(state, traced) || !adopt_sharers(state, traced)) continue;
-        take_over(state, traced);
+        find_room(traced);
     }
     Leaving leaving(state);
     const bool may_hand_over = put_to_rest(state, leaving);

@@ -182,13 +182,23 @@ bool is_overtaken_by_exec(State &state, Pid pid) {
     return true;
 }
 
+/// Seizes a process for which another ktrace may still linger.
+Status seize_or_take_over(State &state, Traced &traced) {
+    constexpr int attempts = 16; // for one that it takes back again and again, as it lets go of others
+    for (int i = 1;; i++) {
+        const bool obeyed = ask_for(state.world.ledger, traced.process.pid); // who does not is told as its tracer
+        auto seized = seize_all(state, traced);
+        if (seized || seized.error().kind != Error::Kind::denied || !obeyed || i == attempts) return seized;
+        if (lingering_for(traced.process.pid) == 0) return seized;
+    }
+}
+
 /// Seizes a process and arms everything in it; on an error lets it go as it was. `plan`: as for arm_all.
 Status take(State &state, Pid pid, std::optional<ArmPlan> plan) {
     Traced &traced = *state.world.processes.at(pid.value);
     auto ground = traced.ground;
     forbid_downloads();
-    static_cast<void>(ask_for(state.world.ledger, pid)); // who does not obey is told as its tracer
-    if (auto seized = seize_all(state, traced); !seized) return seized;
+    if (auto seized = seize_or_take_over(state, traced); !seized) return seized;
     if (auto sharing = adopt_sharers(state, traced); !sharing) return sharing;
     take_over(state, traced);
     auto one = stop_one_gently(state, traced);
@@ -246,12 +256,13 @@ Status attach_one(State &state, pid_t pid) {
 
 int status_of(const Error &error) { return error.kind == Error::Kind::usage ? 2 : 1; }
 
-/// Nothing was ever written in any of the processes, nor any debug register set.
+/// Nothing was ever written in any of the processes, nor any debug register set, nor can a tripwire's signal be on its
+/// way to somebody.
 bool is_untouched(const State &state) {
     return std::all_of(state.world.processes.begin(), state.world.processes.end(), [](const auto &entry) {
         const trap::Ground &ground = *entry.second->ground;
         return ground.sites.empty() && ground.watch_generation == 0 && ground.slots.arenas().empty() &&
-               !ground.rescue.mapped();
+               !ground.rescue.mapped() && !ground.has_had_tripwires;
     });
 }
 

@@ -186,6 +186,28 @@ class Patient(LiveTest):
                 self.check_end(other, 0, 0, 0)
                 self.check_end_of(waiting)
 
+    def test_several_are_asked_for_at_once(self):
+        """Each by a ktrace of its own, while another one is waited for on."""
+        *targets, other = (self.start(program("patient"), self.LONG) for _ in range(4))
+        tracer = self.trace("-p", ",".join(str(target.pid) for target in (*targets, other)), "-k", "do_work")
+        tracer.errors.until(f"Attached 1 probe to {other.pid}")
+        for target in (*targets, other):
+            self.send_to_sleep(target)
+        waiting = tracer.tracing
+        self.let_go_of(tracer, *targets, other)
+        tracers = [self.trace("-p", target.pid, "-k", "do_work", wait=False) for target in targets]
+        for tracer in tracers:
+            tracer.errors.until("Attached 1 probe")
+        until(lambda: tracer_of(other.pid) == waiting, "the other is waited for")
+        for target in (*targets, other):
+            target.tell("give")
+            self.assertEqual(target.truth(WOKE).groups(), ("0", "0", "0"))
+        for target, tracer in zip(targets, tracers):
+            self.assertEqual(tracer.stop().status, 0)
+            self.check_untouched(target)
+            self.assertEqual(target.end(), 0)
+        self.check_end_of(waiting)
+
     def test_one_of_two_was_let_go(self):
         """Its sleepers stay traced while the other's are waited for, by nothing but name: that is no hindrance."""
         one, other = self.start(program("patient"), self.LONG, "other"), self.start(program("patient"), self.LONG)
