@@ -79,17 +79,20 @@ class Attach(LiveTest):
         target = self.start(program("execs"), 3)
         other = 0
 
-        def is_stuck():
-            nonlocal other
-            state = state_of(f"/proc/{target.pid}/task/{other}") if other else "X"
-            if state == "X":  # it was the one that has called exec
-                tids = [int(tid) for tid in os.listdir(f"/proc/{target.pid}/task") if int(tid) != target.pid]
-                other = next((tid for tid in tids if libc.ptrace(seize, tid, None, None) == 0), 0)
-            return state == "Z"
-
         def take_end():  # else the process cannot end
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(other, all_children)
+
+        def is_stuck():
+            nonlocal other
+            state = state_of(f"/proc/{target.pid}/task/{other}") if other else "X"
+            if state == "X":  # it was the one that has called exec, and is the leader now, until another one does
+                tids = [int(tid) for tid in os.listdir(f"/proc/{target.pid}/task") if int(tid) != target.pid]
+                other = next((tid for tid in tids if libc.ptrace(seize, tid, None, None) == 0), 0)
+            if state == "Z" and "TracerPid:\t0\n" not in told_of(f"/proc/{target.pid}", "status"):
+                take_end()
+                other, state = 0, "X"
+            return state == "Z"
 
         until(is_stuck, "a thread waits in exec")
         self.addCleanup(take_end)
