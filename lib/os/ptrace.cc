@@ -4,11 +4,15 @@
 #include <cerrno>
 #include <iterator>
 
+#include <linux/capability.h>
+#include <linux/seccomp.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "arch/host.h"
+#include "os/procfs.h"
 
 namespace ktrace::os {
 
@@ -23,6 +27,14 @@ int seize(Tid task) { return ::ptrace(PTRACE_SEIZE, task.value, nullptr, options
 
 bool suspend_seccomp(Tid task) {
     return ::ptrace(PTRACE_SETOPTIONS, task.value, nullptr, options | PTRACE_O_SUSPEND_SECCOMP) == 0;
+}
+
+bool may_suspend_seccomp() {
+    constexpr ino_t first_namespace = 0xEFFFFFFD; // PROC_USER_INIT_INO
+    auto status = read_status(::gettid());
+    struct stat own {};
+    return has_capability(CAP_SYS_ADMIN) && status && status->seccomp == SECCOMP_MODE_DISABLED &&
+           ::stat("/proc/self/ns/user", &own) == 0 && own.st_ino == first_namespace;
 }
 
 void resume_seccomp(Tid task) { ::ptrace(PTRACE_SETOPTIONS, task.value, nullptr, options); }

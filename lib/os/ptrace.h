@@ -24,9 +24,12 @@ enum class Resume : std::uint8_t {
 /// 0 or errno.
 int seize(Tid task);
 
-/// The seccomp filters of a stopped task judge no calls until `resume_seccomp`. False: we may not (CAP_SYS_ADMIN is
-/// needed, and a kernel with CONFIG_CHECKPOINT_RESTORE), or it is gone.
+/// The seccomp filters of a stopped task judge no calls until `resume_seccomp`. False: we may not (a kernel with
+/// CONFIG_CHECKPOINT_RESTORE is needed, too), or it is gone.
 bool suspend_seccomp(Tid task);
+/// CAP_SYS_ADMIN is needed, in the first user namespace, and no filter that judges our own calls: root in a container
+/// may have neither.
+bool may_suspend_seccomp();
 void resume_seccomp(Tid task);
 
 /// PTRACE_INTERRUPT. False: the task is gone.

@@ -1,9 +1,8 @@
 #include "rescue/call.h"
 
-#include <linux/capability.h>
-
 #include "arch/way_back.h"
 #include "os/procfs.h"
+#include "os/ptrace.h"
 #include "target/own_stack.h"
 
 namespace ktrace::rescue {
@@ -27,7 +26,7 @@ std::optional<os::WayBack> way_back_by_page(const Page &page, target::AddressSpa
 bool may_be_ended(const Page &page, Tid tid) {
     if (!page.mapped() || !page.filters()) return false;
     auto status = os::read_status(tid.value);
-    return status && status->seccomp_filters > *page.filters() && !os::has_capability(CAP_SYS_ADMIN);
+    return status && status->seccomp_filters > *page.filters() && !os::may_suspend_seccomp();
 }
 
 } // namespace

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/seccomp.h>
 #include <unistd.h>
 
@@ -231,7 +230,7 @@ struct Candidate {
 
 /// Those that are not suspended for our calls (os/remote). Strict mode ends the thread for any.
 int filters_of(Tid tid) {
-    static const bool may_suspend = os::has_capability(CAP_SYS_ADMIN);
+    static const bool may_suspend = os::may_suspend_seccomp();
     auto status = may_suspend ? std::nullopt : os::read_status(tid.value);
     if (status && status->seccomp == SECCOMP_MODE_STRICT) return std::numeric_limits<int>::max();
     return status ? status->seccomp_filters : 0;

@@ -1,7 +1,9 @@
 """Who traces whom, and where: users without rights, namespaces, chroots, programs that an upgrade has replaced."""
+import ctypes
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -21,6 +23,15 @@ def inside(folder, command):
 
 def namespaces_allowed():
     return subprocess.run(inside("/mnt", "true"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def be_judged():
+    """By a seccomp filter that lets all calls pass (seccomp(2))."""
+    set_seccomp, by_filter, return_constant, allow = 22, 2, 6, 0x7fff0000
+    code = ctypes.create_string_buffer(struct.pack("HBBI", return_constant, 0, 0, allow))
+    program_of_one = struct.pack("HP", 1, ctypes.addressof(code))
+    if ctypes.CDLL(None).prctl(set_seccomp, by_filter, program_of_one) != 0:
+        raise OSError("no seccomp here")
 
 
 class UsersTest(LiveTest):
@@ -201,6 +212,23 @@ class Users(UsersTest):
             wait_until_asleep(target.pid)
             self.assertNotIn(b"seccomp", self.traced_by_nobody(target))
             self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_filter_of_another_thread_under_a_filter(self):
+        """Root whose own calls are judged by a filter, as in a container, may suspend none either."""
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("needs root, which may suspend filters otherwise")
+        self.need_filter("kill")
+        target = self.start(program("sandboxed"), "kill", "beside")
+        for _ in range(5):
+            wait_until_asleep(target.pid)
+            done = subprocess.run([KTRACE, "attach", "-p", str(target.pid), "-r", "do_work", "--duration", "1ms"],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                  preexec_fn=be_judged, timeout=LIMIT)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.check_untouched(target)
+            target.tell()
+            target.truth(r"^do_work 50 ")
         self.assertEqual(target.end(), 0)
 
     def test_who_sleeps_in_shared_memory(self):
