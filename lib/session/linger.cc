@@ -48,14 +48,15 @@ std::vector<Pid> rest_of(const State &state, const Leaving &leaving, Pid asked_f
     return rest;
 }
 
-/// Who has just woken up is let go first. False: all have been let go.
+/// Who has just woken up is let go first. False: all have been let go, or cannot be handed over.
 bool hand_over_at_last(State &state, Leaving &leaving) {
-    while (!hand_over(state, leaving)) {
+    constexpr int attempts = 64; // each gives those that are awake some time to fall asleep
+    for (int i = 0; i < attempts && !leaving.is_done(); i++) {
+        if (hand_over(state, leaving)) return true;
         leaving.look_again();
         leaving.serve_who_is_there();
-        if (leaving.is_done()) return false;
     }
-    return true;
+    return false;
 }
 
 /// Until all have been let go, or one was handed over.
