@@ -3,8 +3,9 @@
  *
  * Prints "ready PID" and sleeps. A helper process, which is nobody's business, reads lines: `wake` ends the sleep in
  * the way that the call waits for. Calls with a timeout (their names end with _timeout) end by themselves after
- * TIMEOUT_MS (default 900); the helper prints "moment 1" and "moment 2" when one and two thirds of that are over. Then
- * each thread writes the variable `awake`, calls do_work once, and prints
+ * TIMEOUT_MS (default 900); the helper prints "moment 1", "moment 2" and "moment 3" when one third of that is over, two
+ * and all, and how late it is to say so, in milliseconds: "late N". Then each thread writes the variable `awake`, calls
+ * do_work once, and prints
  *
  *     woke RESULT ERRNO MILLISECONDS at MOMENT
  *
@@ -468,7 +469,7 @@ static void tell_moment(int moment) {
     while (*started == 0) poll(NULL, 0, 1);
     left = *started + moment * timeout_ms / 3 - milliseconds();
     if (left > 0 && poll(&input, 1, (int)left) != 0) return;
-    printf("moment %d\n", moment);
+    printf("moment %d late %ld\n", moment, milliseconds() - *started - moment * timeout_ms / 3);
     fflush(stdout);
 }
 
@@ -476,7 +477,7 @@ static void help(pid_t sleeper, const char *call) {
     char line[64];
 
     if (strstr(call, "_timeout"))
-        for (int moment = 1; moment <= 2; moment++) tell_moment(moment);
+        for (int moment = 1; moment <= 3; moment++) tell_moment(moment);
     while (fgets(line, sizeof(line), stdin)) wake(sleeper, call);
     msgctl(messages, IPC_RMID, NULL);
     semctl(semaphores, 0, IPC_RMID);
