@@ -325,6 +325,7 @@ Event dispatch(World &world, const Stop &stop) {
     if (task.watches_action != 0 && stop.kind == Stop::Kind::syscall) see_action(*traced, task, stopped);
     if (seen.fired != 0) run_watches(world, *traced, task, seen.fired, stopped);
     const Verdict verdict = classify(seen.facts);
+    if (stop.kind != Stop::Kind::group) task.undone.reset();
     if (stop.kind == Stop::Kind::started) go_unnoticed(*traced, task, stopped); // of an interrupt of ours, perhaps
     if (stop.kind == Stop::Kind::syscall && task.over == Over::none) renew_interrupt(stopped);
     if (!world.closing && waits_for_room(*traced->ground, verdict, stopped))
@@ -365,7 +366,7 @@ Event dispatch(World &world, const Stop &stop) {
     case Verdict::syscall_told: return on_syscall(world, task, std::move(stopped));
     case Verdict::group_stop:
         task.stopped_by_group = true;
-        accept_interruption(stopped);
+        accept_interruption(task, stopped);
         if (world.watches) set_watches(world, task, stopped);
         std::move(stopped).resume(os::Resume::listen);
         break;

@@ -1,6 +1,7 @@
 #include "trap/interruption.h"
 
 #include <csignal>
+#include <utility>
 
 #include "arch/way_back.h"
 #include "trap/rest.h"
@@ -55,8 +56,10 @@ void see_to_rest(Traced &traced, Task &task, os::Stopped &stopped) {
 void go_unnoticed(Traced &traced, Task &task, os::Stopped &stopped) {
     Host::Registers again = stopped.registers();
     if (!arch::awaits_restart(again)) {
-        if (undo_interruption(stopped) && traced.ground->site_at(stopped.pc()))
-            remember_retry(task, stopped.pc(), stopped);
+        const Host::Registers failed = stopped.registers();
+        if (!undo_interruption(stopped)) return;
+        task.undone = Undone{failed, stopped.registers()};
+        if (traced.ground->site_at(stopped.pc())) remember_retry(task, stopped.pc(), stopped);
         return;
     }
     see_to_rest(traced, task, stopped);
@@ -74,7 +77,12 @@ void renew_interrupt(os::Stopped &stopped) {
     if (arch::awaits_restart(now) || Host::interrupted_for_good(now)) os::interrupt(stopped.tid());
 }
 
-void accept_interruption(os::Stopped &stopped) {
+void accept_interruption(Task &task, os::Stopped &stopped) {
+    auto undone = std::exchange(task.undone, std::nullopt);
+    if (undone && undone->again == stopped.registers()) {
+        stopped.change_registers() = undone->failed;
+        forget_retry(task);
+    }
     if (Host::interrupted_for_good(stopped.registers())) Host::let_syscall_fail(stopped.change_registers());
 }
 

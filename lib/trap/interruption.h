@@ -29,7 +29,8 @@ void go_unnoticed(Traced &traced, Task &task, os::Stopped &stopped);
 void renew_interrupt(os::Stopped &stopped);
 
 /// The task stands at a group stop, which ends these calls with and without a tracer: its call stays so, whatever is
-/// told next, before it runs on (the SIGCONT).
-void accept_interruption(os::Stopped &stopped);
+/// told next, before it runs on (the SIGCONT). One that was to be made again, and has not been yet, has failed: the
+/// stop's signal had ended it already, though another thread had taken that signal, and nothing was seen of it.
+void accept_interruption(Task &task, os::Stopped &stopped);
 
 } // namespace ktrace::trap

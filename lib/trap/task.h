@@ -11,6 +11,7 @@
 
 #include <csignal>
 
+#include "arch/host.h"
 #include "base/addr.h"
 #include "base/ids.h"
 #include "os/dispatch.h"
@@ -45,6 +46,11 @@ struct Rest {
     std::optional<std::pair<VirtAddr, VirtAddr>> slept_at; // `before` is there again: the task's pc and stack pointer
 };
 
+/// A task's registers before and after its interrupted system call was to be made again.
+struct Undone {
+    arch::Host::Registers failed, again;
+};
+
 struct Task {
     Tid tid;
     Pid pid;
@@ -67,6 +73,9 @@ struct Task {
     // return from the signal's handler has not been seen.
     VirtAddr retry_at, retry_sp;
     std::uint16_t follows = 0;
+
+    // Its call, which had failed with EINTR, is made again when it goes on (interruption.h); until its next stop.
+    std::optional<Undone> undone;
 
     // It is in a function that may set the process's action for SIGTRAP: how many stops at its system calls it is still
     // to have, and what the one that it makes sets that to.
