@@ -27,6 +27,7 @@
 #include "session/waking.h"
 #include "trap/calls.h"
 #include "trap/dispatch.h"
+#include "trap/interruption.h"
 #include "trap/over.h"
 #include "trap/restore.h"
 #include "trap/watch.h"
@@ -136,6 +137,16 @@ void release(State &state, os::Stopped stopped) {
     state.world.tasks.erase(tid.value);
 }
 
+/// What has come since they are held: a signal, or a stop of the process by job control.
+void see_late_signals(State &state, HeldTasks &held) {
+    for (const auto &[tid, stopped] : held)
+        if (auto task = state.world.tasks.find(tid); task != state.world.tasks.end() && stopped.has_group_stop())
+            trap::note_group_stop(state.world, task->second.pid);
+    for (auto &[tid, stopped] : held)
+        if (auto task = state.world.tasks.find(tid); task != state.world.tasks.end())
+            trap::see_late_signal(task->second, stopped);
+}
+
 /// They run on as they were, for as long as others are waited for: without debug registers, which some had.
 void let_run(State &state, HeldTasks &held) {
     for (auto &[tid, stopped] : held) {
@@ -188,6 +199,7 @@ void Leaving::let_go(const GroundPointer &ground, Pid pid, HeldTasks &held) {
     hold_tasks(state_, ground, Spare::no, held);
     unmap_ours(state_, ground, held);
     serve_once(state_);
+    see_late_signals(state_, held);
     for (auto &[tid, stopped] : held) release(state_, std::move(stopped));
 }
 

@@ -254,8 +254,7 @@ std::optional<os::Stopped> bring_out(State &state, Traced &traced, Tid tid, Held
             bool pending = fault_is_pending(stopped);
             bool stays = traced.ground->rescue.contains(stopped.pc()) && has_run_long();
             if (!pending && (leave_slot(traced, task, stopped) || stays)) {
-                if (stop->kind == os::Stop::Kind::started && !trap::undo_interruption(stopped))
-                    trap::see_to_rest(traced, task, stopped);
+                if (stop->kind == os::Stop::Kind::started) trap::go_unnoticed(traced, task, stopped);
                 stopped.write_back(); // the slots go while it is held: should ktrace be killed then, it is outside
                 return stopped;
             }

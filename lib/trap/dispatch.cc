@@ -325,7 +325,6 @@ Event dispatch(World &world, const Stop &stop) {
     if (task.watches_action != 0 && stop.kind == Stop::Kind::syscall) see_action(*traced, task, stopped);
     if (seen.fired != 0) run_watches(world, *traced, task, seen.fired, stopped);
     const Verdict verdict = classify(seen.facts);
-    if (stop.kind != Stop::Kind::group) task.undone.reset();
     if (stop.kind == Stop::Kind::started) go_unnoticed(*traced, task, stopped); // of an interrupt of ours, perhaps
     if (stop.kind == Stop::Kind::syscall && task.over == Over::none) renew_interrupt(stopped);
     if (!world.closing && waits_for_room(*traced->ground, verdict, stopped))
@@ -345,6 +344,7 @@ Event dispatch(World &world, const Stop &stop) {
         continue_task(world, task, std::move(stopped));
         break;
     case Verdict::deliver:
+        note_stop_signal(world, task, stop.signal);
         go_unnoticed(*traced, task, stopped);
         continue_task(world, task, std::move(stopped), stop.signal);
         break;

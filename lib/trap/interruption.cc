@@ -1,7 +1,6 @@
 #include "trap/interruption.h"
 
 #include <csignal>
-#include <utility>
 
 #include "arch/way_back.h"
 #include "trap/rest.h"
@@ -13,6 +12,9 @@ using arch::Host;
 using os::signal_bit;
 
 namespace {
+
+constexpr std::uint64_t stop_signals =
+    signal_bit(SIGSTOP) | signal_bit(SIGTSTP) | signal_bit(SIGTTIN) | signal_bit(SIGTTOU);
 
 /// signal(7): those whose default action is to do nothing. SIGCONT does its work when it is sent.
 constexpr std::uint64_t ignored_by_default =
@@ -45,6 +47,8 @@ bool undo_interruption(os::Stopped &stopped) {
     return true;
 }
 
+namespace {
+
 void see_to_rest(Traced &traced, Task &task, os::Stopped &stopped) {
     if (!task.rest) return;
     if (!is_only_reason(stopped))
@@ -53,12 +57,29 @@ void see_to_rest(Traced &traced, Task &task, os::Stopped &stopped) {
         take_back_rest(traced, task, stopped);
 }
 
+/// It has not gone on since its call was to be made again.
+bool is_still_undone(const Task &task, os::Stopped &stopped) {
+    return task.undone && task.undone->again == stopped.registers();
+}
+
+void let_undone_fail(Task &task, os::Stopped &stopped) {
+    stopped.change_registers() = task.undone->failed;
+    task.undone.reset();
+    forget_retry(task);
+}
+
+} // namespace
+
 void go_unnoticed(Traced &traced, Task &task, os::Stopped &stopped) {
+    if (is_still_undone(task, stopped)) {
+        see_late_signal(task, stopped);
+        return;
+    }
+    task.undone.reset();
     Host::Registers again = stopped.registers();
     if (!arch::awaits_restart(again)) {
-        const Host::Registers failed = stopped.registers();
         if (!undo_interruption(stopped)) return;
-        task.undone = Undone{failed, stopped.registers()};
+        task.undone = Undone{again, stopped.registers(), false};
         if (traced.ground->site_at(stopped.pc())) remember_retry(task, stopped.pc(), stopped);
         return;
     }
@@ -78,12 +99,25 @@ void renew_interrupt(os::Stopped &stopped) {
 }
 
 void accept_interruption(Task &task, os::Stopped &stopped) {
-    auto undone = std::exchange(task.undone, std::nullopt);
-    if (undone && undone->again == stopped.registers()) {
-        stopped.change_registers() = undone->failed;
-        forget_retry(task);
-    }
+    if (is_still_undone(task, stopped)) let_undone_fail(task, stopped);
     if (Host::interrupted_for_good(stopped.registers())) Host::let_syscall_fail(stopped.change_registers());
+}
+
+void note_group_stop(World &world, Pid pid) {
+    for (auto &[tid, task] : world.tasks)
+        if (task.undone && task.pid == pid) task.undone->fails_now = true;
+}
+
+void note_stop_signal(World &world, const Task &told, int signal) {
+    if ((stop_signals & signal_bit(signal)) == 0) return;
+    auto status = os::read_status(told.tid.value);
+    if (!status || ((status->ignored | status->caught) & signal_bit(signal)) != 0) return;
+    note_group_stop(world, told.pid);
+}
+
+void see_late_signal(Task &task, os::Stopped &stopped) {
+    if (is_still_undone(task, stopped) && (task.undone->fails_now || !is_only_reason(stopped)))
+        let_undone_fail(task, stopped);
 }
 
 } // namespace ktrace::trap

@@ -17,11 +17,10 @@ bool lets_pass(const os::ProcessStatus &status, int signal);
 /// pc is on the call's instruction.
 bool undo_interruption(os::Stopped &stopped);
 
-/// At such a stop: what the kernel has told of a sleep that was interrupted (rest.h) is taken back, or told after all.
-void see_to_rest(Traced &traced, Task &task, os::Stopped &stopped);
-
-/// At such a stop: the same as undo_interruption and see_to_rest, and the call is no new hit where a probe is on its
-/// instruction, whoever makes it again.
+/// At such a stop, or at that of a signal that is about to be told: the same as undo_interruption; what the kernel has
+/// told of a sleep that was interrupted (rest.h) is taken back, or told after all; and the call is no new hit where a
+/// probe is on its instruction, whoever makes it again. A call that was to be made again, and has not been when another
+/// signal comes, fails: without a tracer it would have slept until then.
 void go_unnoticed(Traced &traced, Task &task, os::Stopped &stopped);
 
 /// The task stands at the end of a system call, which is told: where an interrupt of ours may have ended the call it is
@@ -29,8 +28,17 @@ void go_unnoticed(Traced &traced, Task &task, os::Stopped &stopped);
 void renew_interrupt(os::Stopped &stopped);
 
 /// The task stands at a group stop, which ends these calls with and without a tracer: its call stays so, whatever is
-/// told next, before it runs on (the SIGCONT). One that was to be made again, and has not been yet, has failed: the
-/// stop's signal had ended it already, though another thread had taken that signal, and nothing was seen of it.
+/// told next, before it runs on (the SIGCONT). One that was to be made again, and has not been yet, fails: another
+/// thread has taken the stop's signal, and nothing was seen of it.
 void accept_interruption(Task &task, os::Stopped &stopped);
+
+/// Job control stops the process: the calls of its tasks that were to be made again have failed.
+void note_group_stop(World &world, Pid pid);
+
+/// A signal is about to be told to a task: it may be one that stops the process.
+void note_stop_signal(World &world, const Task &told, int signal);
+
+/// The task, which has been held, is let go: the same where a signal is on its way to it, or a stop.
+void see_late_signal(Task &task, os::Stopped &stopped);
 
 } // namespace ktrace::trap

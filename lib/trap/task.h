@@ -49,6 +49,7 @@ struct Rest {
 /// A task's registers before and after its interrupted system call was to be made again.
 struct Undone {
     arch::Host::Registers failed, again;
+    bool fails_now = false; // job control stops its process meanwhile
 };
 
 struct Task {
@@ -74,7 +75,7 @@ struct Task {
     VirtAddr retry_at, retry_sp;
     std::uint16_t follows = 0;
 
-    // Its call, which had failed with EINTR, is made again when it goes on (interruption.h); until its next stop.
+    // Its call, which had failed with EINTR, is made again when it goes on (interruption.h).
     std::optional<Undone> undone;
 
     // It is in a function that may set the process's action for SIGTRAP: how many stops at its system calls it is still
