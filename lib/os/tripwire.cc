@@ -16,7 +16,6 @@ namespace ktrace::os {
 namespace {
 
 constexpr std::uint64_t ours = 0x6b74'7769'7265; // tells them from those of the program's own
-constexpr int trap_perf = 6;                     // si_code TRAP_PERF: not in every libc's headers
 
 /// What siginfo holds at TRAP_PERF (asm-generic/siginfo.h, _perf, behind si_addr).
 struct PerfFields {

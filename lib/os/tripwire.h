@@ -14,6 +14,9 @@
 
 namespace ktrace::os {
 
+/// TRAP_PERF, the si_code of the SIGTRAP of an event of perf_event_open(2): not in every libc's headers.
+inline constexpr int trap_perf = 6;
+
 class Tripwire {
   public:
     /// From now on `task` stops by a SIGTRAP (is_tripwire) at `at`, before the instruction there is run: as long as

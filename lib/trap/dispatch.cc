@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
+#include "os/tripwire.h"
 #include "trap/calls.h"
 #include "trap/classify.h"
 #include "trap/goroutines.h"
@@ -50,10 +51,7 @@ bool raised_by_kernel(Tid tid) {
 
 /// A single step's end, a hardware breakpoint's, or an event's of perf_event_open(2): the pc is where the program goes
 /// on, and what lies before it has nothing to do with it.
-bool comes_behind(int code) {
-    constexpr int perf_event = 6; // TRAP_PERF
-    return code == TRAP_TRACE || code == TRAP_HWBKPT || code == perf_event;
-}
+bool comes_behind(int code) { return code == TRAP_TRACE || code == TRAP_HWBKPT || code == os::trap_perf; }
 
 /// May a SIGTRAP that somebody sends arrive in this process and leave it alive?
 bool may_be_sent_sigtrap(const World &world, Traced &traced) {
@@ -63,8 +61,7 @@ bool may_be_sent_sigtrap(const World &world, Traced &traced) {
 
 /// Of those that stop and continue a process, where they do no more than that.
 bool controls_job(const Stop &stop) {
-    constexpr std::uint64_t all =
-        signal_bit(SIGSTOP) | signal_bit(SIGTSTP) | signal_bit(SIGTTIN) | signal_bit(SIGTTOU) | signal_bit(SIGCONT);
+    constexpr std::uint64_t all = os::stop_signals | signal_bit(SIGCONT);
     if ((signal_bit(stop.signal) & all) == 0) return false;
     auto status = os::read_status(stop.tid.value);
     return status && (status->caught & signal_bit(stop.signal)) == 0;

@@ -13,9 +13,6 @@ using os::signal_bit;
 
 namespace {
 
-constexpr std::uint64_t stop_signals =
-    signal_bit(SIGSTOP) | signal_bit(SIGTSTP) | signal_bit(SIGTTIN) | signal_bit(SIGTTOU);
-
 /// signal(7): those whose default action is to do nothing. SIGCONT does its work when it is sent.
 constexpr std::uint64_t ignored_by_default =
     signal_bit(SIGCHLD) | signal_bit(SIGCONT) | signal_bit(SIGURG) | signal_bit(SIGWINCH);
@@ -109,7 +106,7 @@ void note_group_stop(World &world, Pid pid) {
 }
 
 void note_stop_signal(World &world, const Task &told, int signal) {
-    if ((stop_signals & signal_bit(signal)) == 0) return;
+    if ((os::stop_signals & signal_bit(signal)) == 0) return;
     auto status = os::read_status(told.tid.value);
     if (!status || ((status->ignored | status->caught) & signal_bit(signal)) != 0) return;
     note_group_stop(world, told.pid);
