@@ -22,13 +22,15 @@ namespace {
 constexpr std::size_t longest_line = 4096 + 128; // a path and what stands before it
 constexpr std::size_t most_remembered = 8;
 
+/// Of a file that is still to be told of: `taken` by the handler that writes it, or by who reads it.
 struct Remembered {
-    std::atomic<bool> written = false;
+    enum class State : int { free, taken, written };
+    std::atomic<State> state = State::free;
     std::array<char, longest_line> path{};
+
+    bool change(State from, State to) { return state.compare_exchange_strong(from, to); }
 };
 std::array<Remembered, most_remembered> remembered;
-std::atomic<std::size_t> found = 0;
-std::size_t taken = 0;
 
 struct sigaction before;
 
@@ -65,11 +67,15 @@ Mapped parse(std::string_view line) {
 }
 
 void remember(std::string_view path) {
-    std::size_t number = found.fetch_add(1);
-    if (number >= most_remembered) return;
-    Remembered &place = remembered[number];
-    std::memcpy(place.path.data(), path.data(), std::min(path.size(), longest_line - 1));
-    place.written.store(true);
+    using enum Remembered::State;
+    for (Remembered &place : remembered) {
+        if (!place.change(free, taken)) continue;
+        const std::size_t size = std::min(path.size(), longest_line - 1);
+        std::memcpy(place.path.data(), path.data(), size);
+        place.path[size] = '\0';
+        place.state.store(written);
+        return;
+    }
 }
 
 /// Maps zeros from the page of `at` to the end of its mapping, if that is one to be mended.
@@ -130,11 +136,14 @@ void survive_cut_files() {
 }
 
 std::vector<std::string> take_cut_file_notices() {
+    using enum Remembered::State;
     std::vector<std::string> notices;
-    std::size_t now = std::min(found.load(), most_remembered);
-    for (; taken < now && remembered[taken].written.load(); taken++)
-        notices.push_back(std::string(remembered[taken].path.data()) +
+    for (Remembered &place : remembered) {
+        if (!place.change(written, taken)) continue;
+        notices.push_back(std::string(place.path.data()) +
                           " was cut short while ktrace read it; its names, types and lines are not to be relied on");
+        place.state.store(free);
+    }
     return notices;
 }
 
