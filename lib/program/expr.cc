@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 
 #include "base/text.h"
 #include "program/expr_builder.h"
@@ -248,7 +249,56 @@ int ExprBuilder::unary(TextRange at, Expr::Op op, int a) {
     return add(std::move(node));
 }
 
+namespace {
+
+/// What a plain number is: a literal without the suffix u, or its negative.
+std::optional<std::int64_t> plain_number(const Tree &tree, const Expr &e) {
+    bool negated = e.kind == Expr::Kind::unary && e.op == Expr::Op::minus;
+    const Expr &literal = negated ? tree.at(e.a) : e;
+    if (literal.kind != Expr::Kind::integer || literal.is_unsigned) return {};
+    auto number = static_cast<std::int64_t>(literal.number);
+    if (negated && __builtin_sub_overflow(std::int64_t{0}, number, &number)) return {};
+    return number;
+}
+
+/// left << right in 64 bits; none where bits are lost.
+std::optional<std::uint64_t> shifted(std::int64_t left, std::int64_t right) {
+    if (left < 0 || right < 0 || right > 63) return {};
+    std::uint64_t result = static_cast<std::uint64_t>(left) << right;
+    if (result >> right != static_cast<std::uint64_t>(left)) return {};
+    return result;
+}
+
+std::optional<std::uint64_t> calculated(Expr::Op op, std::int64_t left, std::int64_t right) {
+    std::int64_t result = 0;
+    if (op == Expr::Op::shl) return shifted(left, right);
+    bool lost = op == Expr::Op::add   ? __builtin_add_overflow(left, right, &result)
+                : op == Expr::Op::sub ? __builtin_sub_overflow(left, right, &result)
+                : op == Expr::Op::mul ? __builtin_mul_overflow(left, right, &result)
+                                      : true;
+    if (lost) return {};
+    return static_cast<std::uint64_t>(result);
+}
+
+/// 10 * 1000 * 1000 * 1000 and 1 << 40 are what they are in bpftrace. C has them overflow an int, which it leaves
+/// undefined, and a filter by that would be wrong in silence. What fits has the type that it has in C.
+std::optional<Expr> calculate(const Tree &tree, TextRange at, Expr::Op op, const Expr &left, const Expr &right) {
+    auto first = plain_number(tree, left), second = plain_number(tree, right);
+    auto result = first && second ? calculated(op, *first, *second) : std::nullopt;
+    if (!result) return {};
+    auto number = static_cast<std::int64_t>(*result);
+    Expr node;
+    node.at = at;
+    node.number = *result;
+    node.is_long = left.is_long || right.is_long || number != static_cast<std::int32_t>(number);
+    node.is_unsigned = op == Expr::Op::shl && number < 0; // its highest bit
+    return node;
+}
+
+} // namespace
+
 int ExprBuilder::binary(TextRange at, Expr::Op op, int a, int b) {
+    if (auto number = calculate(tree_, at, op, tree_.at(a), tree_.at(b))) return add(std::move(*number));
     Expr node;
     node.kind = Expr::Kind::binary;
     node.at = at;

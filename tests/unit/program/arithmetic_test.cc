@@ -149,6 +149,22 @@ TEST(Arithmetic, WhereCHasNoAnswerThereIsNone) {
     EXPECT_FALSE(bench.passes("0.0 / 0.0 == 0.0 / 0.0"));
 }
 
+TEST(Arithmetic, NumbersAloneAreWhatTheyAreInBpftrace) {
+    Bench bench;
+    EXPECT_EQ(bench.print("10 * 1000 * 1000 * 1000").sint(), 10'000'000'000);
+    EXPECT_EQ(bench.print("60 * 60 * 1000000000").sint(), 3'600'000'000'000);
+    EXPECT_EQ(bench.print("-10 * 1000 * (1000 * 1000)").sint(), -10'000'000'000);
+    EXPECT_EQ(bench.print("2147483647 + 1").sint(), 2147483648);
+    EXPECT_EQ(bench.print("-2147483647 - 2").sint(), -2147483649);
+    EXPECT_EQ(bench.print("1 << 31").sint(), 2147483648);
+    EXPECT_EQ(bench.print("1 << 40").sint(), 1099511627776);
+    EXPECT_EQ(bench.print("(1 << 40) + 1 << 1").sint(), 2199023255554);
+    EXPECT_EQ(bench.print("1 << 63").number, 0x8000000000000000U);
+    EXPECT_EQ(bench.print("-(-9223372036854775807 - 1) + 0").sint(), INT64_MIN);
+    EXPECT_TRUE(bench.passes("10 * 1000 * 1000 * 1000 > 2 * 1000 * 1000 * 1000"));
+    EXPECT_EQ(bench.misfit("10 * 1000 + comm").column, 12);
+}
+
 TEST(Arithmetic, OperatorsRefuseWhatCRefuses) {
     Bench bench;
     EXPECT_NE(bench.misfit("1.5 % 2").message.find("integers"), std::string::npos);
