@@ -188,6 +188,11 @@ void Writer::write_waiting(const std::shared_ptr<Background> &background) {
 
 bool Writer::has_room() const { return !background_ || background_->size < background_->most; }
 
+bool Writer::is_taken() const {
+    pollfd wanted{fd_, POLLOUT, 0};
+    return ::poll(&wanted, 1, 0) != 0;
+}
+
 void Writer::finish(const std::function<bool()> &is_enough) {
     constexpr std::chrono::milliseconds between_questions{50};
     drain();

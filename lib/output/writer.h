@@ -51,6 +51,8 @@ class Writer {
     void write_in_background(std::size_t most, std::function<void()> wake, Around around = {});
     /// False: as much as is to wait for the thread waits.
     bool has_room() const;
+    /// False: whoever reads has not yet taken what was written.
+    bool is_taken() const;
     /// Waits until all is written and ends the thread. Asks `is_enough` every now and then whether the wait is to end
     /// without that; what is left then is dropped, and what comes later, too.
     void finish(const std::function<bool()> &is_enough);

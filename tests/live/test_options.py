@@ -2,10 +2,11 @@
 import collections
 import os
 import re
+import signal
 import subprocess
 import time
 
-from live import KTRACE, LIMIT, LiveTest, adds_up, ktrace, program
+from live import KTRACE, LIMIT, LiveTest, adds_up, ktrace, program, wait_until_let_go
 from workshop import offset_of, room
 
 COMMON = {"type", "time_ns", "pid", "tid", "comm", "probe", "symbol", "offset", "module"}
@@ -164,6 +165,20 @@ class Limits(OptionTest):
         self.assertEqual(trace.out, "")
         with open(path) as f:
             self.assertEqual(len(f.readlines()), 3)
+
+    def test_signals_one_after_the_other_lose_no_table(self):
+        """As timeout(1) sends two, and who presses Ctrl-C twice: they may come when the trace has ended already."""
+        target = self.start(program("options"))
+        for _ in range(10):
+            tracer = self.attach(target, "--format", "json", "-k", "work", "--by", "tid")
+            while tracer.process.poll() is None:
+                tracer.process.send_signal(signal.SIGINT)
+            trace = tracer.finish()
+            self.assertEqual(trace.status, 0, trace)
+            self.assertEqual(len(trace.summaries()), 1, trace)
+            wait_until_let_go(target.pid)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
 
     def test_quiet(self):
         target = self.start(program("options"))
