@@ -18,6 +18,9 @@ namespace {
 
 constexpr std::uint32_t most_return_sites = 8192; // kept armed without a call in flight; the oldest goes then
 
+/// As many of the calls in flight a call may have looked at, on average: less than its own stop takes.
+constexpr std::uint32_t looks_a_call = 16;
+
 /// The function that the call instruction before the return address leads to: through PLT stubs, 0 where it is
 /// indirect.
 VirtAddr direct_target(Ground &ground, VirtAddr return_address) {
@@ -140,8 +143,11 @@ void drop_dead_calls(World &world, Traced &traced, Task &task, VirtAddr sp) {
     }
 }
 
-/// With no free instance: calls that an exception or a longjmp ended may still hold one.
-void reclaim(World &world, Traced &traced, const Armed &armed) {
+/// With no free instance: calls that an exception or a longjmp ended may still hold one. To look at all of them at each
+/// call that finds none free would make a recursion deeper than maxactive some hundred times as slow.
+void reclaim(World &world, Traced &traced, Armed &armed) {
+    if (armed.looks < armed.active) return;
+    armed.looks = 0;
     for (Instance *call : traced.ground->returns.all()) {
         if (call->armed != &armed || is_moving(*call)) continue;
         auto now = traced.ground->space->read_value<std::uint64_t>(call->frame.sp);
@@ -177,6 +183,7 @@ Instance *begin_call(World &world, Traced &traced, Task &task, Armed &armed, Sit
     arch::Frame frame = Host::frame(stopped.registers(), *return_address);
     drop_dead_calls(world, traced, task, frame.sp);
     settle_collisions(world, traced, task, site, frame);
+    armed.looks = std::min(armed.looks + looks_a_call, std::max(armed.active, armed.maxactive));
     if (armed.active >= armed.maxactive) reclaim(world, traced, armed);
     if (armed.active >= armed.maxactive) return miss(armed);
     Site *returns_to = return_site(world, traced, *return_address, stopped);

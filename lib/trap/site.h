@@ -45,6 +45,7 @@ struct Armed {
     std::uint32_t encloses = 0;  // return probes of ours, without a program: their calls are what others are inside of
     std::uint32_t maxactive = 0; // return probes: most calls in flight
     std::uint32_t active = 0;
+    std::uint32_t looks = 0;         // how many of those may be looked at now, whether they are over
     VirtAddr function, function_end; // return probes: the code of the function; 0: not known
     enum class Exits : std::uint8_t { unknown, watched, unwatchable } exits = Exits::unknown;
 };
