@@ -11,7 +11,7 @@ namespace ktrace::os {
 
 namespace {
 
-volatile std::sig_atomic_t caught = 0, parent_is_dead = 0, wanted = 0;
+volatile std::sig_atomic_t caught = 0, parent_is_dead = 0, must_leave = 0, wanted = 0;
 
 constexpr std::uint64_t repeat_ns = 5'000'000;
 
@@ -37,18 +37,36 @@ void on_signal(int signal) {
     ring(repeat_ns);
 }
 
+void on_leaving(int) {
+    must_leave = 1;
+    ring(repeat_ns);
+}
+
 void on_request(int signal, siginfo_t *info, void *) {
     if (info->si_code != SI_QUEUE) return;
     wanted = info->si_value.sival_int;
     on_signal(signal);
 }
 
-constexpr int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, Interrupts::abandoned};
+constexpr int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, Interrupts::abandoned};
+constexpr int leaving[] = {SIGXCPU, SIGUSR1, SIGUSR2, SIGPROF, SIGPWR, SIGVTALRM};
+
+void handle(int signal, void (*handler)(int)) {
+    struct sigaction before {};
+    // nohup: who started ktrace with a signal ignored wants it to be.
+    bool ours = signal == SIGALRM || signal == Interrupts::abandoned;
+    if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN && !ours) return;
+    struct sigaction action {};
+    action.sa_handler = handler; // without SA_RESTART: a wait ends
+    sigemptyset(&action.sa_mask);
+    ::sigaction(signal, &action, nullptr);
+}
 
 sigset_t watched_set() {
     sigset_t set;
     sigemptyset(&set);
     for (int signal : watched) sigaddset(&set, signal);
+    for (int signal : leaving) sigaddset(&set, signal);
     sigaddset(&set, Interrupts::hand_over);
     return set;
 }
@@ -58,16 +76,8 @@ sigset_t watched_set() {
 Interrupts::Interrupts() {
     ::pthread_sigmask(SIG_SETMASK, nullptr, &mask_before_);
     for (std::size_t i = 0; i < changed_count; i++) ::sigaction(changed[i], nullptr, &before_[i]);
-    struct sigaction action {};
-    action.sa_handler = on_signal; // without SA_RESTART: a wait ends
-    sigemptyset(&action.sa_mask);
-    for (int signal : watched) {
-        struct sigaction before {};
-        // nohup: who started ktrace with a signal ignored wants it to be.
-        bool ours = signal == SIGALRM || signal == abandoned;
-        if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN && !ours) continue;
-        ::sigaction(signal, &action, nullptr);
-    }
+    for (int signal : watched) handle(signal, on_signal);
+    for (int signal : leaving) handle(signal, on_leaving);
     ::signal(SIGPIPE, SIG_IGN);
     // Every stop of a tracee would raise SIGCHLD, and wake the thread that only waits for the tracing one.
     struct sigaction child {};
@@ -119,10 +129,11 @@ void Interrupts::start_timer(std::uint64_t ns) {
 
 void Interrupts::stop_timer() {
     deadline_ns_ = 0;
+    must_leave = 0;
     be_silent();
 }
 
-bool Interrupts::time_is_up() const { return deadline_ns_ != 0 && monotonic_ns() >= deadline_ns_; }
+bool Interrupts::time_is_up() const { return must_leave != 0 || (deadline_ns_ != 0 && monotonic_ns() >= deadline_ns_); }
 
 bool Interrupts::are_pending() { return caught != 0; }
 
@@ -130,8 +141,10 @@ int Interrupts::take() {
     if (caught == 0) return 0;
     // First the timer: a signal that comes in now starts it again.
     std::uint64_t now = monotonic_ns();
-    if (deadline_ns_ == 0)
+    if (deadline_ns_ == 0 && must_leave == 0)
         be_silent();
+    else if (must_leave != 0)
+        ring(repeat_ns);
     else
         ring(deadline_ns_ > now ? deadline_ns_ - now : 0);
     int signal = caught;

@@ -13,7 +13,8 @@ namespace ktrace::os {
 
 class Interrupts {
   public:
-    /// Installs the handlers (SIGINT, SIGTERM, SIGHUP, SIGALRM) and ignores SIGPIPE, for this process.
+    /// Installs the handlers (SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, and of what would kill the process otherwise,
+    /// `leaving`) and ignores SIGPIPE, for this process.
     Interrupts();
     ~Interrupts();
     Interrupts(const Interrupts &) = delete;
@@ -45,6 +46,8 @@ class Interrupts {
     /// Ends waits from now on when `ns` have passed; `time_is_up` is true from then on.
     void start_timer(std::uint64_t ns);
     void stop_timer();
+    /// Also where a signal has come that is meant for ktrace alone, and would kill it: the limit of its processor time,
+    /// say. What is traced is let go first.
     bool time_is_up() const;
 
     /// The signal that came in, once; 0: none.
@@ -53,7 +56,8 @@ class Interrupts {
     static bool are_pending();
 
   private:
-    static constexpr int changed[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGPIPE, SIGCHLD, abandoned, hand_over};
+    static constexpr int changed[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGALRM,   SIGPIPE,   SIGCHLD,  SIGXCPU,
+                                      SIGUSR1, SIGUSR2, SIGPROF, SIGPWR,  SIGVTALRM, abandoned, hand_over};
     static constexpr std::size_t changed_count = sizeof changed / sizeof changed[0];
 
     struct sigaction before_[changed_count];

@@ -18,7 +18,7 @@ namespace ktrace::rescue {
 
 namespace {
 
-constexpr std::initializer_list<int> passed_on = {SIGINT, SIGTERM, SIGHUP};
+constexpr std::initializer_list<int> passed_on = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 volatile pid_t tracing_process = 0;
 volatile bool terminal_is_shared = false;
@@ -49,6 +49,7 @@ class Blocked {
 
 void listen() {
     for (int signal : passed_on) {
+        if (signal == SIGQUIT && !terminal_is_shared) continue; // it ends this process, and the other one lets go
         struct sigaction before {};
         ::sigaction(signal, nullptr, &before);
         if (before.sa_handler == SIG_IGN) continue; // nohup: both are to ignore it

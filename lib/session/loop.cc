@@ -39,7 +39,8 @@ bool all_gone(const State &state) {
 } // namespace
 
 void pass_on(Pid program, int signal) {
-    if (signal != 0 && signal != SIGINT) ::kill(program.value, signal);
+    bool of_the_terminal = signal == SIGINT || signal == SIGQUIT; // which has sent it to the program, too
+    if (signal != 0 && !of_the_terminal) ::kill(program.value, signal);
 }
 
 // Records are shown when the tracees are quiet, or right after a stop was seen: that time is known to be no part of a

@@ -43,6 +43,19 @@ class Detach(LiveTest):
                 self.check_untouched(target)
                 self.assertEqual(target.end(), 0)
 
+    def test_signals_to_the_tracing_process(self):
+        """It lets go before it ends by what would kill it; that of the limit of its processor time comes to it alone."""
+        for sig in (signal.SIGXCPU, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGVTALRM, signal.SIGPROF,
+                    signal.SIGPWR):
+            with self.subTest(sig=sig):
+                target = self.busy()
+                tracer = self.attach(target, "-r", "do_work", "--count", "--format", "json")
+                os.kill(tracer.tracing, sig)
+                trace = tracer.finish()
+                self.assertEqual(trace.status, 0, trace)
+                self.assertTrue(adds_up(trace.summary("do_work")), trace)
+                self.check_runs_on(target)
+
     def test_duration(self):
         target = self.busy()
         trace = self.attach(target, "-k", "do_work", "--count", "--duration", "100ms", "--format", "json").finish()

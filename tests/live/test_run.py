@@ -166,7 +166,7 @@ class World(LiveTest):
 class Signals(LiveTest):
     def start_waiting(self, *options):
         """A shell that tells of signals and waits for a line; ktrace and it in a process group of their own."""
-        script = "trap 'echo int' INT; trap 'echo term; exit 5' TERM; echo ready; while ! read line; do :; done; exit 6"
+        script = "trap 'echo int' INT; trap 'echo quit' QUIT; trap 'echo term; exit 5' TERM; echo ready; while ! read line; do :; done; exit 6"
         process = subprocess.Popen([KTRACE, "run", *ELSE, *options, "--", "/bin/bash", "-c", script],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    process_group=0)
@@ -188,6 +188,8 @@ class Signals(LiveTest):
         for _ in range(3):
             os.killpg(process.pid, signal.SIGINT)
             lines.until("int")
+            os.killpg(process.pid, signal.SIGQUIT)
+            lines.until("quit")
         self.assertEqual(self.finish(process), 6)
 
     def test_interrupt_behind_the_end_of_tracing(self):
@@ -195,6 +197,8 @@ class Signals(LiveTest):
         Lines(process.stderr, "ktrace").until("getppid.* hits")
         os.killpg(process.pid, signal.SIGINT)
         lines.until("int")
+        os.killpg(process.pid, signal.SIGQUIT)
+        lines.until("quit")
         self.assertEqual(self.finish(process), 6)
 
     def test_termination_is_passed_on(self):
