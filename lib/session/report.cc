@@ -150,10 +150,6 @@ std::string timing_text(const trap::World &world) {
     return text;
 }
 
-} // namespace
-
-namespace {
-
 /// For who seems to take it, but does not: the file system of a server that is gone.
 constexpr std::uint64_t patience_ns = 2'000'000'000;
 
