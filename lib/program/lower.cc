@@ -297,10 +297,19 @@ Operand Lowering::address_of(const Expr &e) {
     return {.type = &pointer_to(*operand.type), .computed = true};
 }
 
+namespace {
+
+/// A length that the spec states: not one that has to be calculated, or is below zero, of which nothing is read.
+bool is_stated_length(const Expr &e) {
+    return e.kind == Kind::integer && (e.is_unsigned || static_cast<std::int64_t>(e.number) >= 0);
+}
+
+} // namespace
+
 Operand Lowering::str(const Expr &e) {
     const Expr &inner = tree_.at(e.a);
     Operand operand = lower(e.a);
-    if (e.b >= 0 && tree_.at(e.b).kind != Kind::integer) {
+    if (e.b >= 0 && !is_stated_length(tree_.at(e.b))) {
         if (!types::is_pointer(rvalue(inner, operand)) && !types::is_integer(*operand.type))
             misfit(inner, "str takes a pointer, not " + operand.type->name);
         Operand length = lower(e.b);
@@ -324,7 +333,7 @@ Operand Lowering::buf(const Expr &e) {
     const Type &type = rvalue(inner, operand);
     if (!types::is_pointer(type) && !(types::is_integer(type) && type.size == 8))
         misfit(inner, "buf takes a pointer, not " + type.name, "a cast makes one of it: buf((char *)x, N)");
-    if (length_expr.kind == Kind::integer && length_expr.number > max_value)
+    if (is_stated_length(length_expr) && length_expr.number > max_value)
         misfit(length_expr, "buf reads 1024 bytes at most");
     Operand length = lower(e.b);
     if (!types::is_integer(rvalue(length_expr, length))) misfit(length_expr, "a length is an integer");

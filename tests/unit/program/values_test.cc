@@ -281,6 +281,7 @@ TEST_F(Values, Buffers) {
     ASSERT_EQ(node.bytes.size(), 3U);
     EXPECT_EQ(node.bytes[2], std::byte{255});
     EXPECT_EQ(bench.print("buf(arg0, 0 - 1)").bytes.size(), 0U);
+    EXPECT_EQ(bench.print("str(arg0, 0 - 1)").bytes.size(), 0U);
     bench.registers.si = 1UL << 40;
     EXPECT_EQ(bench.print("buf(arg0, arg1)").bytes.size(), 4U); // as far as memory goes
     EXPECT_NE(bench.misfit("buf(arg0, 2000)").message.find("1024"), std::string::npos);
