@@ -13,12 +13,13 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define KTRACE_RESCUE_MAGIC "ktrace rescue\n\0" /* 16 bytes with the zero that ends it */
 
 enum {
-    ktrace_rescue_abi = 1,
+    ktrace_rescue_abi = 2,
     ktrace_rescue_most_tables = 16,
     ktrace_rescue_most_arenas = 64,
     ktrace_rescue_page = 4096,
@@ -97,7 +98,15 @@ struct ktrace_rescue_header {
     uint32_t tables, arenas;
     struct ktrace_rescue_table table[ktrace_rescue_most_tables];
     struct ktrace_rescue_arena arena[ktrace_rescue_most_arenas];
+    /*
+     * ABI 2. Stack pointer of a task that is told of another signal in the place of a trap's SIGTRAP; 0: there is none.
+     * Killed in between, the tracer leaves it a SIGTRAP that looks as if its parent had sent it (ptrace(2),
+     * PTRACE_SETSIGINFO: what is told there goes when the signal is another one).
+     */
+    uint64_t retold;
 };
+
+#define KTRACE_RESCUE_HEADER_1 offsetof(struct ktrace_rescue_header, retold) /* bytes of it in ABI 1 */
 
 /* Where the search for a site begins. */
 static inline uint64_t ktrace_rescue_hash(uint64_t site, uint64_t capacity) {

@@ -158,7 +158,7 @@ IN_PAGE void ktrace_rescue_handler(int signal, siginfo_t *info, ucontext_t *cont
     greg_t *pc = &context->uc_mcontext.gregs[REG_RIP];
     (void)signal;
     if (info->si_code <= 0) {
-        handle_sent(header);
+        if (info->si_code != SI_USER || header->retold != (uint64_t)*general(context, 4)) handle_sent(header);
         return;
     }
     if (info->si_code == TRAP_TRACE || info->si_code == TRAP_HWBKPT) {

@@ -38,7 +38,7 @@ constexpr std::size_t most_pages = 64;                         // of a process
 
 bool is_sound(const ktrace_rescue_header &header) {
     if (std::memcmp(header.magic, KTRACE_RESCUE_MAGIC, sizeof header.magic) != 0) return false;
-    bool sizes = header.abi >= 1 && header.header_size >= sizeof header &&
+    bool sizes = header.abi >= 1 && header.header_size >= KTRACE_RESCUE_HEADER_1 &&
                  header.entry_size >= sizeof(ktrace_rescue_entry) && header.entry_size <= largest_entry;
     return sizes && header.tables <= ktrace_rescue_most_tables && header.arenas <= ktrace_rescue_most_arenas;
 }
@@ -71,6 +71,7 @@ void clean(const std::vector<os::Mapping> &maps, ktrace_rescue_header &header) {
         return !may_be_ours(maps, arena.address, arena.size);
     });
     header.arenas = static_cast<std::uint32_t>(arenas - header.arena);
+    header.retold = 0; // who told is dead, or it is no field of that ABI
 }
 
 /// What a page tells, `most` entries of it.

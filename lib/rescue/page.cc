@@ -134,7 +134,8 @@ bool Page::write_header(target::AddressSpace &space) const {
     // The counts come last: what they count is there by then.
     constexpr std::size_t counts = offsetof(ktrace_rescue_header, tables),
                           behind = offsetof(ktrace_rescue_header, table);
-    auto all = bytes_of(header_);
+    // An older ktrace's header is smaller.
+    auto all = bytes_of(header_).first(std::min<std::size_t>(sizeof header_, header_.header_size));
     return space.write_own(address_, all.first(counts)) &&
            space.write_own(address_ + static_cast<std::int64_t>(behind), all.subspan(behind)) &&
            space.write_own(address_ + static_cast<std::int64_t>(counts), all.subspan(counts, behind - counts));
@@ -247,6 +248,12 @@ void Page::add_arena(target::AddressSpace &space, VirtAddr start, std::uint64_t 
     if (!mapped() || header_.arenas == ktrace_rescue_most_arenas) return;
     header_.arena[header_.arenas++] = {start.value, size};
     write_header(space);
+}
+
+void Page::retell(target::AddressSpace &space, VirtAddr sp) {
+    if (!installed() || header_.header_size < sizeof header_) return;
+    header_.retold = sp.value;
+    space.write_own(action_at(offsetof(ktrace_rescue_header, retold)), bytes_of(header_.retold));
 }
 
 os::Through Page::through_without_trap() const { return ignored_before() ? os::Through::stops : os::Through::steps; }

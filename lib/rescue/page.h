@@ -64,6 +64,10 @@ class Page {
     /// Tells of a mapping with slots.
     void add_arena(target::AddressSpace &space, VirtAddr start, std::uint64_t size);
 
+    /// From before a task with this stack pointer is told of another signal in the place of a trap's until that is
+    /// done, and it is told of none: VirtAddr{}.
+    void retell(target::AddressSpace &space, VirtAddr sp);
+
     /// The program has set its action for SIGTRAP: that is what it gets back from now on. Where it has none of its own
     /// now, ours is to be put in its place again (renew_action).
     void note_action(target::AddressSpace &space, const ktrace_rescue_action &set);

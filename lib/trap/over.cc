@@ -112,14 +112,36 @@ void keep_end_of_step(Task &task, VirtAddr pc) {
     task.held = info;
 }
 
+/// For as long as a task at the stop of a trap is told of another signal in that one's place, and until it runs on with
+/// it: should ktrace be killed meanwhile, the task drops the SIGTRAP, and the guardian sends what is owed.
+class Retelling {
+  public:
+    Retelling(Traced &traced, os::Stopped &stopped) {
+        const os::Stop &stop = stopped.stop();
+        if (stop.kind != os::Stop::Kind::signal || stop.signal != SIGTRAP) return;
+        ground_ = traced.ground.get();
+        stopped.write_back(); // the handler knows the task by its stack pointer
+        ground_->rescue.retell(*ground_->space, stopped.sp());
+    }
+    ~Retelling() {
+        if (ground_) ground_->rescue.retell(*ground_->space, {});
+    }
+    Retelling(const Retelling &) = delete;
+
+  private:
+    Ground *ground_ = nullptr;
+};
+
 /// The step is over, one way or the other: the task runs on, with this signal or the one that waited for it.
-void end_step(World &world, Task &task, os::Stopped stopped, int signal = 0) {
+void end_step(World &world, Traced &traced, Task &task, os::Stopped stopped, int signal = 0) {
     task.over = Over::none;
     task.site = nullptr;
     task.post = {};
     task.steps_itself = false;
     give_back_state(task);
+    std::optional<Retelling> retelling;
     if (task.held) {
+        retelling.emplace(traced, stopped);
         if (is_end_of_step(*task.held)) task.held->si_addr = reinterpret_cast<void *>(stopped.pc().value);
         os::set_signal_info(task.tid, *task.held);
         signal = task.held->si_signo;
@@ -184,7 +206,11 @@ void fault_at_site(World &world, Traced &traced, Task &task, Site &site, os::Sto
     stopped.set_pc(site.at);
     retry(task, site, stopped);
     int signal = signal_of_fault(world, traced, task, site, stopped, info);
-    if (signal != 0) os::set_signal_info(task.tid, info);
+    std::optional<Retelling> retelling;
+    if (signal != 0) {
+        retelling.emplace(traced, stopped);
+        os::set_signal_info(task.tid, info);
+    }
     continue_task(world, task, std::move(stopped), signal);
 }
 
@@ -303,7 +329,7 @@ void finish_step(World &world, Traced &traced, Task &task, os::Stopped stopped) 
     }
     if (!task.post.empty()) run_post(world, traced, task, site, stopped, task.post);
     keep_end_of_step(task, stopped.pc());
-    end_step(world, task, std::move(stopped));
+    end_step(world, traced, task, std::move(stopped));
 }
 
 void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped) {
@@ -324,7 +350,7 @@ void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped
             send_again(task, *std::exchange(task.held, std::nullopt));
         }
     }
-    end_step(world, task, std::move(stopped), signal);
+    end_step(world, traced, task, std::move(stopped), signal);
 }
 
 namespace {
@@ -358,7 +384,7 @@ void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped) 
         const Site &site = *task.site;
         abort_step(task, site, stopped);
         retry(task, site, stopped);
-        end_step(world, task, std::move(stopped));
+        end_step(world, traced, task, std::move(stopped));
         return;
     }
     if (task.over != Over::stepping) step_out(task, *traced.ground->site_of_pc_in_slot(stopped.pc()), stopped);

@@ -45,6 +45,9 @@ class Crafted(LiveTest):
     def test_nonsense(self):
         self.check("nonsense", "1")
 
+    def test_a_page_of_an_older_version(self):
+        self.check("older", "1")
+
     def test_a_thread_that_stays_in_a_page(self):
         target = self.start(program("crafted"), "stays")
         said = ktrace("repair", "-p", target.pid)

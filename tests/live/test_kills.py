@@ -200,7 +200,7 @@ class Requests(LiveTest):
             target.truth(r"^right \d+$")
         except EOFError:
             self.fail(f"request {request}: {target.lines.seen[-1:]}, status {target.process.wait()}; {killed.stderr}")
-        return f"killed before {request}\n" in killed.stdout
+        return f"killed before {str(request).lstrip('i')}\n" in killed.stdout
 
     def check(self, survivor, *arguments, name="survivor"):
         target = self.start(program(name), *survivor)
@@ -217,6 +217,16 @@ class Requests(LiveTest):
 
     def test_at_requests_plain(self):
         self.check(("4",), "-k", "leaf", "-k", "flags_popf", "-j", "do_work", "--max-events", "30")
+
+    def test_behind_requests_to_tell_of_a_signal(self):
+        """One that came in the middle of a step is told in the place of the step's SIGTRAP: killed in between, ktrace
+        would leave it a SIGTRAP that looks as if somebody had sent it (ptrace(2), PTRACE_SETSIGINFO)."""
+        target = self.start(program("survivor"), "4", "timer")
+        for kills in range(1, ROUNDS + 1):
+            self.assertTrue(self.kill_before(target, f"i{kills}", ("-k", "flags_popf", "-k", "do_work", "--post")))
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0, target.lines.seen)
+        figure(f"{ROUNDS} kills behind a request to tell of a signal survived")
 
     def test_at_requests_dispatched(self):
         """A thread whose system calls are sent back to it has that again, where it made one for ktrace."""

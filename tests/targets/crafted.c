@@ -93,6 +93,15 @@ static void nonsense(void) {
     done(header);
 }
 
+/* As a ktrace of ABI 1 leaves it: code is where a later one has a field. */
+static void older(void) {
+    struct ktrace_rescue_header *header = pretend();
+    header->abi = 1;
+    header->header_size = KTRACE_RESCUE_HEADER_1;
+    memset((char *)header + KTRACE_RESCUE_HEADER_1, 0x90, 64);
+    done(header);
+}
+
 /* More pages than one ktrace after the other could have left. */
 static void many_pages(void) {
     for (int i = 0; i < 3000; i++) done(pretend());
@@ -104,6 +113,7 @@ int main(int argc, char **argv) {
     if (!strcmp(way, "slots")) slots_everywhere();
     if (!strcmp(way, "stays")) stays_in_page();
     if (!strcmp(way, "nonsense")) nonsense();
+    if (!strcmp(way, "older")) older();
     if (!strcmp(way, "pages")) many_pages();
     puts("ready");
     fflush(stdout);

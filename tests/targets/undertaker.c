@@ -6,7 +6,8 @@
  * COMMAND is run; the first process that it starts is the one that traces. That one is killed (-9) when it is about to
  * make its Nth request: a ptrace(2), or a write to a process's memory. Prints "killed before N", or, where it ended
  * first, "ended after M"; COMMAND's exit status becomes its own. With PID the tracing process lives; SIGUSR1 is sent to
- * that process instead, and the request is made when its leader has ended, or is stopped: "told before N".
+ * that process instead, and the request is made when its leader has ended, or is stopped: "told before N". Where N is
+ * iN, only those requests count that follow one to tell a task of a signal (PTRACE_SETSIGINFO) other than SIGTRAP.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +29,7 @@ static long requests, limit;
 static pid_t tracing;
 static int killed, told;
 static pid_t mortal; /* whose leader is to end */
+static int only_behind_signals, is_behind_signal;
 
 static void die(const char *what) {
     perror(what);
@@ -68,11 +71,27 @@ static pid_t start(char **command) {
     }
 }
 
-static int is_request(pid_t tid) {
-    struct ptrace_syscall_info info;
+static int is_request(const struct ptrace_syscall_info *info) {
+    return info->op == PTRACE_SYSCALL_INFO_ENTRY && (info->entry.nr == SYS_ptrace || info->entry.nr == SYS_pwrite64);
+}
 
-    if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof info, &info) <= 0) return 0;
-    return info.op == PTRACE_SYSCALL_INFO_ENTRY && (info.entry.nr == SYS_ptrace || info.entry.nr == SYS_pwrite64);
+/* Does this request tell a task of another signal than SIGTRAP? */
+static int tells_of_signal(pid_t tid, const struct ptrace_syscall_info *request) {
+    siginfo_t told;
+    struct iovec here = {&told, sizeof told}, there = {(void *)request->entry.args[3], sizeof told};
+
+    if (request->entry.nr != SYS_ptrace || request->entry.args[0] != PTRACE_SETSIGINFO) return 0;
+    return process_vm_readv(tid, &here, 1, &there, 1, 0) == sizeof told && told.si_signo != SIGTRAP;
+}
+
+/* At the entry of a system call: is it a request that counts? */
+static int counts(pid_t tid) {
+    struct ptrace_syscall_info info;
+    int was_behind_signal = is_behind_signal;
+
+    if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof info, &info) <= 0 || !is_request(&info)) return 0;
+    is_behind_signal = tells_of_signal(tid, &info);
+    return !only_behind_signals || was_behind_signal;
 }
 
 /* The state letter of a thread, by its process's leader; 0: it is not there. */
@@ -104,7 +123,7 @@ static void serve(pid_t tid, int status) {
     if (event == PTRACE_EVENT_STOP && tid == tracing)
         /* Its threads are traced, too; not the processes that it starts. */
         ptrace(PTRACE_SETOPTIONS, tid, 0, PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
-    if (sig == (SIGTRAP | 0x80) && is_request(tid) && ++requests == limit) {
+    if (sig == (SIGTRAP | 0x80) && counts(tid) && ++requests == limit) {
         if (mortal)
             tell_mortal();
         else
@@ -119,7 +138,8 @@ int main(int argc, char **argv) {
     pid_t pid, tid;
 
     if (argc < 3) return 125;
-    limit = atol(argv[1]);
+    only_behind_signals = argv[1][0] == 'i';
+    limit = atol(argv[1] + only_behind_signals);
     mortal = (pid_t)atoi(argv[2]);
     pid = start(argv + 2 + (mortal != 0));
     if (tracing) {

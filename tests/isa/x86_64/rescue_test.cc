@@ -228,6 +228,13 @@ TEST_F(Rescue, AnIgnoredSignalThatIsSentStaysIgnored) {
     EXPECT_EQ(handle(before, trap_info(SI_USER)).ip, before.ip);
 }
 
+TEST_F(Rescue, WhatStandsInForAnotherSignalIsDropped) {
+    std::mt19937_64 random(7);
+    X86_64Registers before = registers(random);
+    header().retold = before.sp;
+    EXPECT_EQ(handle(before, trap_info(SI_USER)).ip, before.ip); // else it would have ended this process
+}
+
 } // namespace
 } // namespace ktrace::arch::test
 
