@@ -331,7 +331,9 @@ trap::Event exec_event(State &state, Pid pid) {
     return event;
 }
 
-Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &interrupts, rescue::Ledger &ledger) {
+/// `parent`: a thread that is there until ktrace ends.
+Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &interrupts, rescue::Ledger &ledger,
+                 const os::RunBy &parent) {
     State state(config, voice);
     state.world.ledger = &ledger;
     state.world.waiter.set_dispatch_keeper(&ledger);
@@ -342,7 +344,7 @@ Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &inter
         return {ready.error().kind == Error::Kind::usage ? 2 : tracing_failed, {}};
     }
     const Pid guardian{::getppid()};
-    auto pid = os::spawn_seized(state.world.waiter, interrupts, guardian, config.program);
+    auto pid = os::spawn_seized(state.world.waiter, interrupts, guardian, parent, config.program);
     if (!pid) {
         voice.complain(pid.error());
         if (pid.error().kind == Error::Kind::not_found) return {127, {}};
@@ -410,7 +412,8 @@ int run(const Config &config, const Voice &voice) {
     auto trace = [&](rescue::Ledger &ledger) {
         os::Interrupts interrupts;
         Outcome outcome;
-        in_tracing_thread([&] { outcome = run_here(config, voice, interrupts, ledger); });
+        in_tracing_thread_of_child(
+            [&](const os::RunBy &parent) { outcome = run_here(config, voice, interrupts, ledger, parent); });
         if (outcome.left.value == 0 || interrupts.is_abandoned()) return outcome.status;
         int status = wait_for_program(outcome.left, interrupts);
         return outcome.failed ? tracing_failed : status;
