@@ -63,11 +63,11 @@ bool set_signal_info(Tid task, const siginfo_t &info) {
     return ::ptrace(PTRACE_SETSIGINFO, task.value, nullptr, &info) == 0;
 }
 
-bool send_again(Pid pid, Tid task, const siginfo_t &info) {
+SentAgain send_again(Pid pid, Tid task, const siginfo_t &info) {
     siginfo_t copy = info;
-    if (::syscall(SYS_rt_tgsigqueueinfo, pid.value, task.value, info.si_signo, &copy) == 0) return true;
-    ::syscall(SYS_tgkill, pid.value, task.value, info.si_signo);
-    return false;
+    if (::syscall(SYS_rt_tgsigqueueinfo, pid.value, task.value, info.si_signo, &copy) == 0) return SentAgain::as_it_was;
+    const bool is_sent = ::syscall(SYS_tgkill, pid.value, task.value, info.si_signo) == 0;
+    return is_sent ? SentAgain::under_our_name : SentAgain::not_at_all;
 }
 
 std::optional<std::uint64_t> signal_mask(Tid task) {

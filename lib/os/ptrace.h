@@ -42,9 +42,16 @@ bool resume(Tid task, Resume how, int signal);
 std::optional<siginfo_t> signal_info(Tid task);
 bool set_signal_info(Tid task, const siginfo_t &info);
 
-/// Sends a signal that was taken from a task to it once more. False: of who sent it the kernel lets us say only what
-/// sigqueue says; what was sent is a stand-in with our name on it.
-bool send_again(Pid pid, Tid task, const siginfo_t &info);
+constexpr int first_real_time = 32; // signal: the kernel's count, of which the C library keeps some for itself
+
+enum class SentAgain : std::uint8_t {
+    as_it_was,
+    under_our_name, // of who sent it the kernel lets us say only what sigqueue says: this is a stand-in
+    not_at_all,     // a real-time signal, of which the user has as many queued as is allowed (RLIMIT_SIGPENDING)
+};
+
+/// Sends a signal that was taken from a task to it once more.
+SentAgain send_again(Pid pid, Tid task, const siginfo_t &info);
 
 /// The blocked signals of a stopped task, bit N-1 for signal N.
 std::optional<std::uint64_t> signal_mask(Tid task);

@@ -91,25 +91,34 @@ bool is_sent_by_us(Tid tid) {
     return info && info->si_code == SI_TKILL && (info->si_pid == ::getpid() || info->si_pid == 0);
 }
 
+/// Of a real-time signal several may be queued, each with what was sent along: none is another one's stand-in.
+bool comes_in_order(int signal) { return signal >= os::first_real_time; }
+
 /// A signal was held in the middle of an instruction from which the task has gone back: a stand-in stops the task where
-/// that signal can be told, before it runs on. Nothing: it has ended.
-std::optional<os::Stopped> stop_for_held(State &state, const Task &task, os::Stopped stopped) {
+/// that signal can be told, before it runs on. Real-time signals of its number that stand before the stand-in in the
+/// queue have come behind it, and are queued again. Nothing: the task has ended.
+std::optional<os::Stopped> stop_for_held(State &state, Task &task, os::Stopped stopped) {
     const Tid tid = task.tid;
     const siginfo_t held = *task.held;
     const int stand_in = send_stand_in(task, held.si_signo);
+    std::vector<siginfo_t> behind;
     std::move(stopped).resume(os::Resume::run);
     while (auto stop = state.world.waiter.next_of(tid)) {
         os::Stopped again(state.world.waiter, *stop);
         const bool is_signal = stop->kind == os::Stop::Kind::signal;
-        if (is_signal && stop->signal == stand_in && (stand_in == held.si_signo || is_sent_by_us(tid))) {
+        if (is_signal) trap::tell_as_sent(task, stop->signal);
+        if (is_signal && stop->signal == stand_in && (!comes_in_order(stand_in) || is_sent_by_us(tid))) {
             os::set_signal_info(tid, held);
+            for (const siginfo_t &info : behind) os::send_again(task.pid, tid, info);
             return again;
         }
         if (stop->kind == os::Stop::Kind::exited || stop->kind == os::Stop::Kind::killed) {
             std::move(again).keep();
             break;
         }
-        std::move(again).resume(os::Resume::run, is_signal ? stop->signal : 0);
+        const bool waits = is_signal && stop->signal == held.si_signo && comes_in_order(stop->signal);
+        if (auto info = waits ? os::signal_info(tid) : std::nullopt) behind.push_back(*info);
+        std::move(again).resume(os::Resume::run, is_signal && !waits ? stop->signal : 0);
     }
     settle_ended(state, tid);
     return std::nullopt;

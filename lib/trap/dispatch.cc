@@ -316,7 +316,7 @@ Event dispatch(World &world, const Stop &stop) {
     Task &task = found->second;
     task.last_stop = world.stops;
     if (world.overhead) world.overhead->begin_stop();
-    if (stop.kind == Stop::Kind::signal && !task.stood_in_for.empty()) name_sender(task, stop.signal);
+    if (stop.kind == Stop::Kind::signal) tell_as_sent(task, stop.signal);
     Seen seen = gather(world, *traced, task, stop, stopped);
     if (task.calls) note_stop(task, stopped);
     if (task.watches_action != 0 && stop.kind == Stop::Kind::syscall) see_action(*traced, task, stopped);

@@ -47,11 +47,31 @@ void tell_what_is_owed(World &world, Task &task) {
     world.ledger->owe(owed);
 }
 
-void send_again(Task &task, const siginfo_t &info) {
-    if (os::send_again(task.pid, task.tid, info)) return;
+/// Of each real-time signal that comes before those in the queue there is one in there.
+void queue_earlier(Task &task) {
+    for (const siginfo_t &info : task.earlier.missing()) {
+        const auto sent = os::send_again(task.pid, task.tid, info);
+        if (sent == os::SentAgain::as_it_was) task.earlier.queued(info);
+        if (sent == os::SentAgain::under_our_name) task.earlier.queued_stand_in(info.si_signo);
+    }
+}
+
+void send_usual_again(Task &task, const siginfo_t &info) {
+    if (os::send_again(task.pid, task.tid, info) == os::SentAgain::as_it_was) return;
     // Of one that is pending already the kernel keeps no second one.
     std::erase_if(task.stood_in_for, [&](const siginfo_t &other) { return other.si_signo == info.si_signo; });
     task.stood_in_for.push_back(info);
+}
+
+void send_again(Task &task, const std::vector<siginfo_t> &signals) {
+    std::vector<siginfo_t> real_time;
+    for (const siginfo_t &info : signals)
+        if (info.si_signo >= os::first_real_time)
+            real_time.push_back(info);
+        else
+            send_usual_again(task, info);
+    task.earlier.add(real_time);
+    queue_earlier(task);
 }
 
 /// No signal that is not the copy's own fault comes in until give_back_state.
@@ -147,7 +167,7 @@ void end_step(World &world, Traced &traced, Task &task, os::Stopped stopped, int
         signal = task.held->si_signo;
         task.held.reset();
     }
-    for (const siginfo_t &info : std::exchange(task.held_more, {})) send_again(task, info);
+    send_again(task, std::exchange(task.held_more, {}));
     continue_task(world, task, std::move(stopped), signal);
     tell_what_is_owed(world, task);
 }
@@ -241,10 +261,13 @@ void pay(Task &task) {
     if (task.saved_dispatch) os::set_dispatch(task.tid, *task.saved_dispatch);
     task.saved_dispatch.reset();
     if (task.saved_mask && os::signal_mask(task.tid) == blocked_for(*task.saved_mask)) give_back_state(task);
-    for (const siginfo_t &info : std::exchange(task.held_more, {})) send_again(task, info);
+    send_again(task, std::exchange(task.held_more, {}));
 }
 
-void name_sender(Task &task, int signal) {
+namespace {
+
+/// One that was sent again under our name.
+void tell_sender(Task &task, int signal) {
     auto known = std::find_if(task.stood_in_for.begin(), task.stood_in_for.end(),
                               [&](const siginfo_t &info) { return info.si_signo == signal; });
     if (known == task.stood_in_for.end()) return;
@@ -252,6 +275,20 @@ void name_sender(Task &task, int signal) {
     if (!info || info->si_code != SI_TKILL || (info->si_pid != ::getpid() && info->si_pid != 0)) return;
     os::set_signal_info(task.tid, *known);
     task.stood_in_for.erase(known);
+}
+
+/// The real-time signal that comes before the one that has arrived.
+void tell_earlier(Task &task) {
+    if (auto info = os::signal_info(task.tid)) os::set_signal_info(task.tid, task.earlier.instead_of(*info));
+}
+
+} // namespace
+
+void tell_as_sent(Task &task, int signal) {
+    if (!task.stood_in_for.empty() && signal < os::first_real_time) tell_sender(task, signal);
+    if (task.earlier.is_empty()) return;
+    if (signal >= os::first_real_time) tell_earlier(task);
+    queue_earlier(task); // there may be room by now
 }
 
 void mark_moved(Traced &traced, Task &task, os::Stopped &stopped) {
@@ -345,9 +382,9 @@ void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped
         signal = stopped.stop().signal;
         if (auto info = os::signal_info(task.tid)) signal = signal_of_fault(world, traced, task, site, stopped, *info);
         if (task.held && task.held->si_signo == SIGCONT && signal != 0) { // is not sent again: what else has come is
-            if (auto info = os::signal_info(task.tid)) send_again(task, *info);
+            if (auto info = os::signal_info(task.tid)) send_again(task, {*info});
         } else if (task.held) {
-            send_again(task, *std::exchange(task.held, std::nullopt));
+            task.held_more.insert(task.held_more.begin(), *std::exchange(task.held, std::nullopt));
         }
     }
     end_step(world, traced, task, std::move(stopped), signal);

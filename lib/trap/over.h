@@ -19,8 +19,9 @@ void give_back_state(Task &task);
 /// held.
 void pay(Task &task);
 
-/// At the stop of a signal that was sent again under our name (`Task::stood_in_for`): it is told as it was sent first.
-void name_sender(Task &task, int signal);
+/// At a signal's stop: one that was sent again under our name (`Task::stood_in_for`) is told as it was sent first, and
+/// before a real-time signal those that came earlier (`Task::earlier`).
+void tell_as_sent(Task &task, int signal);
 
 /// The task, at a trap's stop, is about to go to an address that may be right behind another trap of ours: killed
 /// before it has gone on, we leave it where the handler in the rescue page would take it for a hit there. Marks it for

@@ -17,6 +17,7 @@
 #include "os/dispatch.h"
 #include "os/tripwire.h"
 #include "rescue/page.h"
+#include "trap/earlier.h"
 #include "trap/places.h"
 #include "trap/timing.h"
 
@@ -64,6 +65,7 @@ struct Task {
     std::optional<siginfo_t> held;              // a signal that came in the middle of a step: delivered when it is done
     std::vector<siginfo_t> held_more;           // came behind it in the same step
     std::vector<siginfo_t> stood_in_for;        // signals that were sent again under our name: told as they were
+    Earlier earlier;                            // real-time signals that were sent again
     std::optional<std::uint64_t> saved_mask;    // signals are blocked for the moment: the task's own mask
     std::optional<os::Dispatch> saved_dispatch; // its calls are not sent back to it for the moment: its own wish
     bool blocks_next = false;                   // its next interrupt's stop is where its signals are blocked

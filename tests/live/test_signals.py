@@ -78,8 +78,9 @@ class Deliveries(LiveTest):
         self.assertEqual(target.end(), 0)
         return truth, trace.summaries()[0]
 
-    def check_queue(self, target):
-        target.tell("enough")
+    def check_queue(self, target, last="enough"):
+        if last:
+            target.tell(last)
         sent, got, bad, calls = (int(n) for n in target.truth(r"queue sent (\d+) got (\d+) bad (\d+) calls (\d+)").groups())
         self.assertEqual((got, bad), (sent, 0), "signals were lost, doubled, out of order, or had another value")
         return calls
@@ -97,6 +98,17 @@ class Deliveries(LiveTest):
                 self.assertEqual(trace.summary("hot")["hits"], calls, trace)
                 self.check_untouched(target)
                 self.assertEqual(target.end(), 0)
+
+    def test_order_of_those_that_come_in_one_step(self):
+        """What comes behind a signal that waits for a step's end is sent again: not behind what has come meanwhile."""
+        target = self.start(program("deliveries"))
+        tracer = self.attach(target, "-k", "tap", "--post", "--count", "--format", "json")
+        target.tell("bursts 4000")
+        calls = self.check_queue(target, last=None)
+        trace = tracer.stop()
+        self.assertEqual(trace.summary("tap")["hits"], calls, trace)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
 
     def test_attach_and_detach_amid_queued_signals(self):
         target = self.start(program("deliveries"))

@@ -4,11 +4,14 @@
  * Prints "ready PID" and reads lines:
  *
  *     queue     another process queues real-time signals with the values 1, 2, 3 … until the next line comes; they are
- *               handled on an alternate stack. "queue on" when 1,000 have come, then "queue sent N got N bad B calls
- * C": bad ones had another value, sender or stack than they should have. jump N    a 1 kHz timer's handler leaves hot()
- * by siglongjmp, N times. "jump N calls C" read N    reads an empty pipe N times under a 1 kHz timer with SA_RESTART,
- * and N times under one without; all should be restarted, and interrupted. "read restarted N interrupted N" trap N
- * executes int3 N times, for a handler of its own. "trap N bad B"
+ *               handled on an alternate stack. "queue on" when 1,000 have come, then
+ *               "queue sent N got N bad B calls C": bad ones had another value, sender or stack than they should have
+ *     bursts N  another process queues three of them for the thread, N times, a moment apart, while tap() is called,
+ *               and tells the same; C counts the calls of tap
+ *     jump N    a 1 kHz timer's handler leaves hot() by siglongjmp, N times. "jump N calls C"
+ *     read N    reads an empty pipe N times under a 1 kHz timer with SA_RESTART, and N times under one without; all
+ *               should be restarted, and interrupted. "read restarted N interrupted N"
+ *     trap N    executes int3 N times, for a handler of its own. "trap N bad B"
  *
  * C counts the calls of hot. At the end of its input it leaves with status 0.
  */
@@ -23,6 +26,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -60,6 +64,32 @@ static void on_queued(int sig, siginfo_t *info, void *context) {
     last = info->si_value.sival_int;
 }
 
+ALONE long tap(long n) {
+    calls++;
+    return n + 1;
+}
+
+/* To the thread itself: what is queued for it comes before what is queued for its process. */
+static void send_bursts(pid_t to, long times) {
+    siginfo_t info = {.si_signo = SIGRTMIN, .si_code = SI_QUEUE};
+    unsigned seed = 1;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    info.si_pid = getpid();
+    for (long i = 0; i < 3 * times;) {
+        info.si_value.sival_int = (int)i + 1;
+        if (syscall(SYS_rt_tgsigqueueinfo, to, to, SIGRTMIN, &info) != 0) {
+            sched_yield();
+            continue;
+        }
+        shared->sent = ++i;
+        for (volatile int pause = rand_r(&seed) % 300; pause > 0; pause--) continue;
+        while (i % 3 == 0 && shared->got < i) sched_yield();
+    }
+    shared->done = 1;
+    _exit(0);
+}
+
 static void send_until_line(pid_t to) {
     struct pollfd input = {0, POLLIN, 0};
     union sigval value = {0};
@@ -79,7 +109,8 @@ static void send_until_line(pid_t to) {
     _exit(0);
 }
 
-static void queue(void) {
+/* bursts 0: until the next line comes, while hot is called. */
+static void queue(long bursts) {
     stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_sigaction = on_queued, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     pid_t self = getpid();
@@ -92,12 +123,12 @@ static void queue(void) {
     calls = got = bad = last = shared->sent = shared->got = shared->done = 0;
     sigprocmask(SIG_BLOCK, &queued, NULL);
     sender = fork();
-    if (sender == 0) send_until_line(self);
+    if (sender == 0) bursts > 0 ? send_bursts(self, bursts) : send_until_line(self);
     sigprocmask(SIG_UNBLOCK, &queued, NULL);
-    while (got < 1000) hot(got);
+    while (bursts == 0 && got < 1000) hot(got);
     printf("queue on\n");
     fflush(stdout);
-    while (!shared->done || got < shared->sent) hot(got);
+    while (!shared->done || got < shared->sent) bursts > 0 ? tap(got) : hot(got);
     waitpid(sender, NULL, 0);
     printf("queue sent %ld got %ld bad %ld calls %ld\n", shared->sent, got, bad, calls);
 }
@@ -197,7 +228,8 @@ int main(void) {
     while (fgets(line, sizeof(line), stdin)) {
         long number = strchr(line, ' ') ? atol(strchr(line, ' ')) : 0;
 
-        if (strncmp(line, "queue", 5) == 0) queue();
+        if (strncmp(line, "queue", 5) == 0) queue(0);
+        if (strncmp(line, "bursts", 6) == 0) queue(number);
         if (strncmp(line, "jump", 4) == 0) jump(number);
         if (strncmp(line, "read", 4) == 0) reads(number);
         if (strncmp(line, "trap", 4) == 0) traps(number);
