@@ -75,15 +75,14 @@ bool needs_sleepers(State &state, const GroundPointer &ground, const HeldTasks &
 
 /// Sends a task a signal that stands in for another one. SIGCONT, sent again, would take back a stop that was asked for
 /// since: for it stands a real-time signal that the task has not blocked, which the kernel queues though it may be
-/// pending already.
+/// pending already. 0: as many signals are queued as are allowed (RLIMIT_SIGPENDING).
 int send_stand_in(const Task &task, int held) {
     auto send = [&](int signal) { return ::syscall(SYS_tgkill, task.pid.value, task.tid.value, signal) == 0; };
     const std::uint64_t blocked = os::signal_mask(task.tid).value_or(0);
     if (held == SIGCONT)
         for (int signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
             if ((blocked & os::signal_bit(signal)) == 0 && send(signal)) return signal;
-    send(held);
-    return held;
+    return send(held) ? held : 0;
 }
 
 bool is_sent_by_us(Tid tid) {
@@ -100,7 +99,8 @@ bool comes_in_order(int signal) { return signal >= os::first_real_time; }
 std::optional<os::Stopped> stop_for_held(State &state, Task &task, os::Stopped stopped) {
     const Tid tid = task.tid;
     const siginfo_t held = *task.held;
-    const int stand_in = send_stand_in(task, held.si_signo);
+    int stand_in = send_stand_in(task, held.si_signo);
+    if (stand_in == 0 && !os::has_signal_queued(tid)) return stopped; // others have them; it would run on meanwhile
     std::vector<siginfo_t> behind;
     std::move(stopped).resume(os::Resume::run);
     while (auto stop = state.world.waiter.next_of(tid)) {
@@ -118,6 +118,7 @@ std::optional<os::Stopped> stop_for_held(State &state, Task &task, os::Stopped s
         }
         const bool waits = is_signal && stop->signal == held.si_signo && comes_in_order(stop->signal);
         if (auto info = waits ? os::signal_info(tid) : std::nullopt) behind.push_back(*info);
+        if (is_signal && stand_in == 0) stand_in = send_stand_in(task, held.si_signo); // there is room for one now
         std::move(again).resume(os::Resume::run, is_signal && !waits ? stop->signal : 0);
     }
     settle_ended(state, tid);
