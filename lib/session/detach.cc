@@ -9,15 +9,19 @@
 //    unmapped by one of the stopped tasks.
 // 5. Children that a fork under way has given a copy of anything of ours have stopped at their birth: they are cleaned.
 // 6. All go. The sleepers are let go by the end of the tracing thread, without a stop.
+//
+// Where a control group keeps the process from running (os/freezer), nothing but the first is done before it is thawed.
 #include "session/detach.h"
 
 #include <algorithm>
 #include <csignal>
+#include <ctime>
 #include <map>
 #include <set>
 
 #include <sys/syscall.h>
 
+#include "os/freezer.h"
 #include "os/ticker.h"
 #include "session/hold.h"
 #include "session/seize.h"
@@ -157,6 +161,13 @@ void see_late_signals(State &state, HeldTasks &held) {
             trap::see_late_signal(task->second, stopped);
 }
 
+/// None of its tasks runs its own code, nor makes a call for us, before it is thawed.
+bool runs_no_code(const State &state, const GroundPointer &ground) {
+    return std::any_of(state.world.processes.begin(), state.world.processes.end(), [&](const auto &entry) {
+        return entry.second->ground == ground && os::frozen_by(Pid{entry.first});
+    });
+}
+
 /// They run on as they were, for as long as others are waited for: without debug registers, which some had.
 void let_run(State &state, HeldTasks &held) {
     for (auto &[tid, stopped] : held) {
@@ -182,6 +193,7 @@ Leaving::Leaving(State &state) : state_{state} {
 }
 
 void Leaving::look_again() {
+    frozen_.clear();
     os::Ticker ticker; // no wait for one task is for ever
     ticker.start();
     std::erase_if(grounds_, [&](const auto &entry) {
@@ -192,6 +204,11 @@ void Leaving::look_again() {
 
 /// Nobody is kept from running while somebody else sleeps on.
 bool Leaving::leave(const GroundPointer &ground, Pid pid, HeldTasks &held) {
+    if (runs_no_code(state_, ground)) {
+        frozen_.insert(ground);
+        let_run(state_, held);
+        return false;
+    }
     hold_tasks(state_, ground, Spare::yes, held);
     while (needs_sleepers(state_, ground, held)) {
         const Trapped trapped = trap_sleepers(state_, ground, held);
@@ -225,8 +242,9 @@ void Leaving::serve(const os::Stop &stop) {
     Traced *traced = task == state_.world.tasks.end() ? nullptr : state_.world.process_of(task->second);
     const GroundPointer ground = traced ? traced->ground : nullptr;
     auto awaited = grounds_.find(ground);
-    // Where debug registers are waited for, who has none just goes on.
-    if (!traced || (awaited != grounds_.end() && task->second.watching.empty() && has_spared(state_, ground))) {
+    // Where debug registers are waited for, who has none just goes on; so does who is frozen.
+    if (!traced || frozen_.contains(ground) ||
+        (awaited != grounds_.end() && task->second.watching.empty() && has_spared(state_, ground))) {
         settle(state_, trap::dispatch(state_.world, stop));
         return;
     }
@@ -252,12 +270,22 @@ void Leaving::serve(const os::Stop &stop) {
 
 void Leaving::await(os::Waiter::Block block, const std::function<bool()> &go_on) {
     while (!is_done() && go_on()) {
-        if (auto stop = state_.world.waiter.next(block))
+        if (auto stop = state_.world.waiter.next(frozen_.empty() ? block : os::Waiter::Block::no))
             serve(*stop);
         else if (state_.world.waiter.none_left())
             grounds_.clear();
+        else if (!frozen_.empty())
+            await_thaw();
     }
     for (auto &[pid, traced] : state_.world.processes) trap::end_all(state_.world, *traced);
+}
+
+/// For a moment, which a signal of our own ends: the kernel tells a tracer nothing of it.
+void Leaving::await_thaw() {
+    constexpr timespec moment{0, 20'000'000};
+    ::nanosleep(&moment, nullptr);
+    if (std::any_of(frozen_.begin(), frozen_.end(), [&](const auto &ground) { return !runs_no_code(state_, ground); }))
+        look_again();
 }
 
 void Leaving::serve_who_is_there() {

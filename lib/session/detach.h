@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "os/wait.h"
@@ -31,6 +32,8 @@ class Leaving {
 
     /// Everybody has been let go.
     bool is_done() const { return grounds_.empty(); }
+    /// This one cannot be left before a control group lets it run.
+    bool is_frozen(const GroundPointer &ground) const { return frozen_.contains(ground); }
     /// The address spaces that have not, each with one of its processes.
     const std::map<GroundPointer, Pid> &grounds() const { return grounds_; }
     /// Processes that have not.
@@ -44,9 +47,11 @@ class Leaving {
     void let_go(const GroundPointer &ground, Pid pid, HeldTasks &held);
     void let_go_late(trap::Traced &traced, Tid tid);
     void serve(const os::Stop &stop);
+    void await_thaw();
 
     State &state_;
     std::map<GroundPointer, Pid> grounds_; // that are not left yet
+    std::set<GroundPointer> frozen_;       // of these, when they were looked at last
 };
 
 /// How long sleepers are waited for before they are interrupted; until_they_wake_up: WakingTime.

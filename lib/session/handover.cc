@@ -43,9 +43,9 @@ bool put_to_rest(State &state, const Leaving &leaving) {
     bool all = true;
     for (const auto &[ground, pid] : leaving.grounds()) {
         const std::vector<Tid> tids = tasks_in(state, ground);
-        const bool rests = !has_traps(*ground) && std::all_of(tids.begin(), tids.end(), [&](Tid tid) {
-            return is_at_rest(state.world.tasks.at(tid.value));
-        });
+        const bool rests =
+            !leaving.is_frozen(ground) && !has_traps(*ground) &&
+            std::all_of(tids.begin(), tids.end(), [&](Tid tid) { return is_at_rest(state.world.tasks.at(tid.value)); });
         all = rests && ground->rescue.rest(*ground->space) && all;
     }
     return all;

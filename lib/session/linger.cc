@@ -26,11 +26,14 @@ void be_in_background(const Leaving &leaving) {
 }
 
 void announce(State &state, const Leaving &leaving) {
-    for (Pid pid : leaving.awaited())
-        tell_once(state, "process " + std::to_string(pid.value) + " sleeps on: when it wakes up, " +
-                             rescue::lingering_process_name + " (" + std::to_string(::getpid()) +
-                             ") takes out the rest; ktrace repair -p " + std::to_string(pid.value) +
-                             " has it done at once");
+    for (Pid pid : leaving.awaited()) {
+        const std::string id = std::to_string(pid.value);
+        const bool frozen = leaving.is_frozen(state.world.processes.at(pid.value)->ground);
+        tell_once(state,
+                  "process " + id + (frozen ? " is frozen: when it is thawed, " : " sleeps on: when it wakes up, ") +
+                      rescue::lingering_process_name + " (" + std::to_string(::getpid()) + ") takes out the rest" +
+                      (frozen ? "" : "; ktrace repair -p " + id + " has it done at once"));
+    }
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include "session/listing.h"
 #include "session/registry.h"
+#include "session/seize.h"
 
 namespace ktrace::session {
 
@@ -29,6 +30,8 @@ Result<std::vector<std::uint32_t>> named_probes(const State &state, const std::v
 }
 
 Answer add(State &state, const Order &order) {
+    for (const auto &[pid, traced] : state.world.processes)
+        if (auto thawed = refuse_frozen(Pid{pid}); !thawed) return refusal(state, thawed.error());
     auto set = std::make_shared<probe::ProbeSet>();
     set->actions = order.actions;
     set->allow_missing = order.allow_missing;

@@ -130,7 +130,7 @@ Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue:
 }
 
 void take_out_what_is_left(Pid pid, const Voice &voice) {
-    if (can_be_taken_over(pid)) return; // it will be
+    if (!refuse_frozen(pid) || can_be_taken_over(pid)) return; // attaching says so; it will be
     end_lingering(pid);
     auto status = os::read_status(pid.value);
     if (!status || status->tracer != 0) return; // attaching says why it cannot be
@@ -183,7 +183,8 @@ void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice) {
 int repair(pid_t pid, const Voice &voice) {
     int status = 1;
     in_tracing_thread([&] {
-        auto repaired = take_out(Pid{pid}, voice);
+        auto thawed = refuse_frozen(Pid{pid});
+        auto repaired = thawed ? take_out(Pid{pid}, voice) : tl::make_unexpected(thawed.error());
         if (!repaired) {
             voice.complain(repaired.error());
             return;

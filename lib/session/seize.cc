@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "os/asleep.h"
+#include "os/freezer.h"
 #include "os/interrupts.h"
 #include "os/ticker.h"
 #include "os/yama.h"
@@ -73,6 +74,14 @@ Error denied(pid_t pid) {
     }
     error.hint = "run ktrace as root";
     return error;
+}
+
+Status refuse_frozen(Pid pid) {
+    auto freezer = os::frozen_by(pid);
+    if (!freezer) return {};
+    return fail(Error::Kind::refused,
+                "process " + std::to_string(pid.value) + " is frozen by its control group, and runs nothing",
+                "thaw it: " + freezer->thawing());
 }
 
 bool is_32_bit(Pid pid) {

@@ -239,6 +239,7 @@ Status attach_one(State &state, pid_t pid) {
         auto looked = look_patiently(state, pid);
         if (!looked) return tl::make_unexpected(looked.error());
         Pid id = (*looked)->process.pid;
+        if (auto thawed = refuse_frozen(id); !thawed) return thawed;
         if (auto known = state.world.processes.find(id.value); known != state.world.processes.end()) {
             known->second->silent = false; // it may be one that shares the memory of another
             return {};

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "os/asleep.h"
+#include "os/freezer.h"
 #include "os/interrupts.h"
 #include "session/plan.h"
 #include "session/rearm.h"
@@ -107,11 +108,22 @@ bool WakingTime::is_left() {
     const std::uint64_t now_ns = monotonic_ns();
     if (began_ns_ == 0) began_ns_ = now_ns;
     if (os::Interrupts::are_pending() || now_ns - began_ns_ >= longest_s * second_ns) return false;
-    if (now_ns - began_ns_ >= moment_s * second_ns)
-        tell_once(state_, "waiting for up to " + std::to_string(longest_s) +
-                              " s until threads wake up whose time-outs would begin anew, or whose calls would be cut "
-                              "short, if they were interrupted; Ctrl-C ends the waiting");
+    if (now_ns - began_ns_ >= moment_s * second_ns) tell();
     return true;
+}
+
+void WakingTime::tell() {
+    if (told_) return;
+    told_ = true;
+    const std::string waiting = "waiting for up to " + std::to_string(longest_s) + " s until ";
+    for (const auto &[pid, traced] : state_.world.processes)
+        if (auto freezer = os::frozen_by(Pid{pid})) {
+            tell_once(state_, waiting + "process " + std::to_string(pid) + ", which its control group has frozen, is " +
+                                  "thawed (" + freezer->thawing() + "); Ctrl-C ends the waiting");
+            return;
+        }
+    tell_once(state_, waiting + "threads wake up whose time-outs would begin anew, or whose calls would be cut short, "
+                                "if they were interrupted; Ctrl-C ends the waiting");
 }
 
 } // namespace ktrace::session

@@ -33,8 +33,11 @@ class WakingTime {
     bool is_left();
 
   private:
+    void tell();
+
     State &state_;
     std::uint64_t began_ns_ = 0; // 0: not yet
+    bool told_ = false;
 };
 
 } // namespace ktrace::session

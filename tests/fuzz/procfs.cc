@@ -1,12 +1,15 @@
 // Any text as what /proc tells.
 #include "os/procfs.h"
 #include "fuzz.h"
+#include "os/freezer.h"
 
 using namespace ktrace;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
     std::string_view text = fuzz::text(data, size);
     os::parse_maps(text);
+    const std::size_t half = text.size() / 2;
+    os::parse_freezers(text.substr(0, half), text.substr(half));
     os::parse_status(text);
     os::parse_task_place(text);
     return 0;

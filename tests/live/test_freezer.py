@@ -1,0 +1,134 @@
+"""Targets that the freezer of a control group keeps from running: they make no system call for ktrace before they are thawed."""
+import os
+import re
+import signal
+import unittest
+
+from live import ktrace, told_of, until, wait_until_let_go
+from survivor import PROBES, Survivor
+
+
+def mount_of(kind, option=""):
+    """Where the kernel shows such groups."""
+    with open("/proc/self/mountinfo") as mounts:
+        for line in mounts:
+            fields, system = (part.split() for part in line.split(" - "))
+            if system[0] == kind and fields[3] == "/" and option in ["", *system[2].split(",")]:
+                return fields[4]
+    return None
+
+
+class Group:
+    """A control group with a freezer, `legacy`: of version 1."""
+
+    def __init__(self, test, legacy):
+        mount = mount_of("cgroup", "freezer") if legacy else mount_of("cgroup2")
+        self.folder, self.legacy = f"{mount}/ktrace-test-{os.getpid()}", legacy
+        try:
+            os.mkdir(self.folder)
+        except OSError as error:
+            raise unittest.SkipTest(f"no control groups of this kind can be made here: {error}")
+        test.addCleanup(os.rmdir, self.folder)
+        test.addCleanup(self.empty, mount)
+        self.test = test
+
+    def write(self, file, value):
+        with open(f"{self.folder}/{file}", "w") as setting:
+            setting.write(str(value))
+
+    def take(self, pid):
+        self.write("cgroup.procs", pid)
+        self.test.addCleanup(self.thaw)  # before it is killed: one that is frozen may not be
+
+    def empty(self, mount):
+        for pid in told_of(self.folder, "cgroup.procs").split():
+            with open(f"{mount}/cgroup.procs", "w") as procs:
+                procs.write(pid)
+
+    def freeze(self):
+        self.write(*(("freezer.state", "FROZEN") if self.legacy else ("cgroup.freeze", 1)))
+        file, text = ("freezer.state", "FROZEN") if self.legacy else ("cgroup.events", "frozen 1")
+        until(lambda: text in told_of(self.folder, file), "the group is frozen")
+
+    def thaw(self):
+        self.write(*(("freezer.state", "THAWED") if self.legacy else ("cgroup.freeze", 0)))
+
+
+class Frozen(Survivor):
+    def both_kinds(self):
+        """A running target in a group, for each of the versions."""
+        for legacy in (False, True):
+            with self.subTest(legacy=legacy):
+                try:
+                    group = Group(self, legacy)
+                except unittest.SkipTest as reason:
+                    print(reason)
+                    continue
+                self.begin("4")
+                group.take(self.target.pid)
+                yield group
+                self.wait_random(60)
+                wait_until_let_go(self.target.pid)
+                self.check_end()
+
+    def test_is_refused(self):
+        """One sentence that tells how to thaw it, at once."""
+        for group in self.both_kinds():
+            group.freeze()
+            for command in (("attach", "-p", self.target.pid, *PROBES), ("repair", "-p", self.target.pid)):
+                trace = ktrace(*command)
+                self.assertEqual(trace.status, 1, trace)
+                self.assertIn(f"process {self.target.pid} is frozen by its control group", trace.err)
+                self.assertIn(f"thaw it: echo {'THAWED' if group.legacy else '0'} > {group.folder}/", trace.err)
+            group.thaw()
+
+    def test_probes_are_refused(self):
+        """Those that come by ctl, for which the process would have to map memory."""
+        for group in self.both_kinds():
+            tracer = self.attach(self.target, "-w", "noted", "--count")
+            group.freeze()
+            trace = ktrace("ctl", "-p", self.target.pid, "add", "-k", "leaf")
+            self.assertEqual(trace.status, 1, trace)
+            self.assertIn("is frozen by its control group", trace.err)
+            group.thaw()
+            self.assertEqual(ktrace("ctl", "-p", self.target.pid, "add", "-k", "leaf", "--count").status, 0)
+            self.assertEqual(tracer.stop().status, 0)
+
+    def test_thawed_before_detaching_has_been_given_up(self):
+        for group in self.both_kinds():
+            tracer = self.attach(self.target, *PROBES)
+            self.wait_random(60)
+            group.freeze()
+            tracer.process.send_signal(signal.SIGINT)
+            tracer.errors.until(f"process {self.target.pid}, which its control group has frozen, is thawed")
+            self.check_text(self.target, has_code_without_file=True)  # that needs nobody who runs
+            group.thaw()
+            trace = tracer.finish()
+            self.assertEqual(trace.status, 0, trace)
+
+    def test_thawed_behind_the_end(self):
+        """A second Ctrl-C ends ktrace, with its tables; what is left to do is done in the background."""
+        for group in self.both_kinds():
+            tracer = self.attach(self.target, *PROBES)
+            self.wait_random(60)
+            group.freeze()
+            tracer.process.send_signal(signal.SIGINT)
+            tracer.errors.until("Ctrl-C ends the waiting")
+            trace = tracer.stop()
+            self.assertEqual(trace.status, 0, trace)
+            self.assertRegex(trace.err, f"process {self.target.pid} is frozen: when it is thawed, kt-leaving")
+            self.assertTrue(re.search(r"do_work\+0x0 .*: [1-9]\d* hits", trace.err), trace)
+            self.check_text(self.target, has_code_without_file=True)
+            group.thaw()
+
+    def test_tracing_process_is_killed(self):
+        """All bytes are put back at once, the rest is done when it is thawed."""
+        for group in self.both_kinds():
+            tracer = self.attach(self.target, *PROBES)
+            self.wait_random(60)
+            group.freeze()
+            os.kill(tracer.tracing, signal.SIGKILL)
+            tracer.errors.until("is thawed")
+            self.check_text(self.target, has_code_without_file=True)
+            group.thaw()
+            self.assertIn("took out of process", tracer.finish().err)
