@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -97,7 +98,10 @@ LiveLine::~LiveLine() { end(); }
 
 void LiveLine::begin(const Progress &now) {
     shared_->answered = now;
-    start_quiet_thread([shared = shared_] { draw_again_and_again(shared); }).detach();
+    try {
+        start_quiet_thread([shared = shared_] { draw_again_and_again(shared); }).detach();
+    } catch (const std::system_error &) { // none is to be had: there is no line
+    }
 }
 
 bool LiveLine::asks() const { return shared_->asks.load(std::memory_order_relaxed); }

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -156,7 +157,11 @@ void Writer::write_in_background(std::size_t most, std::function<void()> wake, A
     flush();
     background_ = std::make_shared<Background>(fd_, guard_, most, std::move(wake), std::move(around));
     // Nobody waits for its end: a write that blocks for ever ends with the process.
-    start_quiet_thread([shared = background_] { write_waiting(shared); }).detach();
+    try {
+        start_quiet_thread([shared = background_] { write_waiting(shared); }).detach();
+    } catch (const std::system_error &) { // none is to be had: what is written is waited for
+        background_.reset();
+    }
 }
 
 void Writer::write_waiting(const std::shared_ptr<Background> &background) {

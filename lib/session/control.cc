@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -28,18 +29,23 @@ Result<std::unique_ptr<Control>> Control::open() {
     if (!listener) return fail(listener.error());
     Fd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!bell) return fail(Error::Kind::system, "no eventfd can be had");
-    return std::unique_ptr<Control>(new Control(std::move(*listener), std::move(bell)));
+    std::unique_ptr<Control> control(new Control(std::move(*listener), std::move(bell)));
+    if (!control->thread_.joinable()) return fail(Error::Kind::system, "no thread can be had");
+    return control;
 }
 
 Control::Control(os::LocalListener listener, Fd bell)
     : listener_(std::move(listener)), bell_(std::move(bell)), wake_tracer_(os::Interrupts::waker()) {
-    thread_ = start_quiet_thread([this] { serve(); });
+    try {
+        thread_ = start_quiet_thread([this] { serve(); });
+    } catch (const std::system_error &) { // none is to be had
+    }
 }
 
 Control::~Control() {
     ending_ = true;
     ring();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
 }
 
 void Control::ring() const {

@@ -182,7 +182,7 @@ void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice) {
 
 int repair(pid_t pid, const Voice &voice) {
     int status = 1;
-    in_tracing_thread([&] {
+    auto started = in_tracing_thread([&] {
         auto thawed = refuse_frozen(Pid{pid});
         auto repaired = thawed ? take_out(Pid{pid}, voice) : tl::make_unexpected(thawed.error());
         if (!repaired) {
@@ -194,6 +194,7 @@ int repair(pid_t pid, const Voice &voice) {
                      : repaired->pages != 0 ? what_was_taken_out(Pid{pid}, *repaired)
                                             : "nothing to repair in process " + std::to_string(pid));
     });
+    if (!started) voice.complain(started.error());
     return status;
 }
 

@@ -395,15 +395,19 @@ int attach(const Config &config, const Voice &voice) {
     auto trace = [&](rescue::Ledger &ledger) {
         os::Interrupts interrupts;
         int status = 1;
-        for (pid_t pid : config.pids) in_tracing_thread([&] { take_out_what_is_left(Pid{pid}, voice); });
         std::vector<Pid> rest;
-        in_tracing_thread([&] { status = attach_here(config, voice, interrupts, ledger, rest); });
-        while (!rest.empty()) in_tracing_thread([&] { rest = linger_on(rest, voice, interrupts); });
+        Status started;
+        for (std::size_t i = 0; started && i < config.pids.size(); i++)
+            started = in_tracing_thread([&] { take_out_what_is_left(Pid{config.pids[i]}, voice); });
+        if (started)
+            started = in_tracing_thread([&] { status = attach_here(config, voice, interrupts, ledger, rest); });
+        if (!started) voice.complain(started.error());
+        while (!rest.empty()) in_some_tracing_thread([&] { rest = linger_on(rest, voice, interrupts); });
         return status;
     };
     auto mend = [&](const rescue::Ledger &ledger, int signal) {
         if (!config.quiet) output::LiveLine::erase_what_is_left(STDERR_FILENO);
-        in_tracing_thread([&] { mend_after(ledger, signal, voice); });
+        in_some_tracing_thread([&] { mend_after(ledger, signal, voice); });
         return 1;
     };
     return rescue::guarded(rescue::Terminal::left, trace, mend);
@@ -413,15 +417,17 @@ int run(const Config &config, const Voice &voice) {
     auto trace = [&](rescue::Ledger &ledger) {
         os::Interrupts interrupts;
         Outcome outcome;
-        in_tracing_thread_of_child(
+        auto started = in_tracing_thread_of_child(
             [&](const os::RunBy &parent) { outcome = run_here(config, voice, interrupts, ledger, parent); });
+        if (!started) voice.complain(started.error());
         if (outcome.left.value == 0 || interrupts.is_abandoned()) return outcome.status;
         int status = wait_for_program(outcome.left, interrupts);
         return outcome.failed ? tracing_failed : status;
     };
     auto mend = [&](const rescue::Ledger &ledger, int signal) {
-        in_tracing_thread([&] { mend_after(ledger, signal, voice); });
-        if (ledger.program().value != 0) os::wait_for_end(ledger.program());
+        const bool mended = in_tracing_thread([&] { mend_after(ledger, signal, voice); }).has_value();
+        if (!mended) mend_after(ledger, signal, voice); // only the end of this thread lets go of the sleepers
+        if (mended && ledger.program().value != 0) os::wait_for_end(ledger.program());
         return tracing_failed;
     };
     return rescue::guarded(rescue::Terminal::kept, trace, mend);

@@ -45,8 +45,6 @@ class UsersTest(LiveTest):
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             raise unittest.SkipTest("needs root, to become nobody")
 
-
-class Users(UsersTest):
     def tracer_of_nobody(self, *arguments):
         tracer = subprocess.Popen([*NOBODY, KTRACE, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   stdin=subprocess.DEVNULL)
@@ -58,6 +56,8 @@ class Users(UsersTest):
         self.assertIn(b"Attached", line)
         return tracer
 
+
+class Users(UsersTest):
     def test_children_keep_the_rights_of_their_programs(self):
         """A set-user-id program gives no rights to who is traced by one without privileges: the child is let go before."""
         self.become_nobody()
@@ -276,6 +276,48 @@ class Users(UsersTest):
             target.truth(r"^do_work 50 ")
             self.check_untouched(target)
             self.assertEqual(target.end(), 0)
+
+
+class Limits(UsersTest):
+    """A user, or a container, has as many processes and threads as it may have."""
+    FULL = "no thread can be started"
+
+    def begin(self):
+        self.become_nobody()
+        target = self.start(*NOBODY, program("survivor"), "4")
+        self.check_right(target)
+        return target
+
+    def check_right(self, target):
+        """All of its threads have gone on, and calculated what they should."""
+        target.tell("check 20")
+        target.truth(r"^right \d+$")
+
+    def test_from_the_start(self):
+        target = self.begin()
+        for command, status in ((["attach", "-p", target.pid, "-k", "do_work"], 1), (["repair", "-p", target.pid], 1),
+                                (["run", "-k", "do_work", "--", program("survivor")], 125)):
+            done = subprocess.run([*NOBODY, "prlimit", "--nproc=1", KTRACE, *map(str, command)], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=LIMIT)
+            self.assertEqual(done.returncode, status, done)
+            self.assertIn(self.FULL, done.stderr)
+        self.check_right(target)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_when_the_tracing_process_is_killed(self):
+        """The other one takes out what is left all the same."""
+        target = self.begin()
+        tracer = self.tracer_of_nobody("attach", "-p", target.pid, "-r", "do_work", "-j", "leaf", "-w", "noted", "--count")
+        subprocess.run([*NOBODY, "prlimit", "--nproc=1", "--pid", str(tracer.pid)], check=True)
+        os.kill(children_of(tracer.pid)[0], signal.SIGKILL)
+        said = tracer.stderr.read().decode()
+        self.assertEqual(tracer.wait(LIMIT), 1, said)
+        self.assertRegex(said, rf"took out of process {target.pid} .* [1-9]\d* traps?, 1 page")
+        self.check_right(target)
+        wait_until_let_go(target.pid)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
 
 
 class Changes(UsersTest):
