@@ -104,7 +104,7 @@ std::string what_was_taken_out(Pid pid, const Repaired &repaired) {
 
 Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue::Owed> &owed, bool pageless) {
     auto status = os::read_status(pid.value);
-    if (!status) return fail(Error::Kind::not_found, "no process " + std::to_string(pid.value));
+    if (!status) return fail(unseen(pid.value));
     pid = Pid{status->tgid};
     Repaired repaired;
     const bool rests = lingering_for(pid) != 0 && can_be_taken_over(pid);

@@ -76,6 +76,17 @@ Error denied(pid_t pid) {
     return error;
 }
 
+Error unseen(pid_t pid) {
+    const int error = errno;
+    const std::string id = std::to_string(pid);
+    if (::kill(pid, 0) != 0 && errno == ESRCH) return {Error::Kind::not_found, "no process " + id, {}, {}, -1, 1};
+    Error unseen{
+        Error::Kind::refused, "process " + id + " cannot be looked at: /proc/" + id + "/status: ", {}, {}, -1, 1};
+    unseen.message += std::strerror(error);
+    if (error == ENOENT) unseen.hint = "mount /proc, or run ktrace as root where it hides processes (hidepid)";
+    return unseen;
+}
+
 Status refuse_frozen(Pid pid) {
     auto freezer = os::frozen_by(pid);
     if (!freezer) return {};
@@ -94,7 +105,7 @@ bool is_32_bit(Pid pid) {
 Result<std::unique_ptr<Traced>> look_at(State &state, pid_t pid) {
     auto status = os::read_status(pid);
     std::string id = std::to_string(pid);
-    if (!status) return fail(Error::Kind::not_found, "no process " + id);
+    if (!status) return fail(unseen(pid));
     pid = status->tgid; // the id of any of its threads will do
     if (os::has_ended(Tid{pid}) && os::process_folder(Pid{pid}) == "/proc/" + std::to_string(pid))
         return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") has ended: it is a zombie");

@@ -17,6 +17,9 @@ Result<std::unique_ptr<trap::Traced>> look_at(State &state, pid_t pid);
 /// Why the kernel does not let this process be traced, and what to do.
 Error denied(pid_t pid);
 
+/// Why there is nothing of a process in /proc: there is none; or it is not shown. Call it right after the look.
+Error unseen(pid_t pid);
+
 /// An error where a control group has frozen the process, so that it would make no system call for us.
 Status refuse_frozen(Pid pid);
 

@@ -278,6 +278,23 @@ class Users(UsersTest):
             self.assertEqual(target.end(), 0)
 
 
+class Hidden(UsersTest):
+    """A process that /proc does not show is not told to be none."""
+
+    def test_where_proc_is_not_mounted(self):
+        if os.geteuid() != 0 or not namespaces_allowed():
+            raise unittest.SkipTest("needs root and namespaces")
+        target = self.start(program("survivor"), "1")
+        for command in (["attach", "-p", target.pid, "-k", "do_work"], ["repair", "-p", target.pid]):
+            line = " ".join(map(str, [KTRACE, *command]))
+            done = subprocess.run(["unshare", "--mount", "sh", "-c", f"mount -t tmpfs none /proc && {line}"], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=LIMIT)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(f"process {target.pid} cannot be looked at: /proc/{target.pid}/status: No such file", done.stderr)
+            self.assertIn("mount /proc", done.stderr)
+        self.assertEqual(target.end(), 0)
+
+
 class Limits(UsersTest):
     """A user, or a container, has as many processes and threads as it may have."""
     FULL = "no thread can be started"
