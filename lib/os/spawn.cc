@@ -67,22 +67,18 @@ Error cannot_start(const std::string &program, int error) {
 
 } // namespace
 
-Result<Pid> spawn_seized(Waiter &waiter, const Interrupts &interrupts, Pid guardian, const RunBy &parent,
+Result<Pid> spawn_seized(Waiter &waiter, const Interrupts &interrupts, Pid guardian,
                          const std::vector<std::string> &program) {
     int go[2], report[2];
     if (::pipe2(go, O_CLOEXEC) != 0 || ::pipe2(report, O_CLOEXEC) != 0)
         return fail(Error::Kind::system, std::string("no pipe: ") + std::strerror(errno));
     Fd go_read(go[0]), go_write(go[1]), report_read(report[0]), report_write(report[1]);
-    pid_t child = -1;
-    int refused = 0;
-    parent([&] {
-        child = ::fork();
-        refused = errno;
-        if (child != 0) return;
+    pid_t child = ::fork();
+    if (child < 0) return fail(Error::Kind::system, std::string("no new process: ") + std::strerror(errno));
+    if (child == 0) {
         ::close(go_write.release());
         become(program, interrupts, guardian, go_read.get(), report_write.get());
-    });
-    if (child < 0) return fail(Error::Kind::system, std::string("no new process: ") + std::strerror(refused));
+    }
     report_write = Fd();
     if (int error = seize(Tid{child}); error != 0) {
         ::kill(child, SIGKILL);

@@ -1,7 +1,6 @@
 // spawn: starts a program that is seized before its first instruction.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,15 +11,11 @@
 
 namespace ktrace::os {
 
-/// Has something run by another thread, and returns when that is done.
-using RunBy = std::function<void(std::function<void()>)>;
-
 /// Starts `program` (looked up in PATH, as execvp does), seized, and waits for its exec; its signals are as
-/// `interrupts` found them. `guardian` may trace it, too. It is the child of `parent`, a thread whose end it
-/// may ask to be told of (PR_SET_PDEATHSIG). Returns its id; its task is in the exec event's stop (consumed; see
-/// Waiter). Errors: not_found (no such program), denied (cannot be run: exec's reason), system (ktrace cannot trace
-/// it).
-Result<Pid> spawn_seized(Waiter &waiter, const Interrupts &interrupts, Pid guardian, const RunBy &parent,
+/// `interrupts` found them. `guardian` may trace it, too. Returns its id; its task is in the exec event's stop
+/// (consumed; see Waiter). Errors: not_found (no such program), denied (cannot be run: exec's reason), system (ktrace
+/// cannot trace it).
+Result<Pid> spawn_seized(Waiter &waiter, const Interrupts &interrupts, Pid guardian,
                          const std::vector<std::string> &program);
 
 } // namespace ktrace::os

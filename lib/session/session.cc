@@ -332,9 +332,7 @@ trap::Event exec_event(State &state, Pid pid) {
     return event;
 }
 
-/// `parent`: a thread that is there until ktrace ends.
-Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &interrupts, rescue::Ledger &ledger,
-                 const os::RunBy &parent) {
+Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &interrupts, rescue::Ledger &ledger) {
     State state(config, voice);
     state.world.ledger = &ledger;
     state.world.waiter.set_dispatch_keeper(&ledger);
@@ -345,7 +343,7 @@ Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &inter
         return {ready.error().kind == Error::Kind::usage ? 2 : tracing_failed, {}};
     }
     const Pid guardian{::getppid()};
-    auto pid = os::spawn_seized(state.world.waiter, interrupts, guardian, parent, config.program);
+    auto pid = os::spawn_seized(state.world.waiter, interrupts, guardian, config.program);
     if (!pid) {
         voice.complain(pid.error());
         if (pid.error().kind == Error::Kind::not_found) return {127, {}};
@@ -417,8 +415,7 @@ int run(const Config &config, const Voice &voice) {
     auto trace = [&](rescue::Ledger &ledger) {
         os::Interrupts interrupts;
         Outcome outcome;
-        auto started = in_tracing_thread_of_child(
-            [&](const os::RunBy &parent) { outcome = run_here(config, voice, interrupts, ledger, parent); });
+        auto started = in_tracing_thread([&] { outcome = run_here(config, voice, interrupts, ledger); });
         if (!started) voice.complain(started.error());
         if (outcome.left.value == 0 || interrupts.is_abandoned()) return outcome.status;
         int status = wait_for_program(outcome.left, interrupts);

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from live import KTRACE, LIMIT, LiveTest, Lines, adds_up, ktrace, program, thread_folders, until
+from live import KTRACE, LIMIT, LiveTest, Lines, adds_up, ktrace, program, until
 import workshop
 
 ELSE = ["-k", "libc:getppid"]  # a probe that is placed and hardly hit
@@ -147,22 +147,6 @@ class World(LiveTest):
 
     def test_environment_and_limits(self):
         self.compare("/bin/sh", "-c", "env | sort | grep -v '^_='; ulimit -a; umask; pwd; cat /proc/self/oom_score_adj")
-
-    def test_its_parent_lives(self):
-        """Who asks for a signal when its parent dies is sent none at the end of the trace."""
-        script = ("import ctypes, os, signal\n"
-                  "told = []\n"
-                  "signal.signal(signal.SIGUSR1, lambda number, frame: told.append(number))\n"
-                  "ctypes.CDLL(None).prctl(1, int(signal.SIGUSR1))\n"  # PR_SET_PDEATHSIG
-                  "print('parent', os.getppid(), flush=True)\n"
-                  "input()\n"
-                  "print('told', told, flush=True)\n")
-        target = self.start(KTRACE, "run", *ELSE, "--max-events", "1", "--", sys.executable, "-c", script, ready=None)
-        parent = int(target.truth(r"parent (\d+)")[1])
-        until(lambda: len(thread_folders(parent)) == 1, "the tracing thread has ended")
-        target.tell()
-        self.assertEqual(target.truth("told (.*)")[1], "[]")
-        self.assertEqual(target.end(), 0)
 
     def test_closed_streams(self):
         for closed in ((0,), (1,), (0, 1, 2)):
