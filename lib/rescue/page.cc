@@ -251,7 +251,7 @@ void Page::add_arena(target::AddressSpace &space, VirtAddr start, std::uint64_t 
 }
 
 void Page::retell(target::AddressSpace &space, VirtAddr sp) {
-    if (!installed() || header_.header_size < sizeof header_) return;
+    if (!installed() || header_.header_size < sizeof header_ || !is_there(space)) return;
     header_.retold = sp.value;
     space.write_own(action_at(offsetof(ktrace_rescue_header, retold)), bytes_of(header_.retold));
 }

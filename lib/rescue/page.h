@@ -65,7 +65,7 @@ class Page {
     void add_arena(target::AddressSpace &space, VirtAddr start, std::uint64_t size);
 
     /// From before a task with this stack pointer is told of another signal in the place of a trap's until that is
-    /// done, and it is told of none: VirtAddr{}.
+    /// done, and it is told of none: VirtAddr{}. Nothing is written into what the program has mapped over the page.
     void retell(target::AddressSpace &space, VirtAddr sp);
 
     /// The program has set its action for SIGTRAP: that is what it gets back from now on. Where it has none of its own

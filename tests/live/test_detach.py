@@ -195,6 +195,25 @@ class Detach(LiveTest):
                 target.truth("^did 100")
                 self.assertEqual(target.end(), 0)
 
+    def test_what_the_program_has_mapped_over_our_page(self):
+        """Nothing is written there any more: not for a signal that has come in the middle of a stepped instruction, either."""
+        target = self.start(program("overmaps"))
+        tracer = self.attach(target, "-k", "do_work", "--post", "--count")
+        target.tell("work 100")
+        target.truth("^did 100")
+        target.tell("page")
+        self.assertEqual(target.truth(r"^page (\d+)")[1], "1")
+        target.tell("ticks 500")
+        target.truth("^tick 500")
+        target.tell("look")
+        self.assertEqual(target.truth(r"^bad (\d+)")[1], "0", "its memory was changed while it was traced")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.check_untouched(target)
+        target.tell("look")
+        self.assertEqual(target.truth(r"^bad (\d+)")[1], "0", "its memory was changed at the end")
+        self.assertEqual(target.end(), 0)
+
     def test_code_that_the_program_has_read_anew(self):
         """The traps went with its pages: nothing is hit any more, which is said, and nothing is written there."""
         target = self.start(program("overmaps"))
