@@ -1,8 +1,8 @@
 #include "session/orders.h"
 
 #include "session/listing.h"
+#include "session/refusals.h"
 #include "session/registry.h"
-#include "session/seize.h"
 
 namespace ktrace::session {
 

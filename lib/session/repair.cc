@@ -11,6 +11,7 @@
 #include "session/follow.h"
 #include "session/handover.h"
 #include "session/linger.h"
+#include "session/refusals.h"
 #include "session/seize.h"
 #include "session/tracing_thread.h"
 

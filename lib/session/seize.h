@@ -14,18 +14,6 @@ namespace ktrace::session {
 /// kernel thread, 32-bit, traced already and by whom.
 Result<std::unique_ptr<trap::Traced>> look_at(State &state, pid_t pid);
 
-/// Why the kernel does not let this process be traced, and what to do.
-Error denied(pid_t pid);
-
-/// Why there is nothing of a process in /proc: there is none; or it is not shown. Call it right after the look.
-Error unseen(pid_t pid);
-
-/// An error where a control group has frozen the process, so that it would make no system call for us.
-Status refuse_frozen(Pid pid);
-
-/// True where the process runs a 32-bit program, which ktrace does not trace.
-bool is_32_bit(Pid pid);
-
 /// True where the process has called exec since it was looked at, unseen: nothing that is known of it holds any more.
 bool became_another(const trap::Traced &traced);
 

@@ -23,6 +23,7 @@
 #include "session/plugins.h"
 #include "session/progress.h"
 #include "session/rearm.h"
+#include "session/refusals.h"
 #include "session/registry.h"
 #include "session/repair.h"
 #include "session/report.h"

@@ -12,6 +12,7 @@
 #include "session/names.h"
 #include "session/plugins.h"
 #include "session/rearm.h"
+#include "session/refusals.h"
 #include "session/seize.h"
 #include "session/unload.h"
 #include "trap/calls.h"
