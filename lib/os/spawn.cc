@@ -3,12 +3,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "os/interrupts.h"
 #include "os/memory_bound.h"
 #include "os/ptrace.h"
@@ -18,18 +19,22 @@ namespace ktrace::os {
 
 namespace {
 
-/// In the child: waits until it is seized (the pipe closes), then becomes the program; tells errno through `report`.
-[[noreturn]] void become(const std::vector<std::string> &program, const Interrupts &interrupts, Pid guardian,
-                         int wait_fd, int report_fd) {
+/// In the child, with all signals blocked: waits until it is seized (a byte comes), then becomes the program; tells
+/// errno through `report`.
+[[noreturn]] void become(const std::vector<std::string> &program, const Interrupts &interrupts, Pid parent,
+                         Pid guardian, int wait_fd, int report_fd) {
+    // Others that are forked meanwhile may keep the pipe open.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent.value) ::_exit(127);
     let_trace(guardian);
     std::vector<char *> argv;
     for (const std::string &argument : program) argv.push_back(const_cast<char *>(argument.c_str()));
     argv.push_back(nullptr);
-    interrupts.restore();
-    unbound_memory();
     char byte;
-    while (::read(wait_fd, &byte, 1) < 0 && errno == EINTR) {
-    }
+    if (::read(wait_fd, &byte, 1) != 1) ::_exit(127);
+    ::prctl(PR_SET_PDEATHSIG, 0);
+    unbound_memory();
+    interrupts.restore();
     ::execvp(argv[0], argv.data());
     int error = errno;
     ssize_t ignored = ::write(report_fd, &error, sizeof error);
@@ -67,28 +72,49 @@ Error cannot_start(const std::string &program, int error) {
 
 } // namespace
 
-Result<Pid> spawn_seized(Waiter &waiter, const Interrupts &interrupts, Pid guardian,
-                         const std::vector<std::string> &program) {
+Spawn::Spawn(std::vector<std::string> program, pid_t child, Fd go, Fd report)
+    : program_(std::move(program)), child_(child), go_(std::move(go)), report_(std::move(report)) {}
+
+Spawn::Spawn(Spawn &&other) noexcept
+    : program_(std::move(other.program_)), child_(std::exchange(other.child_, 0)), go_(std::move(other.go_)),
+      report_(std::move(other.report_)) {}
+
+Spawn::~Spawn() {
+    if (child_ == 0) return;
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+}
+
+Result<Spawn> Spawn::fork(const Interrupts &interrupts, Pid guardian, std::vector<std::string> program) {
     int go[2], report[2];
     if (::pipe2(go, O_CLOEXEC) != 0 || ::pipe2(report, O_CLOEXEC) != 0)
         return fail(Error::Kind::system, std::string("no pipe: ") + std::strerror(errno));
     Fd go_read(go[0]), go_write(go[1]), report_read(report[0]), report_write(report[1]);
+    const Pid parent{::getpid()};
+    sigset_t all, before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before); // no handler of ours is to run in the child
     pid_t child = ::fork();
-    if (child < 0) return fail(Error::Kind::system, std::string("no new process: ") + std::strerror(errno));
     if (child == 0) {
         ::close(go_write.release());
-        become(program, interrupts, guardian, go_read.get(), report_write.get());
+        become(program, interrupts, parent, guardian, go_read.get(), report_write.get());
     }
-    report_write = Fd();
-    if (int error = seize(Tid{child}); error != 0) {
-        ::kill(child, SIGKILL);
-        ::waitpid(child, nullptr, 0);
-        return fail(may_not_trace(error));
-    }
-    go_write = Fd();
+    const int error = errno;
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (child < 0) return fail(Error::Kind::system, std::string("no new process: ") + std::strerror(error));
+    return Spawn(std::move(program), child, std::move(go_write), std::move(report_read));
+}
+
+Result<Pid> Spawn::start_seized(Waiter &waiter) {
+    if (int error = seize(Tid{child_}); error != 0) return fail(may_not_trace(error));
+    const pid_t child = std::exchange(child_, 0);
+    const char go = 0;
+    ssize_t ignored = ::write(go_.get(), &go, 1); // its end is seen below
+    static_cast<void>(ignored);
+    go_ = Fd();
     while (true) {
         auto stop = waiter.next_of(Tid{child});
-        if (!stop) return fail(Error::Kind::system, program[0] + " has vanished");
+        if (!stop) return fail(Error::Kind::system, program_[0] + " has vanished");
         if (stop->kind == Stop::Kind::exec) return Pid{child};
         if (stop->kind == Stop::Kind::exited || stop->kind == Stop::Kind::killed) break;
         resume(Tid{child}, Resume::run, stop->kind == Stop::Kind::signal ? stop->signal : 0);
@@ -96,9 +122,9 @@ Result<Pid> spawn_seized(Waiter &waiter, const Interrupts &interrupts, Pid guard
     }
     waiter.forget(Tid{child});
     int error = 0;
-    if (::read(report_read.get(), &error, sizeof error) != sizeof error)
-        return fail(Error::Kind::system, program[0] + " ended before it was started");
-    return fail(cannot_start(program[0], error));
+    if (::read(report_.get(), &error, sizeof error) != sizeof error)
+        return fail(Error::Kind::system, program_[0] + " ended before it was started");
+    return fail(cannot_start(program_[0], error));
 }
 
 } // namespace ktrace::os

@@ -333,7 +333,8 @@ trap::Event exec_event(State &state, Pid pid) {
     return event;
 }
 
-Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &interrupts, rescue::Ledger &ledger) {
+Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &interrupts, rescue::Ledger &ledger,
+                 os::Spawn &program) {
     State state(config, voice);
     state.world.ledger = &ledger;
     state.world.waiter.set_dispatch_keeper(&ledger);
@@ -343,8 +344,7 @@ Outcome run_here(const Config &config, const Voice &voice, os::Interrupts &inter
         voice.complain(ready.error());
         return {ready.error().kind == Error::Kind::usage ? 2 : tracing_failed, {}};
     }
-    const Pid guardian{::getppid()};
-    auto pid = os::spawn_seized(state.world.waiter, interrupts, guardian, config.program);
+    auto pid = program.start_seized(state.world.waiter);
     if (!pid) {
         voice.complain(pid.error());
         if (pid.error().kind == Error::Kind::not_found) return {127, {}};
@@ -415,8 +415,13 @@ int attach(const Config &config, const Voice &voice) {
 int run(const Config &config, const Voice &voice) {
     auto trace = [&](rescue::Ledger &ledger) {
         os::Interrupts interrupts;
+        auto program = os::Spawn::fork(interrupts, Pid{::getppid()}, config.program);
+        if (!program) {
+            voice.complain(program.error());
+            return tracing_failed;
+        }
         Outcome outcome;
-        auto started = in_tracing_thread([&] { outcome = run_here(config, voice, interrupts, ledger); });
+        auto started = in_tracing_thread([&] { outcome = run_here(config, voice, interrupts, ledger, *program); });
         if (!started) voice.complain(started.error());
         if (outcome.left.value == 0 || interrupts.is_abandoned()) return outcome.status;
         int status = wait_for_program(outcome.left, interrupts);

@@ -164,10 +164,10 @@ class World(LiveTest):
 
 
 class Signals(LiveTest):
-    def start_waiting(self, *options):
+    def start_waiting(self, *options, under=()):
         """A shell that tells of signals and waits for a line; ktrace and it in a process group of their own."""
         script = "trap 'echo int' INT; trap 'echo quit' QUIT; trap 'echo term; exit 5' TERM; echo ready; while ! read line; do :; done; exit 6"
-        process = subprocess.Popen([KTRACE, "run", *ELSE, *options, "--", "/bin/bash", "-c", script],
+        process = subprocess.Popen([KTRACE, "run", *ELSE, *options, "--", *under, "/bin/bash", "-c", script],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    process_group=0)
         self.addCleanup(process.wait)
@@ -209,6 +209,15 @@ class Signals(LiveTest):
             process.send_signal(signal.SIGTERM)
             lines.until("term")
             self.assertEqual(process.wait(LIMIT), 5)
+
+    def test_the_end_of_tracing_is_no_death_of_the_parent(self):
+        """Who has asked for a signal when its parent dies (prctl(2), PR_SET_PDEATHSIG) gets none."""
+        process, lines = self.start_waiting("--duration", "10ms", under=["setpriv", "--pdeathsig", "USR1"])
+        Lines(process.stderr, "ktrace").until("getppid.* hits")
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as f:
+            tracing = int(f.read())
+        until(lambda: len(os.listdir(f"/proc/{tracing}/task")) == 1, "the tracing thread has ended")
+        self.assertEqual(self.finish(process), 6)
 
     def test_duration(self):
         """Tracing ends, the program goes on, and its status is told."""
