@@ -71,7 +71,7 @@ void clean(const std::vector<os::Mapping> &maps, ktrace_rescue_header &header) {
         return !may_be_ours(maps, arena.address, arena.size);
     });
     header.arenas = static_cast<std::uint32_t>(arenas - header.arena);
-    header.retold = 0; // who told is dead, or it is no field of that ABI
+    if (header.header_size < sizeof header) header.retold = 0; // no field of that ABI
 }
 
 /// What a page tells, `most` entries of it.

@@ -252,6 +252,7 @@ void Page::add_arena(target::AddressSpace &space, VirtAddr start, std::uint64_t 
 
 void Page::retell(target::AddressSpace &space, VirtAddr sp) {
     if (!installed() || header_.header_size < sizeof header_ || !is_there(space)) return;
+    if (was_retold_) return;
     header_.retold = sp.value;
     space.write_own(action_at(offsetof(ktrace_rescue_header, retold)), bytes_of(header_.retold));
 }
@@ -262,6 +263,7 @@ Page Page::adopt(VirtAddr address, const ktrace_rescue_header &header) {
     Page page;
     page.address_ = address;
     page.header_ = header;
+    page.was_retold_ = header.retold != 0;
     const std::uint64_t end = address.value + header.size;
     for (std::uint32_t i = 0; i < header.tables; i++) {
         const ktrace_rescue_table &table = header.table[i];
@@ -273,6 +275,8 @@ Page Page::adopt(VirtAddr address, const ktrace_rescue_header &header) {
 
 bool Page::rest(target::AddressSpace &space) {
     if (!mapped() || lost_) return false;
+    header_.retold = 0;
+    was_retold_ = false;
     header_.tracer = KTRACE_RESCUE_AT_REST | static_cast<std::uint64_t>(filters_ ? *filters_ + 1 : 0);
     return write_header(space);
 }

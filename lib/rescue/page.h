@@ -65,7 +65,9 @@ class Page {
     void add_arena(target::AddressSpace &space, VirtAddr start, std::uint64_t size);
 
     /// From before a task with this stack pointer is told of another signal in the place of a trap's until that is
-    /// done, and it is told of none: VirtAddr{}. Nothing is written into what the program has mapped over the page.
+    /// done, and it is told of none: VirtAddr{}. Nothing is written into what the program has mapped over the page, nor
+    /// where the page's last ktrace was killed in between: that task may be in the handler for long, on a busy
+    /// processor.
     void retell(target::AddressSpace &space, VirtAddr sp);
 
     /// The program has set its action for SIGTRAP: that is what it gets back from now on. Where it has none of its own
@@ -106,6 +108,7 @@ class Page {
     VirtAddr action_at(std::size_t offset) const { return address_ + static_cast<std::int64_t>(offset); }
 
     VirtAddr address_;
+    bool was_retold_ = false;      // by the ktrace that left it
     bool lost_ = false;            // something else is there; the process's action may be ours still
     ktrace_rescue_action first_{}; // what the process's action was when the page was made
     std::optional<int> filters_;
