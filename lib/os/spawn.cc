@@ -72,6 +72,17 @@ Error cannot_start(const std::string &program, int error) {
 
 } // namespace
 
+Error no_new_task(std::string_view what, int error) {
+    const std::string none = "no " + std::string(what) + " can be started: ";
+    if (error != EAGAIN) return {Error::Kind::system, none + std::strerror(error), {}, {}, -1, 1};
+    return {Error::Kind::system,
+            none + "this user, or this control group, has as many as it may have",
+            "end some, or raise the limit (ulimit -u, pids.max)",
+            {},
+            -1,
+            1};
+}
+
 Spawn::Spawn(std::vector<std::string> program, pid_t child, Fd go, Fd report)
     : program_(std::move(program)), child_(child), go_(std::move(go)), report_(std::move(report)) {}
 
@@ -101,7 +112,7 @@ Result<Spawn> Spawn::fork(const Interrupts &interrupts, Pid guardian, std::vecto
     }
     const int error = errno;
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (child < 0) return fail(Error::Kind::system, std::string("no new process: ") + std::strerror(error));
+    if (child < 0) return fail(no_new_task("process", error));
     return Spawn(std::move(program), child, std::move(go_write), std::move(report_read));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
@@ -11,6 +12,10 @@
 #include "os/wait.h"
 
 namespace ktrace::os {
+
+/// Why the kernel gives us no new `what` (process, thread), by errno: mostly a limit of the user's or of a control
+/// group's.
+Error no_new_task(std::string_view what, int error);
 
 /// A child that waits to become a program.
 class Spawn {

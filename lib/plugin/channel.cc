@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "os/asleep.h"
 #include "os/memory_bound.h"
+#include "os/spawn.h"
 #include "plugin/places.h"
 
 namespace ktrace::plugin {
@@ -60,7 +61,7 @@ Status spawn(const std::string &path, const Window &window, int wire, int life) 
     for (std::string &word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     pid_t child = ::fork();
-    if (child < 0) return fail(Error::Kind::system, std::string("no new process: ") + std::strerror(errno));
+    if (child < 0) return fail(os::no_new_task("process", errno));
     if (child == 0) become_host(path.c_str(), arguments.data(), wire, life);
     while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }

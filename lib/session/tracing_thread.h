@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "os/interrupts.h"
+#include "os/spawn.h"
 
 namespace ktrace::session {
 
@@ -19,11 +20,9 @@ template <class F> [[nodiscard]] Status in_tracing_thread(F &&body) {
             os::Interrupts::unblock();
             body();
         });
-    } catch (const std::system_error &) {
+    } catch (const std::system_error &refusal) {
         os::Interrupts::unblock();
-        return fail(Error::Kind::system,
-                    "no thread can be started: this user, or this control group, has as many as it may have",
-                    "end some, or raise the limit (ulimit -u, pids.max)");
+        return fail(os::no_new_task("thread", refusal.code().value()));
     }
     thread.join();
     return {};

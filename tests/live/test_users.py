@@ -297,7 +297,7 @@ class Hidden(UsersTest):
 
 class Limits(UsersTest):
     """A user, or a container, has as many processes and threads as it may have."""
-    FULL = "no thread can be started"
+    FULL = "no (process|thread) can be started: this user, or this control group, has as many"
 
     def begin(self):
         self.become_nobody()
@@ -319,7 +319,7 @@ class Limits(UsersTest):
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=LIMIT,
                                   env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0"))
             self.assertEqual(done.returncode, status, done)
-            self.assertIn(self.FULL, done.stderr)
+            self.assertRegex(done.stderr, self.FULL)
         self.check_right(target)
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
