@@ -83,6 +83,10 @@ class JsonSink final : public Sink {
         out += ",\"kind\":";
         append_json_string(out, {&location.kind, 1});
         append_location(out, location);
+        if (!location.which.empty()) {
+            out += ",\"which\":";
+            append_json_string(out, location.which);
+        }
         append_number(out, ",\"hits\":", counters.hits);
         append_number(out, ",\"events\":", counters.events);
         append_number(out, ",\"filtered\":", counters.filtered);

@@ -49,6 +49,10 @@ std::string place_with_module(const program::LocationInfo &location) {
     return out;
 }
 
+void append_which(std::string &out, const program::LocationInfo &location) {
+    if (!location.which.empty()) out += "; " + text::escape(location.which);
+}
+
 std::string label_of(const program::Field &field, std::size_t number) {
     if (field.name.empty()) return "arg" + std::to_string(number);
     if (field.role != program::Field::Role::print) return text::escape(field.name);

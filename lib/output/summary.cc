@@ -12,6 +12,7 @@ std::string summary_text(const program::LocationInfo &location, const program::C
                     place_with_module(location), location.kind, counters.hits, counters.events, counters.filtered,
                     counters.unselected, counters.missed, counters.unreturned, counters.dropped);
     if (location.injects) out += fmt::format("; {} injected", counters.injected);
+    append_which(out, location);
     out += '\n';
     if (location.kind != 'r') return out;
     std::string function;

@@ -176,6 +176,7 @@ std::string heading(const LocationInfo &location, const Table &table) {
         out += lead + by;
         lead = ", ";
     }
+    append_which(out, location);
     return out + '\n';
 }
 
@@ -248,7 +249,9 @@ void append_table(std::string &out, const LocationInfo &location, const Table &t
     if (table.kind == Table::Kind::none) return;
     if (table.kind == Table::Kind::count && table.by.empty()) {
         std::uint64_t count = table.rows.empty() ? 0 : table.rows[0].count;
-        out += fmt::format("{:>12} {} {}\n", count, place_with_module(location), location.kind);
+        out += fmt::format("{:>12} {} {}", count, place_with_module(location), location.kind);
+        append_which(out, location);
+        out += '\n';
         return;
     }
     out += heading(location, table);

@@ -91,6 +91,7 @@ struct LocationInfo {
     std::uint64_t offset = 0;
     std::string module;
     std::uint64_t address = 0;
+    std::string which; // tells it from others that are called alike, in the summary; empty: there are none
     bool result_void = false;
     bool injects = false; // changes something
     std::vector<Field> fields[moments];

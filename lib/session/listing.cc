@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "output/label.h"
 #include "output/summary.h"
+#include "session/namesakes.h"
 #include "session/unhit.h"
 
 namespace ktrace::session {
@@ -128,8 +129,10 @@ std::string stats_text(State &state, Config::Format format) {
     std::string tables = written([&](output::Writer &writer) {
         auto sink = json ? output::make_json_sink(writer, state.symbolizer.get())
                          : output::make_text_sink(writer, state.symbolizer.get());
-        for (std::size_t i : locations_by_number(state)) {
-            if (unhit.left_out[i] && !json) continue;
+        std::vector<std::size_t> order = locations_by_number(state);
+        if (!json) std::erase_if(order, [&](std::size_t i) { return unhit.left_out[i]; });
+        tell_namesakes_apart(state, order);
+        for (std::size_t i : order) {
             const CountedLocation &location = *state.locations[i];
             program::Counters counters = location.counters;
             counters.unreturned += in_flight[i];

@@ -10,6 +10,7 @@
 #include "os/cut_files.h"
 #include "os/interrupts.h"
 #include "output/summary.h"
+#include "session/namesakes.h"
 #include "session/unhit.h"
 
 namespace ktrace::session {
@@ -172,9 +173,10 @@ void report_summary(State &state, const std::function<void()> &meanwhile) {
     bool timed = false, json = state.config.format == Config::Format::json;
     Unhit unhit = find_unhit(state);
     std::vector<std::size_t> order = locations_to_sum_up(state);
+    if (!json) std::erase_if(order, [&](std::size_t i) { return unhit.left_out[i]; });
+    tell_namesakes_apart(state, order);
     for (std::size_t i : order) {
         const auto &location = state.locations[i];
-        if (unhit.left_out[i] && !json) continue;
         program::Table table = location->state->aggregation.snapshot();
         bool show = table.kind != program::Table::Kind::none;
         state.sink->summary(location->info, location->counters, show ? &table : nullptr);

@@ -115,6 +115,9 @@ class Dwarf {
     std::vector<InlinedInstance> inlined(const NamePattern &pattern);
     /// The function that an inlined instance (InlinedInstance::instance) is of. It has no place of its own.
     const Function *inlined_function(std::uint32_t instance);
+    /// The call that it stands for: file and line, and the function (an inlined one, too) that makes it. Nothing where
+    /// there is no such instance.
+    std::optional<SourceFrame> inlined_call(std::uint32_t instance);
     /// Names (qualified) of functions that have inlined instances or code: for globs and suggestions.
     std::vector<std::string> function_names();
 

@@ -38,6 +38,14 @@ int small_number(std::optional<std::uint64_t> number) {
     return static_cast<int>(std::min<std::uint64_t>(number.value_or(0), 1U << 30));
 }
 
+/// Where the call is that an inlined instance stands for; who makes it is left open.
+SourceFrame call_of(Units &units, Dwarf_Die instance) {
+    SourceFrame call;
+    call.file = units.file_of(instance, number(instance, DW_AT_call_file).value_or(~std::uint64_t{0}));
+    call.line = small_number(number(instance, DW_AT_call_line));
+    return call;
+}
+
 } // namespace
 
 std::vector<Dwarf_Die> scopes_at(Dwarf_Die function, std::uint64_t vaddr) {
@@ -87,6 +95,22 @@ std::optional<Dwarf_Die> Dwarf::Impl::instance_die(std::uint32_t number) const {
 const Function *Dwarf::inlined_function(std::uint32_t instance) {
     auto die = impl_->instance_die(instance);
     return die ? &impl_->function(abstract_instance(*die)).function : nullptr;
+}
+
+std::optional<SourceFrame> Dwarf::inlined_call(std::uint32_t instance) {
+    auto &units = impl_->units;
+    auto die = impl_->instance_die(instance);
+    auto function = die ? units.function_around(*die) : std::nullopt;
+    if (!function) return std::nullopt;
+    SourceFrame call = call_of(units, *die);
+    call.function = units.qualified_name(*function);
+    for (Dwarf_Die scope : scopes_of(*function, *die, entry_address(*die).value_or(0))) {
+        if (scope.addr == die->addr) break;
+        if (tag(scope) != DW_TAG_inlined_subroutine) continue;
+        call.function = units.qualified_name(scope);
+        call.inlined = true;
+    }
+    return call;
 }
 
 std::vector<InlinedInstance> Dwarf::inlined(std::string_view name) {
@@ -157,8 +181,9 @@ std::vector<SourceFrame> Dwarf::frames_at(std::uint64_t vaddr) {
         bool is_inlined = tag(*scope) == DW_TAG_inlined_subroutine;
         if (!is_inlined && scope + 1 != scopes.rend()) continue;
         frames.push_back({impl_->units.qualified_name(*scope), file, number_in_file, is_inlined});
-        file = impl_->units.file_of(*scope, number(*scope, DW_AT_call_file).value_or(~std::uint64_t{0}));
-        number_in_file = small_number(number(*scope, DW_AT_call_line));
+        SourceFrame call = call_of(impl_->units, *scope);
+        file = std::move(call.file);
+        number_in_file = call.line;
     }
     return frames;
 }
