@@ -6,7 +6,7 @@
 #include "os/cut_files.h"
 #include "session/go.h"
 #include "session/ifunc.h"
-#include "session/sigaction.h"
+#include "session/sigtrap.h"
 #include "trap/watch.h"
 
 namespace ktrace::session {
@@ -269,7 +269,7 @@ Result<ArmPlan> plan_places(State &state, Traced &traced, std::vector<Found> fou
             tell_once(state, unread);
     if (returns) plan_unwinding(state, traced, plan);
     plan_go(traced, plan);
-    plan_sigaction(traced, plan);
+    plan_sigtrap(traced, plan);
     // What cannot be probed is refused here, before anything is touched.
     if (auto sites = plan_sites(state, traced, plan); !sites) return tl::make_unexpected(sites.error());
     return plan;

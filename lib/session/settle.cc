@@ -12,6 +12,7 @@
 #include "session/start.h"
 #include "session/waking.h"
 #include "trap/calls.h"
+#include "trap/restore.h"
 
 namespace ktrace::session {
 
@@ -134,10 +135,13 @@ void on_owed_room(State &state, Event event) {
 void on_new_process(State &state, Event event) {
     meet_child(state, event.pid, event.other);
     auto parent = state.world.tasks.find(event.tid.value);
-    if (parent != state.world.tasks.end())
-        trap::continue_task(state.world, parent->second, std::move(*event.stopped));
-    else
+    if (parent == state.world.tasks.end()) {
         std::move(*event.stopped).resume(os::Resume::run);
+        return;
+    }
+    auto child = state.world.tasks.find(event.other.value);
+    if (child != state.world.tasks.end()) trap::inherit_mask(child->second, parent->second);
+    trap::continue_task(state.world, parent->second, std::move(*event.stopped));
 }
 
 void act_on(State &state, Event event) {

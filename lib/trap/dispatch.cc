@@ -212,7 +212,7 @@ Event on_new_task(World &world, Traced &traced, Task &task, Stopped stopped) {
         Task &made = world.tasks[child.value];
         made.tid = child;
         made.pid = traced.process.pid;
-        made.blocks = task.blocks; // glibc blocks all signals meanwhile
+        inherit_mask(made, task);
         world.waiter.watch(child);
     } else if (status) { // clone without CLONE_THREAD: a process, often in the same memory
         event.kind = Event::Kind::new_process;

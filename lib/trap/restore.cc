@@ -5,7 +5,9 @@
 
 #include <sys/syscall.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "trap/roster.h"
 
 namespace ktrace::trap {
 
@@ -19,6 +21,9 @@ constexpr std::uint64_t look_at_signals_every = 4096; // stops
 constexpr std::uint8_t longest_watched = 16; // stops: the signal may be none, or a handler come in between
 
 constexpr std::uint8_t look_at_mask_every = 16; // hits of a task that had SIGTRAP unblocked when last looked at
+
+constexpr std::uint32_t most_mask_calls = 1000; // of a program's in a second: some ms of stops
+constexpr std::uint64_t second_ns = 1'000'000'000;
 
 /// Does it run the program's handler for SIGTRAP, with SIGTRAP open?
 bool is_in_handler(Task &task, Stopped &stopped) {
@@ -43,15 +48,35 @@ bool catches_sigtrap(const Task &task) {
     return status && (status->caught & signal_bit(SIGTRAP)) != 0;
 }
 
-/// Has a trap taken SIGTRAP out of the task's mask, which is this one now? Where the program has changed the rest of
-/// it since it was seen to block SIGTRAP, it may have opened that, too. It may also have been seen in its own handler,
-/// and be out of it: then no trap has reset the action.
+/// Has a trap taken SIGTRAP out of the task's mask, which is this one now? A handler blocks more than what was blocked
+/// before. Where less is, the task is in a handler that came just before the call that sets its mask so, or has left
+/// the one that it was seized in, or has set its mask out of our sight. It may also have been seized in its own handler
+/// for SIGTRAP, and be out of it: then no trap has reset the action.
 bool was_blocked(const Traced &traced, Task &task, std::uint64_t mask) {
     if (blocks_everything(mask)) return true;
     if (!task.blocks) return false;
-    const bool own_handler = !traced.ground->rescue.installed() && catches_sigtrap(task);
-    if (*task.blocks != (mask | signal_bit(SIGTRAP)) || own_handler) task.blocks.reset();
+    const bool is_less = (task.blocks->mask & ~(mask | signal_bit(SIGTRAP))) != 0;
+    if (is_less && task.blocks->set_in_sight) return false;
+    if (is_less || (!traced.ground->rescue.installed() && catches_sigtrap(task))) task.blocks.reset();
     return task.blocks.has_value();
+}
+
+/// The task's mask when its call of pthread_sigmask(how, set) has returned, if SIGTRAP may be in it, else 0.
+std::uint64_t mask_after(const Task &task, int how, std::uint64_t set) {
+    if (how == SIG_SETMASK) return set;
+    if (!task.blocks && (how != SIG_BLOCK || (set & signal_bit(SIGTRAP)) == 0)) return 0;
+    const std::uint64_t mask = os::signal_mask(task.tid).value_or(0);
+    return how == SIG_BLOCK ? mask | set : mask & ~set;
+}
+
+/// Is the program seen to call so often that it is better left alone? One that locks by blocking signals would take
+/// several times as long.
+bool calls_too_often(MaskCalls &calls) {
+    if (calls.count++ % most_mask_calls != 0) return false;
+    const std::uint64_t now_ns = monotonic_ns();
+    const bool too_often = calls.count > 1 && now_ns - calls.since_ns < second_ns;
+    calls.since_ns = now_ns;
+    return too_often;
 }
 
 /// A trap in a task that has SIGTRAP blocked makes the kernel unblock it there and reset the process's action for it.
@@ -62,7 +87,7 @@ bool restores_mask(const Traced &traced, Task &task, Stopped &stopped) {
     if (is_in_handler(task, stopped) || task.saved_mask) return false; // SIGTRAP is open
     auto mask = os::signal_mask(task.tid);
     const bool blocks = mask && ((*mask & signal_bit(SIGTRAP)) != 0 || was_blocked(traced, task, *mask));
-    if (!blocks) task.hits_until_mask = look_at_mask_every - 1;
+    if (!blocks && !task.blocks) task.hits_until_mask = look_at_mask_every - 1;
     if (!blocks || (*mask & signal_bit(SIGTRAP)) != 0) return false;
     os::set_signal_mask(task.tid, *mask | signal_bit(SIGTRAP));
     return true;
@@ -111,6 +136,24 @@ void see_action(Traced &traced, Task &task, Stopped &stopped) {
     traced.action_lost = true; // ours is to be put in its place, or a trap in another task may have reset it already
 }
 
+void see_mask(Traced &traced, Task &task, Site &site, Armed &armed, Stopped &stopped) {
+    if (calls_too_often(traced.ground->mask_calls)) {
+        switch_off(*traced.ground, site, armed);
+        return;
+    }
+    target::AddressSpace &space = *traced.ground->space;
+    const arch::Host::Registers &registers = stopped.registers();
+    const auto how = arch::Host::argument(registers, space, 0), at = arch::Host::argument(registers, space, 1);
+    if (!how || !at || *at == 0 || is_in_handler(task, stopped)) return; // it only asks, or its mask will be given back
+    if (task.mask_unseen && restores_mask(traced, task, stopped)) traced.action_lost = true;
+    const auto set = space.read_value<std::uint64_t>(VirtAddr{*at});
+    if (!set) return; // the call fails
+    const std::uint64_t mask = mask_after(task, static_cast<std::int32_t>(*how), *set);
+    task.blocks.reset();
+    if ((mask & signal_bit(SIGTRAP)) != 0) task.blocks = {.mask = mask, .set_in_sight = true};
+    task.hits_until_mask = 0;
+}
+
 void restore_mask(const Traced &traced, Task &task, Stopped &stopped) {
     if (!is_in_handler(task, stopped)) {
         if (!task.mask_unseen) task.blocks.reset(); // there was no trap since, or it has been seen to
@@ -137,9 +180,14 @@ void open_traps(Task &task, Stopped &stopped) {
     task.handler_sp = stopped.sp();
 }
 
+void inherit_mask(Task &child, const Task &maker) {
+    child.blocks = maker.blocks; // glibc blocks all signals meanwhile
+    child.hits_until_mask = 0;
+}
+
 void note_mask(Task &task) {
     auto status = os::read_status(task.tid.value);
-    if (status && (status->blocked & signal_bit(SIGTRAP)) != 0) task.blocks = status->blocked;
+    if (status && (status->blocked & signal_bit(SIGTRAP)) != 0) task.blocks = {.mask = status->blocked};
 }
 
 void restore_signals(World &world, Traced &traced, Task &task, Stopped &stopped) {

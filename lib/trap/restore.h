@@ -17,8 +17,15 @@ void watch_action(Task &task);
 /// At such a stop: what the program sets its action to is what it gets back from then on.
 void see_action(Traced &traced, Task &task, os::Stopped &stopped);
 
+/// The task is at the first instruction of a function of pthread_sigmask's arguments. `armed`: ours there; it is
+/// switched off where the program calls the function so often that seeing it would slow it down.
+void see_mask(Traced &traced, Task &task, Site &site, Armed &armed, os::Stopped &stopped);
+
 /// The task has been seized, and no trap of ours has changed its mask yet.
 void note_mask(Task &task);
+
+/// A new task of the maker's, which has its mask: as it is when the maker's call is over.
+void inherit_mask(Task &child, const Task &maker);
 
 /// At a trap's or step's stop: puts back what that has changed of the task's mask and the process's action. A system
 /// call may be made in the task.

@@ -30,6 +30,7 @@ struct Armed {
         loader,        // ours: the dynamic loader has changed its list of modules
         ifunc,         // ours: a resolver of an indirect function is called, or has returned
         sets_action,   // ours: a function that may set the process's action for SIGTRAP is called
+        sets_mask,     // ours: a function that may set the task's signal mask is called
         waking,        // ours: a system call has ended during which its task could not be stopped
         watch,         // has no site: debug registers (watch.h)
     };

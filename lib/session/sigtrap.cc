@@ -1,0 +1,79 @@
+#include "session/sigtrap.h"
+
+#include <array>
+#include <string_view>
+
+#include <elf.h>
+
+#include "trap/scan.h"
+
+namespace ktrace::session {
+
+using arch::Host;
+using target::LoadedModule;
+using trap::Traced;
+
+namespace {
+
+/// The C library's, which signal(3) calls too, and that of Go's runtime, where that calls the kernel itself.
+constexpr std::array set_action = {"sigaction", "runtime.rt_sigaction", "runtime.rt_sigaction.abi0"};
+
+/// sigprocmask, siglongjmp and thrd_create call this one; before glibc 2.32 sigprocmask made a system call of its own.
+constexpr std::array set_mask = {"pthread_sigmask", "sigprocmask"};
+
+/// A library that holds them; in a program without a loader, the program does.
+bool may_hold(const LoadedModule &loaded, bool has_loader) {
+    const std::string_view name = loaded.module->name();
+    return !has_loader || name.starts_with("libc.") || name.starts_with("libc-") || name.starts_with("libpthread") ||
+           name.starts_with("ld-musl");
+}
+
+/// A place in the function that every call comes by; with luck one that needs no slot, for where none can be had the
+/// probes are to be had still.
+VirtAddr place_in(const Traced &traced, const LoadedModule &loaded, std::uint64_t function) {
+    const VirtAddr start{function + loaded.bias}, end{loaded.module->function_end(function) + loaded.bias};
+    bool is_straight = true;
+    auto found = trap::instructions(*traced.ground->space, start, end, [&](const Host::Plan &each) {
+        const bool is_wanted = is_straight && each.method != arch::Method::refuse && !arch::takes_slot(each);
+        is_straight = is_straight && each.flow == arch::Flow::next;
+        return is_wanted;
+    });
+    return found.empty() ? start : found.front();
+}
+
+/// Calls visit(vaddr) for each function of the module that has one of the names.
+template <class Names, class F> void for_functions(const LoadedModule &loaded, const Names &names, F &&visit) {
+    for (const char *name : names)
+        for (const symbols::Symbol *symbol : loaded.module->named(name))
+            if (symbol->kind == symbols::Symbol::Kind::function && symbol->vaddr != 0) visit(symbol->vaddr);
+}
+
+/// Does the function make a system call itself? One that leaves that to another one need not be watched.
+bool calls_kernel(const Traced &traced, const LoadedModule &loaded, std::uint64_t function) {
+    const VirtAddr start{function + loaded.bias}, end{loaded.module->function_end(function) + loaded.bias};
+    return !trap::instructions(*traced.ground->space, start, end, [](const Host::Plan &each) {
+                return each.flow == arch::Flow::syscall;
+            }).empty();
+}
+
+} // namespace
+
+void plan_sigtrap(const Traced &traced, ArmPlan &plan) {
+    if (plan.locations.empty()) return;
+    const bool has_loader = os::read_auxv(traced.process.pid, AT_BASE).value_or(0) != 0;
+    for (const LoadedModule &loaded : traced.process.modules) {
+        if (!may_hold(loaded, has_loader)) continue;
+        for_functions(loaded, set_action, [&](std::uint64_t function) {
+            plan_once(traced, plan, trap::Armed::Kind::sets_action, place_in(traced, loaded, function));
+        });
+        // The arguments are known at its first instruction only, which mostly needs a slot: a program without shared
+        // libraries can be traced without any.
+        if (!has_loader) continue;
+        for_functions(loaded, set_mask, [&](std::uint64_t function) {
+            if (calls_kernel(traced, loaded, function))
+                plan_once(traced, plan, trap::Armed::Kind::sets_mask, VirtAddr{function + loaded.bias});
+        });
+    }
+}
+
+} // namespace ktrace::session

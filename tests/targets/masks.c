@@ -1,0 +1,208 @@
+/*
+ * masks: threads that block SIGTRAP, with a few other signals or without, by all that sets masks, and look at what is
+ * blocked after each call of a function that is to be probed.
+ *
+ * Prints "ready PID" and obeys lines on standard input, `WHAT N`:
+ *
+ *     set N      four threads that choose masks at random N times each, of SIGTRAP, SIGUSR1 and SIGUSR2, by
+ *                pthread_sigmask, sigprocmask or siglongjmp, and call hit() with them; every tenth time in a handler,
+ * in a new thread or in a child, too.  "set N hits H bad B": H without those of children, B with them often      blocks
+ * and unblocks SIGUSR1 until nobody's trap is at pthread_sigmask.  "often C"
+ *
+ * bad: a mask that is not as the program set it. At the end of its input it leaves with status 0.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { threads = 4 };
+
+static atomic_long hits, bad;
+
+/* Sets have a bit a signal, from bit 0 for signal 1. */
+typedef unsigned long set_t;
+
+static set_t bit(int sig) { return 1ul << (sig - 1); }
+
+__attribute__((noinline)) void hit(void) { __asm__ volatile("" ::: "memory"); }
+
+/* Asked of the kernel, so that nobody sees it. */
+static set_t blocked_now(void) {
+    set_t now = 0;
+
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &now, sizeof now);
+    return now;
+}
+
+static long wrong(set_t expected) { return blocked_now() != expected; }
+
+static void hit_and_look(set_t expected) {
+    for (int i = 0; i < 3; i++) {
+        hit();
+        hits++;
+        bad += wrong(expected);
+    }
+}
+
+static _Thread_local set_t mask;
+
+static void set_mask(int how, set_t set) {
+    sigset_t of_libc;
+
+    sigemptyset(&of_libc);
+    for (int sig = 1; sig < 32; sig++)
+        if (set & bit(sig)) sigaddset(&of_libc, sig);
+    if (how == SIG_SETMASK && set % 2 == 0)
+        sigprocmask(how, &of_libc, NULL);
+    else
+        pthread_sigmask(how, &of_libc, NULL);
+    mask = how == SIG_BLOCK ? mask | set : how == SIG_UNBLOCK ? mask & ~set : set;
+}
+
+static void on_chld(int sig) {
+    (void)sig;
+    hit_and_look(blocked_now()); /* it may come while a mask is being set */
+}
+
+/* Of a new thread or child the mask is known when its maker goes on. */
+struct birth {
+    set_t mask;
+    int told[2];
+};
+
+static void wait_for_maker(const struct birth *birth) {
+    char byte;
+
+    if (read(birth->told[0], &byte, 1) != 1) exit(1);
+}
+
+static void go_on(const struct birth *birth) {
+    if (write(birth->told[1], "", 1) != 1) exit(1);
+}
+
+static void *in_new_thread(void *given) {
+    const struct birth *birth = given;
+
+    mask = birth->mask;
+    wait_for_maker(birth);
+    hit_and_look(mask);
+    return NULL;
+}
+
+static void make_thread(const struct birth *birth) {
+    pthread_t made;
+
+    if (pthread_create(&made, NULL, in_new_thread, (void *)birth) != 0) exit(1);
+    go_on(birth);
+    pthread_join(made, NULL);
+}
+
+static void make_child(const struct birth *birth) {
+    long found = 0;
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        wait_for_maker(birth);
+        for (int i = 0; i < 3; i++) {
+            hit();
+            found |= wrong(mask);
+        }
+        _exit((int)found);
+    }
+    go_on(birth);
+    waitpid(child, &status, 0);
+    bad += status != 0;
+}
+
+/* With a mask that is of no interest, back to the one before. */
+static void jump_back(set_t other) {
+    sigjmp_buf back;
+    const set_t before = mask;
+
+    if (sigsetjmp(back, 1) == 0) {
+        set_mask(SIG_SETMASK, other);
+        hit_and_look(mask);
+        siglongjmp(back, 1);
+    }
+    mask = before;
+}
+
+static set_t random_set(unsigned *seed) {
+    const int r = rand_r(seed);
+
+    return (r & 16 ? bit(SIGTRAP) : 0) | (r & 32 ? bit(SIGUSR1) : 0) | (r & 64 ? bit(SIGUSR2) : 0);
+}
+
+static long rounds;
+
+static void *set_at_random(void *number) {
+    static const int hows[] = {SIG_BLOCK, SIG_UNBLOCK, SIG_SETMASK};
+    unsigned seed = (unsigned)(long)number + 1;
+    struct birth birth;
+
+    if (pipe(birth.told) != 0) exit(1);
+    mask = blocked_now();
+    for (long i = 0; i < rounds; i++) {
+        set_mask(hows[rand_r(&seed) / 8 % 3], random_set(&seed));
+        hit_and_look(mask);
+        if (i % 10 == 2) jump_back(random_set(&seed));
+        if (i % 10 == 4) pthread_kill(pthread_self(), SIGCHLD);
+        birth.mask = mask;
+        if (i % 10 == 6) make_thread(&birth);
+        if (i % 10 == 8) make_child(&birth);
+        hit_and_look(mask);
+    }
+    set_mask(SIG_SETMASK, 0);
+    close(birth.told[0]);
+    close(birth.told[1]);
+    return NULL;
+}
+
+static void set_all(void) {
+    pthread_t ids[threads];
+    struct sigaction action = {.sa_handler = on_chld, .sa_flags = SA_RESTART};
+
+    sigaction(SIGCHLD, &action, NULL);
+    hits = bad = 0;
+    for (long i = 0; i < threads; i++) pthread_create(&ids[i], NULL, set_at_random, (void *)i);
+    for (long i = 0; i < threads; i++) pthread_join(ids[i], NULL);
+    printf("set %ld hits %ld bad %ld\n", rounds, (long)hits, (long)bad);
+}
+
+static void set_often(void) {
+    const volatile unsigned char *code = (const unsigned char *)(unsigned long)pthread_sigmask;
+    const unsigned char trap = 0xcc;
+    long calls = 0;
+
+    do {
+        set_mask(calls % 2 ? SIG_UNBLOCK : SIG_BLOCK, bit(SIGUSR1));
+        calls++;
+    } while (*code == trap);
+    printf("often %ld\n", calls);
+}
+
+int main(void) {
+    char line[64], what[16];
+
+    printf("ready %d\n", getpid());
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        rounds = 0;
+        sscanf(line, "%15s %ld", what, &rounds);
+        if (strcmp(what, "often") == 0)
+            set_often();
+        else
+            set_all();
+        fflush(stdout);
+    }
+    return 0;
+}
