@@ -32,10 +32,35 @@ std::shared_ptr<symbols::Module> still_mapped(const std::vector<LoadedModule> &b
     return nullptr;
 }
 
-/// True where `path` is the very file that is mapped (not one that an upgrade has put in its place).
-bool is_mapped_file(const std::string &path, const os::Mapping &mapping) {
-    struct stat st;
-    return ::stat(path.c_str(), &st) == 0 && st.st_ino == mapping.inode;
+/// The link of the kernel's to what is mapped, which needs CAP_CHECKPOINT_RESTORE.
+std::string link_to(Pid pid, const os::Mapping &mapping) {
+    std::array<char, 64> range;
+    std::snprintf(range.data(), range.size(), "/map_files/%lx-%lx", mapping.start.value, mapping.end.value);
+    return os::process_folder(pid) + range.data();
+}
+
+/// The device as the maps have it.
+std::string device_of(const struct stat &st) {
+    std::array<char, 32> numbers;
+    std::snprintf(numbers.data(), numbers.size(), "%02x:%02x", major(st.st_dev), minor(st.st_dev));
+    return numbers.data();
+}
+
+/// Those of `paths` that are the very file that is mapped (not one that an upgrade has put in its place, nor one of
+/// another mount namespace, whose file system may number its files alike).
+std::vector<std::string> mapped_files(Pid pid, const os::Mapping &mapping, const std::vector<std::string> &paths) {
+    struct stat mapped, st;
+    bool is_shown = ::stat(link_to(pid, mapping).c_str(), &mapped) == 0;
+    std::vector<std::string> same, alike; // some file systems tell stat(2) of a device that the maps do not have
+    for (const std::string &path : paths) {
+        if (::stat(path.c_str(), &st) != 0) continue;
+        if (is_shown ? st.st_ino == mapped.st_ino && st.st_dev == mapped.st_dev
+                     : st.st_ino == mapping.inode && device_of(st) == mapping.device)
+            same.push_back(path);
+        else if (!is_shown && st.st_ino == mapping.inode)
+            alike.push_back(path);
+    }
+    return same.empty() ? alike : same;
 }
 
 /// The bias that explains this mapping, by the segment that starts in its first page.
@@ -79,15 +104,10 @@ std::shared_ptr<symbols::Module> ModuleCache::open(Pid pid, const os::Mapping &m
     std::string proc = os::process_folder(pid);
     std::string root = proc + "/root";
     std::vector<std::string> paths;
-    if (!mapping.deleted) {
-        for (const std::string &path : {mapping.path, root + mapping.path})
-            if (is_mapped_file(path, mapping)) paths.push_back(path);
-    }
+    if (!mapping.deleted) paths = mapped_files(pid, mapping, {mapping.path, root + mapping.path});
     auto &cached = modules_[key_of(mapping) + (paths.empty() ? std::string() : state_of(paths.front()))];
     if (cached) return cached;
-    std::array<char, 64> range;
-    std::snprintf(range.data(), range.size(), "/map_files/%lx-%lx", mapping.start.value, mapping.end.value);
-    paths.push_back(proc + range.data());
+    paths.push_back(link_to(pid, mapping));
     if (mapping.path == program_path(pid)) paths.push_back(proc + "/exe");
     struct stat own, theirs;
     bool same_root = ::stat("/", &own) == 0 && ::stat((root + "/").c_str(), &theirs) == 0 &&

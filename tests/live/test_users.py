@@ -102,6 +102,22 @@ class Users(UsersTest):
         self.assertEqual(trace.summary("do_work")["module"], "app", trace)
         self.assertEqual(target.end(), 0)
 
+    def test_namesakes_in_both_mount_namespaces(self):
+        """Both file systems number the two files alike: it is the target's own that is read."""
+        if os.geteuid() != 0 or not namespaces_allowed():
+            raise unittest.SkipTest("needs root, to mount a file system")
+        folder = self.room()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "none", folder], stderr=subprocess.PIPE, check=False)
+        if mounted.returncode != 0:
+            raise unittest.SkipTest(mounted.stderr)
+        self.addCleanup(subprocess.run, ["umount", "--lazy", folder], check=True)
+        decoy = shutil.copy(shutil.which("true"), os.path.join(folder, "app"))
+        target = self.start(*inside(folder, f"cp {program('calls')} {decoy} && exec {decoy} 1 50"))
+        pid = children_of(target.pid)[0]
+        self.assertEqual(os.stat(f"/proc/{pid}/root{decoy}").st_ino, os.stat(decoy).st_ino)
+        self.check_traced(target, pid)
+        self.assertEqual(target.end(), 0)
+
     def test_both_in_namespaces(self):
         """ktrace in the container, too, where the target is process 1."""
         target, pid = self.contained()
