@@ -65,7 +65,20 @@ std::string describe(const Error &error) {
     return out + '\n';
 }
 
+std::string printable_lines(std::string_view text) {
+    std::string out;
+    while (!text.empty()) {
+        std::size_t end = std::min(text.find('\n'), text.size());
+        out += printable(text.substr(0, end));
+        if (end < text.size()) out += text[end++];
+        text.remove_prefix(end);
+    }
+    return out;
+}
+
 void complain(const Error &error) { say(describe(error)); }
+
+void relay(std::string_view lines) { say(printable_lines(lines)); }
 
 void notify(const std::string &text) { say(std::string(prefix) + printable(text) + '\n'); }
 

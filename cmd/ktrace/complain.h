@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -14,10 +15,16 @@ namespace ktrace::cli {
 ///                     ^ do_work+1 and do_work+4 are
 std::string describe(const Error &error);
 
+/// Lines of another process's, with what could steer a terminal escaped, and nothing else.
+std::string printable_lines(std::string_view text);
+
 /// Writes describe(error) to standard error.
 void complain(const Error &error);
 
 /// Writes `ktrace: TEXT` to standard error.
 void notify(const std::string &text);
+
+/// Writes lines of another process's to standard error.
+void relay(std::string_view lines);
 
 } // namespace ktrace::cli

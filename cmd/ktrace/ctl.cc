@@ -81,8 +81,10 @@ int ctl(const Invocation &invocation, const std::vector<std::string> &arguments)
         complain(answer.error());
         return failed;
     }
-    std::fputs(answer->err.c_str(), stderr);
-    bool written = std::fwrite(answer->out.data(), 1, answer->out.size(), stdout) == answer->out.size();
+    // Who traces a process of another user's need not be ktrace, nor mean well.
+    relay(answer->err);
+    std::string out = printable_lines(answer->out);
+    bool written = std::fwrite(out.data(), 1, out.size(), stdout) == out.size();
     if (std::fflush(stdout) == 0 && written) return answer->status;
     notify("cannot write to standard output");
     return failed;

@@ -6,12 +6,40 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import unittest
 import unittest.mock
 
 from live import KTRACE, LIMIT, ktrace, program, thread_folders
 from test_ctl import Ctl, ctl
+
+
+# A process that its own child traces, which answers at the socket that the ktrace of that number would have.
+PRETENDER = r"""
+import ctypes, os, socket
+libc = ctypes.CDLL(None)
+may_trace, traced = os.pipe(), os.pipe()
+tracer = os.fork()
+if tracer:
+    libc.prctl(0x59616d61, tracer, 0, 0, 0)  # PR_SET_PTRACER
+    os.write(may_trace[1], b"1")
+    os.read(traced[0], 1)
+    print("ready", os.getpid(), flush=True)
+    os.wait()
+    os._exit(0)
+os.read(may_trace[0], 1)
+libc.ptrace(0x4206, os.getppid(), 0, 0)  # PTRACE_SEIZE
+directory = os.environ["XDG_RUNTIME_DIR"] + "/ktrace"
+os.mkdir(directory, 0o700)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(f"{directory}/{os.getpid()}-{os.stat('/proc/self/ns/pid').st_ino}.sock")
+listener.listen()
+os.write(traced[1], b"1")
+client = listener.accept()[0]
+client.recv(1000)
+client.sendall(b"ktrace-ctl 1 0 12 9\nred \x1b[31m\n\xe2\x82no\x1b[2J\0\n\n")
+"""
 
 
 def socket_of(tracer):
@@ -157,6 +185,15 @@ class Socket(Ctl):
         answer = ctl(target, "list")
         self.assertEqual(answer.status, 1)
         self.assertRegex(answer.err, r"^ktrace: no ktrace traces process \d+ \(calls\); ktrace attach -p \d+ starts one\n$")
+
+    def test_what_only_looks_like_ktrace_steers_no_terminal(self):
+        """Root asks about a process of somebody's, whose child traces it and answers."""
+        self.in_a_directory_of_its_own()
+        target = self.start(sys.executable, "-c", PRETENDER)
+        answer = ktrace("ctl", "-p", target.pid, "list")
+        self.assertEqual(answer.status, 0, answer)
+        self.assertEqual((answer.out, answer.err), ("red \\x1b[31m\n\\xe2\\x82", "no\\x1b[2J\\x00\n\n"))
+        self.assertEqual(target.end(), 0)
 
     def test_a_socket_of_a_killed_ktrace_is_taken_away(self):
         self.in_a_directory_of_its_own()  # any other ktrace would take it away
