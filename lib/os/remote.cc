@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,7 +28,14 @@ namespace {
 struct Meanwhile {
     std::vector<siginfo_t> held;   // signals, told later
     bool stopped_by_group = false; // by job control: it makes the call nevertheless
+    std::optional<VirtAddr> call;  // where it is made
 };
+
+/// The instruction of the call faults: it is not there any more, or never was. No more comes of running it again.
+bool faults_at(std::optional<VirtAddr> call, const siginfo_t &info) {
+    const bool is_fault = info.si_signo == SIGSEGV || info.si_signo == SIGBUS || info.si_signo == SIGILL;
+    return call && is_fault && info.si_code > 0 && info.si_addr == reinterpret_cast<void *>(call->value);
+}
 
 /// Steps the task once, or to the next stop of a system call; a signal that is delivered first is kept for later.
 /// SIGSTOP, which cannot be blocked, is not: a SIGCONT could not take it back then.
@@ -54,6 +62,9 @@ Result<void> advance(Waiter &waiter, Tid tid, Resume how, Meanwhile &meanwhile) 
         auto info = signal_info(tid);
         if (!info) return fail(Error::Kind::gone, "the task has ended");
         if (stop->signal == SIGTRAP && info->si_code > 0) return {};
+        if (faults_at(meanwhile.call, *info))
+            return fail(Error::Kind::refused, "the process cannot run what makes system calls for ktrace in it",
+                        "it has changed what ktrace has mapped");
         meanwhile.held.push_back(*info);
     }
 }
@@ -238,15 +249,17 @@ Result<std::int64_t> make_call(Waiter &waiter, Stopped &stopped, VirtAddr instru
     Host::set_syscall(call, number, std::span(arguments.begin(), arguments.size()));
     Host::set_pc(call, instruction);
     if (frame) frame.lead(call);
+    meanwhile.call = Host::pc(call);
     // The mask is ours only while the registers are: from there the task finds back to its own.
     const std::uint64_t blocked = ~synchronous_signals | (*mask & memory_and_arithmetic);
     bool alive = HostNative::write_registers(tid, call) && set_signal_mask(tid, blocked);
     Host::Registers after{};
     Result<void> run =
         alive ? run_call(waiter, tid, through, call, meanwhile, after) : fail(Error::Kind::gone, "the task has ended");
-    if (run) {
+    const bool is_there = run || run.error().kind == Error::Kind::refused;
+    if (is_there) {
         alive = set_signal_mask(tid, *mask);
-        if (alive && through == Through::stops && arch::awaits_restart(before))
+        if (alive && run && through == Through::stops && arch::awaits_restart(before))
             alive = stop_for_restart(waiter, tid, before);
         else
             alive = alive && HostNative::write_registers(tid, before);

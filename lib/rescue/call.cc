@@ -12,7 +12,7 @@ namespace {
 /// The code and the room of a page that this ktrace has made: one that it has adopted has no room for entries.
 std::optional<os::WayBack> way_back_by_page(const Page &page, target::AddressSpace &space) {
     auto call = arch::call_in_rescue_code();
-    if (page.room() == 0 || !call || !page.is_there(space)) return std::nullopt;
+    if (page.room() == 0 || !call || page.is_lost() || !page.is_there(space)) return std::nullopt;
     os::WayBack way{};
     way.call = page.address() + static_cast<std::int64_t>(code_at + *call);
     way.frame = page.address() + static_cast<std::int64_t>(ktrace_rescue_page);

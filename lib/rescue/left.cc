@@ -28,6 +28,14 @@ bool may_be_ours(const std::vector<os::Mapping> &maps, std::uint64_t start, std:
     return covered == start + size;
 }
 
+Status check_mapped(Pid pid, VirtAddr at, std::uint64_t size) {
+    const auto maps = os::read_maps(pid);
+    if (!maps) return fail(Error::Kind::gone, "the process has ended");
+    if (may_be_ours(*maps, at.value, size)) return {};
+    return fail(Error::Kind::refused, "the process may not map memory: mmap(2) answers as if it had, and has not",
+                "a seccomp filter makes that up, perhaps; root may map in spite of it");
+}
+
 namespace {
 
 // The process may have made up what is there: it is not believed beyond these.

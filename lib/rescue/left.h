@@ -25,6 +25,9 @@ struct Left {
 /// True where all of a range lies in mappings as ktrace makes them, and nothing else can be harmed by unmapping it.
 bool may_be_ours(const std::vector<os::Mapping> &maps, std::uint64_t start, std::uint64_t size);
 
+/// Is what mmap(2) was answered there? A seccomp filter or its supervisor may have answered. Errors: refused, gone.
+Status check_mapped(Pid pid, VirtAddr at, std::uint64_t size);
+
 /// The pages in a process, by their magic. Errors: gone, denied.
 Result<std::vector<Left>> find_left(Pid pid);
 

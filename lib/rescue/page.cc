@@ -52,6 +52,8 @@ Result<VirtAddr> map(const Hands &hands, const Page &by, std::uint64_t size) {
     auto at = call(hands, by, "map memory", SYS_mmap,
                    {0, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, ~std::uint64_t{0}, 0});
     if (!at) return tl::make_unexpected(at.error());
+    if (auto is_there = check_mapped(Pid{hands.stopped.tid().value}, VirtAddr{*at}, size); !is_there)
+        return tl::make_unexpected(is_there.error());
     return VirtAddr{*at};
 }
 

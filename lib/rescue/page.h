@@ -36,6 +36,8 @@ class Page {
     std::optional<int> filters() const { return filters_; }
     /// What is there is what was written: the program has neither unmapped it nor mapped something else over it.
     bool is_there(target::AddressSpace &space) const;
+    /// By the last look at the maps (forget_lost): no code of ours can be run there any more.
+    bool is_lost() const { return lost_; }
     /// Forgets the page and tables that are not there any more. False: there was nothing to forget.
     bool forget_lost(const std::vector<os::Mapping> &maps, target::AddressSpace &space);
     /// How many traps can still be told.

@@ -140,6 +140,7 @@ Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, o
                         std::string("the process may not map memory: ") + std::strerror(static_cast<int>(-*mapped)),
                         why_not_mapped(static_cast<int>(-*mapped)));
         VirtAddr start{static_cast<std::uint64_t>(*mapped)};
+        if (auto is_there = rescue::check_mapped(process.pid, start, size); !is_there) return is_there;
         ground.slots.add({start, size, 0});
         ground.rescue.add_arena(*ground.space, start, size);
         return {};

@@ -281,7 +281,8 @@ class Users(UsersTest):
     def test_filters_without_privileges(self):
         """No room can be had: that is said, and the target goes on. (A filter that kills is as deadly as it says.)"""
         self.become_nobody()
-        for what, says in (("errno", "may not map memory"), ("trap", "may not map memory"), ("strict", "strict mode")):
+        for what, says in (("errno", "may not map memory"), ("zero", "answers as if it had"), ("trap", "may not map memory"),
+                           ("strict", "strict mode")):
             target = self.confined(what, NOBODY)
             done = subprocess.run([*NOBODY, KTRACE, "attach", "-p", str(target.pid), "-k", "do_work"], text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=LIMIT)

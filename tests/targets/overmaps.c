@@ -8,6 +8,7 @@
  *     over      maps data of its own over each executable mapping without a file: "over N", how many there were
  *     away      unmaps each of them first: "away N"
  *     page      as over, but that one alone in which ktrace says what it has changed: "page 1"
+ *     plain     makes that one unexecutable: "plai 1"
  *     drop      has the kernel drop the pages of its code, and read them from the file again: "drop 1"
  *     look      "bad N": bytes of these data that have another value than it has written, or pages that are gone
  *
@@ -68,8 +69,8 @@ static void take(int away) {
     }
 }
 
-/* The one that begins with the name of its format; the others stay ktrace's. */
-static void take_page(void) {
+/* The one that begins with the name of its format. */
+static void find_page(void) {
     static const char name[] = "ktrace rescue";
     int pages = 0;
 
@@ -77,10 +78,20 @@ static void take_page(void) {
     for (int i = 0; i < owned; i++)
         if (memcmp(own[i].start, name, sizeof name - 1) == 0) own[pages++] = own[i];
     owned = pages;
+}
+
+/* The others stay ktrace's. */
+static void take_page(void) {
+    find_page();
     for (int i = 0; i < owned; i++) {
         mmap(own[i].start, own[i].size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         memset(own[i].start, filler, own[i].size);
     }
+}
+
+static void make_plain(void) {
+    find_page();
+    for (int i = 0; i < owned; i++) mprotect(own[i].start, own[i].size, PROT_READ);
 }
 
 /* All of ktrace's changes go with the pages. */
@@ -138,6 +149,8 @@ int main(void) {
                 drop();
             else if (strcmp(line, "page\n") == 0)
                 take_page();
+            else if (strcmp(line, "plain\n") == 0)
+                make_plain();
             else
                 take(strcmp(line, "away\n") == 0);
             printf("%.4s %d\n", line, owned);

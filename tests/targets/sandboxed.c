@@ -1,6 +1,6 @@
 /*
  * sandboxed WHAT [later|beside]: a process that may not map or unmap memory; WHAT becomes of it when it tries: errno,
- * trap (SIGSYS), kill; or strict: it may do nothing but read and write.
+ * zero (as if it were done), trap (SIGSYS), kill; or strict: it may do nothing but read and write.
  *
  * Prints "ready PID"; for each line it calls do_work 50 times and prints "do_work 50 sum S". With `later` it confines
  * itself at the first line. With `beside` only another thread is confined, which never sleeps for long.
@@ -32,6 +32,7 @@ __attribute__((noinline)) long do_work(long n) {
 
 static int confine(const char *what) {
     unsigned answer = strcmp(what, "errno") == 0  ? SECCOMP_RET_ERRNO | EPERM
+                      : strcmp(what, "zero") == 0 ? SECCOMP_RET_ERRNO
                       : strcmp(what, "trap") == 0 ? SECCOMP_RET_TRAP
                                                   : SECCOMP_RET_KILL_PROCESS;
     struct sock_filter code[] = {
