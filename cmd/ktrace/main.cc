@@ -17,7 +17,7 @@ namespace {
 using ktrace::cli::Command;
 using ktrace::cli::Invocation;
 
-constexpr int bad_usage = 2;
+constexpr int failed = 1, bad_usage = 2, failed_to_run = 125;
 
 /// Standard output may be a closed pipe or a full disk: what was asked for and could not be shown is a failure.
 int print(const std::string &text) {
@@ -56,5 +56,9 @@ int main(int argc, char **argv) {
     }
     if (invocation->help) return print(ktrace::cli::help(invocation->command));
     if (invocation->version) return print(std::string("ktrace ") + KTRACE_VERSION + "\n");
+    if (auto enough = ktrace::os::allow_many_descriptors(); !enough) {
+        ktrace::cli::complain(enough.error());
+        return invocation->command == Command::run ? failed_to_run : failed;
+    }
     return execute(*invocation, arguments);
 }

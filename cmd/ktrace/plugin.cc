@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "complain.h"
+#include "os/descriptors.h"
 #include "os/memory_bound.h"
 #include "plugin/places.h"
 
@@ -47,6 +48,7 @@ int execute(const std::vector<std::string> &command) {
     for (const std::string &word : command) arguments.push_back(const_cast<char *>(word.c_str()));
     arguments.push_back(nullptr);
     os::unbound_memory(); // the compiler's limits are none of ours
+    os::restore_descriptor_limit();
     pid_t child = 0;
     if (::posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ) != 0) return 127;
     int status = 0;

@@ -1,15 +1,27 @@
 #include "os/descriptors.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
+#include <string>
 #include <system_error>
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+
 namespace ktrace::os {
+
+namespace {
+
+rlimit before{};
+bool is_raised = false;
+
+} // namespace
 
 void hold_standard_descriptors() {
     for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
@@ -32,6 +44,24 @@ void drop_inherited_descriptors() {
         if (flags >= 0 && (flags & FD_CLOEXEC) == 0) inherited.push_back(fd);
     }
     for (int fd : inherited) ::close(fd);
+}
+
+Status allow_many_descriptors() {
+    constexpr rlim_t needed = 32; // besides those that it was started with
+    if (::getrlimit(RLIMIT_NOFILE, &before) != 0) return {};
+    const rlimit all{before.rlim_max, before.rlim_max};
+    is_raised = ::setrlimit(RLIMIT_NOFILE, &all) == 0;
+    const rlim_t allowed = is_raised ? all.rlim_cur : before.rlim_cur;
+    const Fd first(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+    const rlim_t all_needed = needed + (first ? static_cast<rlim_t>(first.get()) : allowed);
+    if (all_needed <= allowed || (!first && errno != EMFILE)) return {};
+    return fail(Error::Kind::refused,
+                "ktrace needs " + std::to_string(all_needed) + " open files, and may have " + std::to_string(allowed),
+                "ulimit -n raises the limit");
+}
+
+void restore_descriptor_limit() {
+    if (is_raised) ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 } // namespace ktrace::os

@@ -1,6 +1,11 @@
 // Descriptors that this process was started with. Where a standard one is closed, the next file that is opened would
-// take its place, and what is meant for a reader would be written to it.
+// take its place, and what is meant for a reader would be written to it. And how many there may be: a file that a
+// traced process has mapped takes one.
+//
+// Invariants: programs that are started have the limits that ktrace was started with.
 #pragma once
+
+#include "base/result.h"
 
 namespace ktrace::os {
 
@@ -11,5 +16,12 @@ void hold_standard_descriptors();
 /// Lets go of all descriptors that this process was started with: whoever waits for the end of a pipe is not to wait
 /// for this process. The standard ones become /dev/null. Those that were opened since have FD_CLOEXEC, and stay.
 void drop_inherited_descriptors();
+
+/// From now on this process may have as many as the system allows it (RLIMIT_NOFILE, setrlimit(2)). Errors: refused:
+/// these are too few for anything.
+Status allow_many_descriptors();
+
+/// As it was before: in a child that is to become another program. Only makes a system call.
+void restore_descriptor_limit();
 
 } // namespace ktrace::os

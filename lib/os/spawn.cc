@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "os/descriptors.h"
 #include "os/interrupts.h"
 #include "os/memory_bound.h"
 #include "os/ptrace.h"
@@ -34,6 +35,7 @@ namespace {
     if (::read(wait_fd, &byte, 1) != 1) ::_exit(127);
     ::prctl(PR_SET_PDEATHSIG, 0);
     unbound_memory();
+    restore_descriptor_limit();
     interrupts.restore();
     ::execvp(argv[0], argv.data());
     int error = errno;

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "os/asleep.h"
+#include "os/descriptors.h"
 #include "os/memory_bound.h"
 #include "os/spawn.h"
 #include "plugin/places.h"
@@ -44,6 +45,7 @@ constexpr std::uint64_t look_at_life_ns = 20'000'000U; // how often, while the h
     ::fcntl(life, F_SETFD, 0);
     ::dup2(STDERR_FILENO, STDOUT_FILENO); // standard output is for events
     os::unbound_memory();
+    os::restore_descriptor_limit();
     ::execv(path, arguments);
     ::_exit(127);
 }

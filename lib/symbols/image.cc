@@ -1,5 +1,6 @@
 #include "symbols/image.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -7,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,13 +20,21 @@ tl::unexpected<Error> open_failed(const std::string &shown, int error) {
     Error::Kind kind = error == ENOENT || error == ENOTDIR ? Error::Kind::not_found
                        : error == EACCES || error == EPERM ? Error::Kind::denied
                                                            : Error::Kind::system;
-    return fail(kind, "cannot open " + shown + ": " + std::strerror(error));
+    return fail(kind, "cannot open " + shown + ": " + std::strerror(error) + (error == EMFILE ? " (ulimit -n)" : ""));
 }
 
 Status check_regular(const Fd &fd, const std::string &shown, struct stat &status) {
     if (::fstat(fd.get(), &status) != 0) return open_failed(shown, errno);
     if (!S_ISREG(status.st_mode)) return fail(Error::Kind::refused, shown + " is not a regular file");
     return {};
+}
+
+/// Files of others leave some descriptors: without any, all that /proc tells of a process would seem to be gone.
+bool is_one_of_the_last(const Fd &fd) {
+    constexpr rlim_t most_left = 64;
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+    return static_cast<rlim_t>(fd.get()) >= limit.rlim_cur - std::min(most_left, limit.rlim_cur / 4);
 }
 
 } // namespace
@@ -34,6 +44,7 @@ Result<Fd> open_regular(Fd found, const std::string &shown) {
     if (auto regular = check_regular(found, shown, status); !regular) return tl::unexpected(regular.error());
     Fd fd(::open(("/proc/self/fd/" + std::to_string(found.get())).c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd) return open_failed(shown, errno);
+    if (is_one_of_the_last(fd)) return open_failed(shown, EMFILE);
     return fd;
 }
 

@@ -1,10 +1,13 @@
 """Bad input: one clear sentence, the exit status of the contract, and a target that is as it was."""
 import os
+import resource
+import shutil
 import signal
 import struct
 import subprocess
 import tempfile
 
+import workshop
 from live import KTRACE, LIMIT, Ktrace, LiveTest, Target, ktrace, program
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -158,6 +161,50 @@ class Errors(LiveTest):
         target.truth("worked")
         self.assertEqual(tracer.stop().summary("do_work")["hits"], 1)
         self.assertEqual(target.end(), 0)
+
+    def limited(self, most, *arguments):
+        """ktrace with so few open files."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        return subprocess.run([KTRACE, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              stdin=subprocess.DEVNULL, timeout=LIMIT, preexec_fn=limit)
+
+    def test_too_few_open_files(self):
+        """It is not the target that is blamed."""
+        target = self.start(program("threads"))
+        for most in (4, 8, 16, 32):
+            done = self.limited(most, "attach", "-p", target.pid, "-k", "do_work", "--duration", "1ms")
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done)
+            self.assertRegex(done.stderr, rf"^ktrace: ktrace needs \d+ open files, and may have {most}; ulimit -n")
+        done = self.limited(16, "run", "-k", "do_work", "--", program("processes"), "work", "5")
+        self.assertEqual((done.returncode, done.stdout), (125, ""), done)
+        self.check_works(target)
+
+    def test_more_libraries_than_open_files(self):
+        """They are named, and all else works: what is left of the descriptors is not theirs."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        with open(f"{folder.name}/l.c", "w") as source:
+            source.write("int of_a_library(void) { return 1; }\n")
+        workshop.execute("gcc", "-shared", "-fPIC", "-o", f"{folder.name}/0.so", source.name)
+        names = [f"{folder.name}/{number}.so" for number in range(64)]
+        for name in names[1:]:
+            shutil.copy(names[0], name)
+        target = self.start(program("threads"), env=dict(os.environ, LD_PRELOAD=":".join(names)))
+        done = self.limited(48, "attach", "-p", target.pid, "-k", "do_work", "--duration", "1ms")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertRegex(done.stderr, rf"cannot read {folder.name}/\d+\.so: .*Too many open files \(ulimit -n\)")
+        self.assertIn("Attached 1 probe", done.stderr)
+        self.check_works(target)
+
+    def test_the_limit_of_open_files_of_a_program(self):
+        """ktrace's own is raised; what it starts has the one that ktrace was started with."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (100, 200))
+        done = subprocess.run([KTRACE, "run", "-k", "no_such:f", "--allow-missing", "--", "sh", "-c", "ulimit -Sn; ulimit -Hn"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=LIMIT,
+                              preexec_fn=limit)
+        self.assertEqual((done.returncode, done.stdout), (0, b"100\n200\n"), done)
 
     def test_symbols(self):
         target = self.start(program("threads"))
