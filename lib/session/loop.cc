@@ -10,6 +10,7 @@
 #include "session/registry.h"
 #include "session/report.h"
 #include "session/settle.h"
+#include "session/start.h"
 #include "trap/dispatch.h"
 
 namespace ktrace::session {
@@ -52,7 +53,8 @@ void trace(State &state) {
     unsigned quiet = 0, since_clock = 0;
     while (!state.world.closing && !all_gone(state)) {
         if (ends_trace(state, state.interrupts->take()) || state.interrupts->time_is_up()) return;
-        if (state.control && state.control->has_orders()) serve_order(state);
+        // In the middle of a dlclose nothing is armed anew. The end of that is a stop.
+        if (state.control && state.control->has_orders() && !anyone_unloads(state)) serve_order(state);
         tell_progress(state);
         bool waiting = state.world.records.size() > 0 || state.writer->pending();
         auto stop = state.world.waiter.next(waiting ? os::Waiter::Block::briefly : os::Waiter::Block::yes);

@@ -119,32 +119,48 @@ Result<ArmPlan> plan_all(State &state, Traced &traced) {
 }
 
 /// All that is known of a process, anew: it called exec after it was looked at and before it was seized.
-Result<ArmPlan> plan_anew(State &state, Traced &traced) {
+Status look_anew(State &state, Traced &traced) {
     auto looked = look_at(state, traced.process.pid.value);
     if (!looked) return tl::make_unexpected(looked.error());
     state.armings.erase(traced.ground.get());
     traced.process = std::move((*looked)->process);
     traced.ground = std::move((*looked)->ground);
-    return plan_all(state, traced);
+    return {};
+}
+
+/// True where libraries have come or gone since the process was looked at.
+Result<bool> has_other_modules(State &state, Traced &traced) {
+    const std::size_t modules = traced.process.modules.size();
+    auto loaded = refresh_modules(state, traced);
+    if (!loaded) return fail(loaded.error());
+    return !loaded->empty() || traced.process.modules.size() != modules;
+}
+
+/// The plan of a process whose loader is watched. Where that is in the middle of its work still, what it takes out is
+/// let alone, and what it has mapped by halves is not looked at: all is armed at the end of that.
+Result<ArmPlan> plan_watched(State &state, Traced &traced) {
+    const bool unloads = state.armings[traced.ground.get()].unloads = is_unloading(traced);
+    auto plan = unloads ? Result<ArmPlan>(ArmPlan{}) : plan_all(state, traced);
+    const bool waits = unloads || (!plan && !modules_complete(traced));
+    if (!waits) return plan;
+    state.armings[traced.ground.get()].waits_for_loader = true;
+    return ArmPlan{};
 }
 
 /// `plan`: nothing where the process never held still for long enough to make one. `stopped`: a task of the process;
 /// nullptr: none may be stopped.
 Status arm_all(State &state, Traced &traced, std::optional<ArmPlan> plan, os::Stopped *stopped) {
-    if (!plan || became_another(traced)) {
-        auto anew = plan_anew(state, traced);
-        if (!anew) return tl::make_unexpected(anew.error());
-        plan = std::move(*anew);
+    if (became_another(traced)) {
+        if (auto looked = look_anew(state, traced); !looked) return looked;
+        plan.reset();
     }
     // From here on no library comes or goes unseen. Where one has since the process was looked at, that is another
     // plan.
     if (auto watched = watch_loader(state, traced, stopped); !watched) return watched;
-    std::size_t modules = traced.process.modules.size();
-    auto loaded = refresh_modules(state, traced);
-    if (!loaded) return fail(loaded.error());
-    bool waits = state.armings[traced.ground.get()].waits_for_loader;
-    if (!loaded->empty() || traced.process.modules.size() != modules || waits) {
-        auto anew = plan_all(state, traced);
+    auto others = has_other_modules(state, traced);
+    if (!others) return tl::make_unexpected(others.error());
+    if (!plan || *others || state.armings[traced.ground.get()].waits_for_loader || is_unloading(traced)) {
+        auto anew = plan_watched(state, traced);
         if (!anew) return tl::make_unexpected(anew.error());
         plan = std::move(*anew);
     }
@@ -162,10 +178,13 @@ Status add_plugins(State &state) {
 }
 
 void announce_attached(State &state, const Traced &traced) {
-    if (state.armings[traced.ground.get()].waits_for_loader) // it is told when all is armed
+    Arming &arming = state.armings[traced.ground.get()];
+    arming.told_to_wait = arming.waits_for_loader;
+    const char *waits_for = arming.unloads ? "unloading libraries: its probes wait until that is done"
+                                           : "being started: its probes wait until its libraries are loaded";
+    if (arming.waits_for_loader) // it is told when all is armed
         tell_once(state, "process " + std::to_string(traced.process.pid.value) + " (" +
-                             text::escape(traced.process.comm) +
-                             ") is just being started: its probes wait until its libraries are loaded");
+                             text::escape(traced.process.comm) + ") is just " + waits_for);
     else if (!state.config.quiet && state.config.plugins.empty()) // else when the plugins' probes are there, too
         state.voice.notice(attached_text(state, traced));
 }
@@ -217,10 +236,9 @@ Status take(State &state, Pid pid, std::optional<ArmPlan> plan) {
     return armed;
 }
 
-/// True where libraries have come since the process was looked at.
-bool has_loaded_more(State &state, Traced &traced) {
-    auto loaded = refresh_modules(state, traced);
-    return loaded && !loaded->empty();
+/// Is it no wonder that something was not found, or is not what it was a moment ago? What is looked at runs meanwhile.
+bool is_changing(State &state, Traced &traced) {
+    return became_another(traced) || !modules_complete(traced) || has_other_modules(state, traced).value_or(false);
 }
 
 /// A look at a process that may be in the middle of an exec: for a moment nothing of its new memory is there to be
@@ -248,7 +266,8 @@ Status attach_one(State &state, pid_t pid) {
         Traced &traced = *(state.world.processes[id.value] = std::move(*looked));
         auto plan = plan_all(state, traced);
         if (plan) return take(state, id, std::move(*plan));
-        if (!(became_another(traced) || has_loaded_more(state, traced))) return tl::make_unexpected(plan.error());
+        const bool was_gone = plan.error().kind == Error::Kind::fault; // and may be there again
+        if (!was_gone && !is_changing(state, traced)) return tl::make_unexpected(plan.error());
         // Seized, it cannot get ahead of ktrace any more.
         if (i == attempts) return take(state, id, std::nullopt);
         state.armings.erase(traced.ground.get());

@@ -66,7 +66,8 @@ bool shares_ground(const State &state, const Traced &traced) {
 
 void announce(State &state, const Traced &traced) {
     const Arming &arming = state.armings[traced.ground.get()];
-    if (state.config.quiet || (arming.locations.empty() && arming.ifuncs.empty())) return;
+    const bool is_empty = arming.locations.empty() && arming.ifuncs.empty();
+    if (state.config.quiet || (is_empty && !arming.told_to_wait)) return;
     state.voice.notice(attached_text(state, traced));
 }
 
@@ -128,15 +129,34 @@ Status complete_arming(State &state, Traced &traced, os::Stopped &stopped) {
 
 } // namespace
 
-bool modules_complete(Traced &traced) {
+namespace {
+
+/// What its loader tells; nothing: it has none that does.
+std::optional<r_debug> read_debug(Traced &traced) {
     auto base = os::read_auxv(traced.process.pid, AT_BASE);
     const target::LoadedModule *loader = base ? target::module_at(traced.process.modules, VirtAddr{*base}) : nullptr;
-    if (!loader) return true;
+    if (!loader) return std::nullopt;
     auto symbols = loader->module->named("_r_debug");
-    if (symbols.empty()) return true;
-    auto debug = traced.ground->space->read_value<r_debug>(VirtAddr{symbols.front()->vaddr + loader->bias});
+    if (symbols.empty()) return std::nullopt;
+    return traced.ground->space->read_value<r_debug>(VirtAddr{symbols.front()->vaddr + loader->bias});
+}
+
+} // namespace
+
+bool modules_complete(Traced &traced) {
+    const auto debug = read_debug(traced);
     // Its place for breakpoints is filled in when it is set up.
     return !debug || (debug->r_state == r_debug::RT_CONSISTENT && debug->r_brk != 0);
+}
+
+bool is_unloading(Traced &traced) {
+    const auto debug = read_debug(traced);
+    return debug && debug->r_state == r_debug::RT_DELETE;
+}
+
+bool anyone_unloads(const State &state) {
+    return std::any_of(state.armings.begin(), state.armings.end(),
+                       [](const auto &entry) { return entry.second.unloads; });
 }
 
 bool anyone_waits_for_loader(const State &state) {
@@ -249,6 +269,7 @@ void on_loader(State &state, Event event) {
     }
     VirtAddr at = arch::Host::trap_address(stopped.pc());
     Arming &arming = state.armings[traced->ground.get()];
+    arming.unloads = is_unloading(*traced);
     if (modules_complete(*traced)) {
         bool first = arming.waits_for_loader;
         Status armed = first ? complete_arming(state, *traced, stopped) : arm_loaded(state, *traced, stopped);

@@ -17,6 +17,12 @@ void on_loader(State &state, trap::Event event);
 /// <link.h>), or a process without such a loader. False at a program's start, and in the middle of a dlopen.
 bool modules_complete(trap::Traced &traced);
 
+/// In the middle of a dlclose (RT_DELETE): what is mapped still may be gone, or other memory, at any moment.
+bool is_unloading(trap::Traced &traced);
+
+/// True where a process is known to be so, and its loader tells when it is not.
+bool anyone_unloads(const State &state);
+
 /// True where a process is still without its libraries and waits for them with all that is to be armed.
 bool anyone_waits_for_loader(const State &state);
 

@@ -24,18 +24,27 @@ Site *Ground::site_of_pc_in_slot(VirtAddr pc) {
     return found == by_slot.end() ? nullptr : found->second;
 }
 
+namespace {
+
+/// Nothing was ever done at it. What it was planned for may be gone since: the code of a library that another one has
+/// taken the place of.
+bool is_only_planned(const Site &site) { return !site.armed && site.probes.empty() && !site.slot; }
+
+} // namespace
+
 Result<Site *> make_site(Ground &ground, VirtAddr at) {
-    if (Site *known = ground.site_at(at)) return known;
+    Site *known = ground.site_at(at);
+    if (known && !is_only_planned(*known)) return known;
     std::byte code[Host::longest];
     std::size_t got = ground.space->read(at, code);
     if (got == 0) return fail(Error::Kind::fault, "the address is not mapped");
-    auto site = std::make_unique<Site>();
+    const Host::Plan plan = Host::plan(std::span(code, got), at);
+    if (plan.method == Method::refuse) return fail(Error::Kind::refused, plan.why);
+    auto &site = ground.sites[at];
+    if (!site) site = std::make_unique<Site>();
     site->at = at;
-    site->plan = Host::plan(std::span(code, got), at);
-    if (site->plan.method == Method::refuse) return fail(Error::Kind::refused, site->plan.why);
-    Site *made = site.get();
-    ground.sites.emplace(at, std::move(site));
-    return made;
+    site->plan = plan;
+    return site.get();
 }
 
 bool give_slot(Ground &ground, Site &site) {

@@ -12,7 +12,7 @@ import tempfile
 import threading
 
 import workshop
-from live import KTRACE, LIMIT, LiveTest, adds_up, ktrace, program, state_of, until
+from live import (KTRACE, LIMIT, LiveTest, adds_up, ktrace, program, sleeps_in, state_of, told_of, until)
 
 
 def library(name="part", *flags):
@@ -266,6 +266,72 @@ class Starting(LiveTest):
         self.assertEqual(trace.status, 0, trace)
         counts = [json.loads(l) for l in trace.lines if l.startswith('{"type":"summary"')]
         self.assertEqual([s["hits"] for s in counts], [1], trace)
+
+
+class Unloading(Libraries):
+    """A thread is in the middle of a dlclose: of two libraries one is unmapped, and the other one is to be."""
+    page = 4096
+    WRITEV = 20  # the number of the system call by which the loader tells what it does
+
+    def setUp(self):
+        super().setUp()
+        self.part = library("part", "-Wl,--no-as-needed", library("piece"))
+
+    def open_both(self):
+        """A program that has loaded both, and whose loader tells into a pipe what it does: that is read by nobody."""
+        self.told, self.writer = os.pipe()
+        self.addCleanup(os.close, self.told)
+        self.addCleanup(os.close, self.writer)
+        telling = f'exec env LD_DEBUG=files "$0" 2>/proc/{os.getpid()}/fd/{self.writer}'
+        self.target = self.start("sh", "-c", telling, program("mobile"))
+        self.tell("open", 0, self.part)
+        os.read(self.told, 1 << 16)
+
+    def told_before(self):
+        """How much the loader tells before the first library is unmapped."""
+        self.open_both()
+        self.tell("close", 0)
+        self.assertEqual(self.target.end(), 0)
+        return os.read(self.told, 1 << 16).index(b"destroying link map")
+
+    def hold(self, room):
+        fcntl.fcntl(self.writer, fcntl.F_SETPIPE_SZ, self.page)
+        os.write(self.writer, b"x" * (self.page - room))
+        self.target.tell("close 0")
+        until(lambda: sleeps_in(f"/proc/{self.target.pid}") == self.WRITEV, "the loader waits")
+        self.assertIn("libpiece.so", told_of(f"/proc/{self.target.pid}", "maps"))
+
+    def let_go(self):
+        """Closed, both are loaded once more, and called."""
+        threading.Thread(target=drain, args=[os.dup(self.told)], daemon=True).start()
+        self.target.truth("^done 0")
+        self.tell("open", 0, self.part)
+        self.tell("call", 0, "piece_work", 10)
+
+    def test_attached_in_the_middle(self):
+        room = self.told_before()
+        self.open_both()
+        self.hold(room)
+        self.tracer = self.trace("-p", self.target.pid, "-k", "libpiece.so:piece_work", "--count", "--format", "json",
+                                 wait=False)
+        told = self.tracer.errors.until(r"Attached \d+ probe|is just unloading libraries")[0]
+        self.let_go()
+        self.assertEqual(told, "is just unloading libraries")
+        self.tracer.errors.until("Attached 0 probes from 1 spec")
+        self.assertEqual(self.counts(self.finish()), {"piece_work": 10})
+
+    def test_a_probe_that_is_added_in_the_middle(self):
+        room = self.told_before()
+        self.open_both()
+        self.tracer = self.attach(self.target, "-k", "do_work", "--count", "--format", "json")
+        self.hold(room)
+        order = subprocess.Popen([KTRACE, "ctl", "-p", str(self.target.pid), "add", "-k", "libpiece.so:piece_work",
+                                  "--count"], stdout=subprocess.PIPE, text=True)
+        until(lambda: order.poll() is not None or state_of(f"/proc/{order.pid}") == "S", "it is asked for")
+        self.let_go()
+        answer = order.communicate(timeout=LIMIT)[0]
+        self.assertEqual(answer, "2 k libpiece.so:piece_work: 0 locations: it waits for libpiece.so to be loaded\n")
+        self.assertEqual(self.counts(self.finish()), {"do_work": 0, "piece_work": 10})
 
 
 class Gone(Libraries):
