@@ -211,6 +211,59 @@ std::unique_ptr<ArmedLocation> make_location(State &state, const Found &found, p
     return made;
 }
 
+/// What errors call a place by: its function, or the SPEC where none is known.
+const std::string &name_of(const State &state, std::uint32_t probe, const std::string &symbol) {
+    return symbol.empty() ? state.registry.at(probe).probe.spec.text : symbol;
+}
+
+/// The executable mapping there; nullptr: there is none.
+const os::Mapping *code_at(Traced &traced, VirtAddr at) {
+    auto look = [&]() -> const os::Mapping * {
+        for (const os::Mapping &m : traced.process.maps)
+            if (m.executable && m.contains(at)) return &m;
+        return nullptr;
+    };
+    if (const os::Mapping *known = look()) return known;
+    auto maps = os::read_maps(traced.process.pid);
+    if (!maps) return nullptr;
+    traced.process.maps = std::move(*maps);
+    return look();
+}
+
+/// The site of a place. Errors: refused (the instruction cannot be probed), fault.
+Result<trap::Site *> site_for(Traced &traced, const std::string &name, VirtAddr at) {
+    const os::Mapping *code = code_at(traced, at);
+    if (!code) return fail(Error::Kind::refused, name + ": its address is not in executable memory");
+    if (code->shared)
+        return fail(Error::Kind::refused,
+                    name + ": its memory is shared (MAP_SHARED), and what else runs there, a child perhaps, would " +
+                        "run into the probe");
+    auto site = trap::make_site(*traced.ground, at);
+    if (!site) return fail(std::move(site.error()).with(name));
+    return site;
+}
+
+/// Leaves out the places that cannot be probed, where their set goes on without them, and tells of each.
+void leave_out_refused(State &state, Traced &traced, std::vector<Found> &found) {
+    std::erase_if(found, [&](const Found &place) {
+        if (place.watch || !state.registry.at(place.probe).set->allow_missing) return false;
+        auto site = site_for(traced, name_of(state, place.probe, place.location.symbol),
+                             VirtAddr{place.location.vaddr + place.bias});
+        if (site || site.error().kind == Error::Kind::gone) return false;
+        tell_once(state, site.error().message);
+        return true;
+    });
+}
+
+/// What to do where one of a SPEC's places is refused: the others may be all that is wanted.
+std::string without_it(const State &state, const ArmPlan &plan, std::uint32_t probe) {
+    auto places = std::count_if(plan.locations.begin(), plan.locations.end(), [&](const auto &location) {
+        return state.locations[location->location]->probe == probe;
+    });
+    bool by_option = !state.registry.at(probe).handler;
+    return places > 1 && by_option ? "--allow-missing goes on without it" : "";
+}
+
 } // namespace
 
 bool is_armed_already(const State &state, const Traced &traced, std::uint32_t probe, VirtAddr at,
@@ -248,6 +301,7 @@ Result<ArmPlan> plan_arming(State &state, Traced &traced, const std::vector<std:
 }
 
 Result<ArmPlan> plan_places(State &state, Traced &traced, std::vector<Found> found) {
+    leave_out_refused(state, traced, found);
     std::map<probe::ProbeSet *, std::vector<const Found *>> by_set;
     for (const Found &f : found) by_set[state.registry.at(f.probe).set.get()].push_back(&f);
     std::vector<probe::Loaded> modules = loaded_modules(traced);
@@ -275,44 +329,17 @@ Result<ArmPlan> plan_places(State &state, Traced &traced, std::vector<Found> fou
     return plan;
 }
 
-namespace {
-
-const probe::Spec &spec_of(const State &state, const ArmedLocation &location) {
-    return state.registry.at(state.locations[location.location]->probe).probe.spec;
-}
-
-/// The executable mapping there; nullptr: there is none.
-const os::Mapping *code_at(Traced &traced, VirtAddr at) {
-    auto look = [&]() -> const os::Mapping * {
-        for (const os::Mapping &m : traced.process.maps)
-            if (m.executable && m.contains(at)) return &m;
-        return nullptr;
-    };
-    if (const os::Mapping *known = look()) return known;
-    auto maps = os::read_maps(traced.process.pid);
-    if (!maps) return nullptr;
-    traced.process.maps = std::move(*maps);
-    return look();
-}
-
-} // namespace
-
 Result<std::vector<PlannedSite>> plan_sites(State &state, Traced &traced, const ArmPlan &plan) {
     std::vector<PlannedSite> planned;
     for (const auto &location : plan.locations) {
         if (location->watch) continue;
-        const program::LocationInfo &info = state.locations[location->location]->info;
-        const std::string &name = info.symbol.empty() ? spec_of(state, *location).text : info.symbol;
-        const os::Mapping *code = code_at(traced, location->at);
-        if (!code) return fail(Error::Kind::refused, name + ": its address is not in executable memory");
-        if (code->shared)
-            return fail(Error::Kind::refused,
-                        name +
-                            ": its memory is shared (MAP_SHARED), and what else runs there, a child perhaps, would " +
-                            "run into the probe");
-        auto site = trap::make_site(*traced.ground, location->at);
-        if (!site) return fail(site.error().kind, info.symbol + ": " + site.error().message);
-        planned.push_back({*site, &location->armed, info.symbol});
+        const CountedLocation &counted = *state.locations[location->location];
+        auto site = site_for(traced, name_of(state, counted.probe, counted.info.symbol), location->at);
+        if (!site) {
+            site.error().hint = without_it(state, plan, counted.probe);
+            return tl::make_unexpected(std::move(site.error()));
+        }
+        planned.push_back({*site, &location->armed, counted.info.symbol});
     }
     for (const auto &internal : plan.internal)
         if (auto site = trap::make_site(*traced.ground, internal->at))

@@ -1,9 +1,11 @@
 """Every form of SPEC, in running programs of every kind: what a name, a line, an address means there, and what is refused."""
 import os
+import platform
 import re
 import shutil
 import subprocess
 import tempfile
+import unittest
 
 from live import LiveTest, adds_up, ktrace, program, until
 from specs import SpecTest, names
@@ -335,6 +337,25 @@ class Refusals(SpecTest):
         target.truth("^done")
         self.assertEqual(target.end(), 0)
         return trace
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "these are x86's traps")
+    def test_refused_place_of_a_glob(self):
+        """One of many functions begins with int3: none is probed, or all the others are."""
+        target = self.start(program("plugged"))
+        probe = ["-j", "plugged:*", "--count", "--format", "json"]
+        trace = ktrace("attach", "-p", target.pid, *probe)
+        self.assertEqual(trace.status, 1, trace)
+        self.assertRegex(trace.err, "^ktrace: breaks: it is a breakpoint .*; --allow-missing goes on without it\n")
+        self.check_untouched(target)
+        tracer = self.attach(target, *probe, "--allow-missing")
+        target.tell("do_work 7")
+        target.truth("^done 7")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.assertRegex(trace.err, "^ktrace: breaks: it is a breakpoint ")
+        self.assertEqual(trace.summary("do_work")["hits"], 7)
+        self.assertNotIn("breaks", [s["symbol"] for s in trace.summaries()])
+        self.check_untouched(target)
 
     def test_refused_unknown_symbol(self):
         self.refused(["-k", "plain_onne"], 1, "plain_onne", "plain_one")
