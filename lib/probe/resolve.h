@@ -54,9 +54,10 @@ struct Resolved {
 /// address together). Inlined instances are looked for in the program and, where the spec names a MODULE, in that.
 Result<Resolved> resolve(const Spec &spec, Kind kind, std::span<const Loaded> modules, Memory *memory);
 
-/// Where a spec of an IFUNC is once the process has chosen: in the implementation at `vaddr` of its resolver's module.
-/// Errors: refused (the offset).
-Result<Location> resolve_chosen(const Spec &spec, Kind kind, const Location &resolver, std::uint64_t vaddr);
+/// Where a spec of an IFUNC is once the process has chosen: in the implementation at `vaddr` of a module, which is that
+/// of its resolver, or the vdso. Errors: refused (the offset).
+Result<Location> resolve_chosen(const Spec &spec, Kind kind, const Location &resolver,
+                                const std::shared_ptr<symbols::Module> &module, std::uint64_t vaddr);
 
 /// True where `module` (a path or base name, with or without version suffix: libc.so.6, libc) names this one; globs
 /// too, and a symbolic link beside its file.

@@ -18,26 +18,38 @@ bool is_stub(Memory &memory, VirtAddr at) {
     return arch::Host::plt_target_slot(std::span<const std::byte>(code, size), at).has_value();
 }
 
-/// The vaddr in `loaded` that a slot's value stands for, if it is an implementation there.
-std::optional<std::uint64_t> implementation(const Request &request, const Loaded &loaded, const symbols::Symbol &ifunc,
-                                            VirtAddr slot) {
+/// The module that a slot's value lies in, where a resolver of `loaded` may have chosen that: one of its own functions,
+/// or one of the kernel's (libc's `time` and `gettimeofday`), which no loader binds a name to. Another module's
+/// function has interposed.
+const Loaded *chosen_in(const Request &request, const Loaded &loaded, std::uint64_t value) {
+    if (loaded.module->executable(value - loaded.bias)) return &loaded;
+    for (const Loaded &other : request.modules)
+        if (other.module->is_vdso() && other.module->executable(value - other.bias)) return &other;
+    return nullptr;
+}
+
+/// What a slot's value stands for, if it is an implementation.
+std::optional<Implementation> implementation(const Request &request, const Loaded &loaded, const symbols::Symbol &ifunc,
+                                             VirtAddr slot) {
     auto value = request.memory->read_value<std::uint64_t>(slot);
     if (!value) return std::nullopt;
-    std::uint64_t vaddr = *value - loaded.bias;
-    // Not relocated yet, interposed by another module's function, or the resolver itself.
-    if (!loaded.module->executable(vaddr) || vaddr == ifunc.vaddr) return std::nullopt;
-    if (loaded.module->in_plt(vaddr) || is_stub(*request.memory, VirtAddr{*value})) return std::nullopt;
-    return vaddr;
+    const Loaded *owner = chosen_in(request, loaded, *value);
+    // Not relocated yet, interposed, or the resolver itself.
+    if (!owner || *value == ifunc.vaddr + loaded.bias) return std::nullopt;
+    const std::uint64_t vaddr = *value - owner->bias;
+    if (owner->module->in_plt(vaddr) || is_stub(*request.memory, VirtAddr{*value})) return std::nullopt;
+    return Implementation{owner, vaddr};
 }
 
 } // namespace
 
-std::vector<std::uint64_t> implementations(const Request &request, const Loaded &loaded, const symbols::Symbol &ifunc) {
-    std::vector<std::uint64_t> found;
+std::vector<Implementation> implementations(const Request &request, const Loaded &loaded,
+                                            const symbols::Symbol &ifunc) {
+    std::vector<Implementation> found;
     if (!request.memory) return found;
     auto look = [&](const Loaded &owner, std::uint64_t slot) {
-        auto vaddr = implementation(request, loaded, ifunc, VirtAddr{slot + owner.bias});
-        if (vaddr && std::find(found.begin(), found.end(), *vaddr) == found.end()) found.push_back(*vaddr);
+        auto chosen = implementation(request, loaded, ifunc, VirtAddr{slot + owner.bias});
+        if (chosen && std::find(found.begin(), found.end(), *chosen) == found.end()) found.push_back(*chosen);
     };
     for (const symbols::Module::Irelative &irelative : loaded.module->irelative_slots())
         if (irelative.resolver == ifunc.vaddr) look(loaded, irelative.slot);
@@ -47,10 +59,12 @@ std::vector<std::uint64_t> implementations(const Request &request, const Loaded 
     return found;
 }
 
-Result<Location> resolve_chosen(const Spec &spec, Kind kind, const Location &resolver, std::uint64_t vaddr) {
+Result<Location> resolve_chosen(const Spec &spec, Kind kind, const Location &resolver,
+                                const std::shared_ptr<symbols::Module> &module, std::uint64_t vaddr) {
     Location function = resolver;
+    function.module = module;
     function.function = vaddr;
-    function.function_end = resolver.module->function_end(vaddr);
+    function.function_end = module->function_end(vaddr);
     return at_offset(Request{spec, kind, {}, {}, nullptr}, std::move(function));
 }
 

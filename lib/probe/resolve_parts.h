@@ -59,9 +59,16 @@ Status check_entry(const Request &request, const Location &location);
 /// Refused: behind its end, or not on an instruction boundary.
 Result<Location> at_offset(const Request &request, Location function);
 
-/// Addresses (vaddrs in `loaded`) of the implementations that the process uses of an IFUNC, from the slots that the
-/// dynamic linker or the start-up code of a static program has filled. Empty: not resolved yet, or there is no process.
-std::vector<std::uint64_t> implementations(const Request &request, const Loaded &loaded, const symbols::Symbol &ifunc);
+/// An implementation of an IFUNC.
+struct Implementation {
+    const Loaded *owner = nullptr; // the module that it lies in: the IFUNC's own, or the vdso
+    std::uint64_t vaddr = 0;
+    bool operator==(const Implementation &) const = default;
+};
+
+/// The implementations that the process uses of an IFUNC of `loaded`, from the slots that the dynamic linker or the
+/// start-up code of a static program has filled. Empty: not resolved yet, or there is no process.
+std::vector<Implementation> implementations(const Request &request, const Loaded &loaded, const symbols::Symbol &ifunc);
 
 /// The error for a symbol that no chosen module has, with the nearest names.
 Error unknown_symbol(const Request &request);

@@ -34,7 +34,7 @@ class SymbolSearch {
     Status add_functions(const Loaded &loaded);
     Status add_function(const Loaded &loaded, const Symbol &symbol);
     Status add_ifunc(const Loaded &loaded, const Symbol &symbol);
-    Status add_at(const Loaded &loaded, const Symbol &symbol, std::uint64_t start, std::uint64_t end);
+    Status add_at(const Loaded &loaded, std::string_view name, std::uint64_t start, std::uint64_t end);
     void add_inlined(const Loaded &loaded);
     bool has_inlined_wanted(const Loaded &loaded) const;
 
@@ -72,27 +72,28 @@ Status SymbolSearch::add_function(const Loaded &loaded, const Symbol &symbol) {
             request_, Error::Kind::refused,
             std::string(symbol.name) + " is a part of a function, which is jumped to, not called", "use -k"));
     std::uint64_t end = symbol.size != 0 ? symbol.vaddr + symbol.size : loaded.module->function_end(symbol.vaddr);
-    return add_at(loaded, symbol, symbol.vaddr, end);
+    return add_at(loaded, loaded.module->demangled(symbol, false), symbol.vaddr, end);
 }
 
+    const std::string_view name = loaded.module->demangled(symbol, false);
 Status SymbolSearch::add_ifunc(const Loaded &loaded, const Symbol &symbol) {
     auto found = implementations(request_, loaded, symbol);
-    for (std::uint64_t start : found)
-        if (auto status = add_at(loaded, symbol, start, loaded.module->function_end(start)); !status) return status;
+    for (const auto &[owner, start] : found)
+        if (auto status = add_at(*owner, name, start, owner->module->function_end(start)); !status) return status;
     if (!found.empty()) return {};
     Location resolver;
     resolver.module = loaded.module;
     resolver.vaddr = resolver.function = symbol.vaddr;
     resolver.function_end = loaded.module->function_end(symbol.vaddr);
-    resolver.symbol = std::string(loaded.module->demangled(symbol, false));
+    resolver.symbol = std::string(name);
     finding_.add_resolver(std::move(resolver));
     return {};
 }
 
-Status SymbolSearch::add_at(const Loaded &loaded, const Symbol &symbol, std::uint64_t start, std::uint64_t end) {
+Status SymbolSearch::add_at(const Loaded &loaded, std::string_view name, std::uint64_t start, std::uint64_t end) {
     Location location;
     location.module = loaded.module;
-    location.symbol = std::string(loaded.module->demangled(symbol, false));
+    location.symbol = std::string(name);
     location.function = start;
     location.function_end = end;
     auto placed = at_offset(request_, std::move(location));

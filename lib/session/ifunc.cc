@@ -28,16 +28,18 @@ Status watch_return(State &state, Traced &traced, os::Stopped &stopped) {
 
 Status arm_implementation(State &state, Traced &traced, VirtAddr resolver, os::Stopped &stopped) {
     VirtAddr chosen{Host::return_value(stopped.registers())};
+    const target::LoadedModule *owner = target::module_at(traced.process.modules, chosen);
+    if (!owner || !owner->module->executable(chosen.value - owner->bias)) return {};
     std::vector<Found> found;
     for (const WaitingIfunc &ifunc : state.armings[traced.ground.get()].ifuncs) {
-        std::uint64_t vaddr = chosen.value - ifunc.bias;
-        if (ifunc.at() != resolver || !ifunc.resolver.module->executable(vaddr)) continue;
+        if (ifunc.at() != resolver) continue;
         const probe::Probe &wish = state.registry.at(ifunc.probe).probe;
-        auto location = probe::resolve_chosen(wish.spec, wish.kind, ifunc.resolver, vaddr);
+        auto location =
+            probe::resolve_chosen(wish.spec, wish.kind, ifunc.resolver, owner->module, chosen.value - owner->bias);
         if (!location) return tl::make_unexpected(location.error());
-        VirtAddr at{location->vaddr + ifunc.bias};
+        VirtAddr at{location->vaddr + owner->bias};
         if (!is_armed_already(state, traced, ifunc.probe, at, 0))
-            found.push_back({ifunc.probe, std::move(*location), ifunc.bias});
+            found.push_back({ifunc.probe, std::move(*location), owner->bias});
     }
     if (found.empty()) return {};
     auto plan = plan_places(state, traced, std::move(found));

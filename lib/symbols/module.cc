@@ -93,6 +93,7 @@ Result<std::shared_ptr<Module>> Module::from_bytes(std::vector<std::byte> bytes,
 
 const std::string &Module::path() const { return impl_->shown; }
 std::string_view Module::name() const { return text::base_name(impl_->shown); }
+bool Module::is_vdso() const { return impl_->elf->image().fd() < 0; }
 bool Module::position_independent() const { return impl_->elf->type() == ET_DYN; }
 std::uint64_t Module::entry() const { return impl_->elf->entry(); }
 std::string Module::interpreter() const { return std::string(impl_->elf->interpreter()); }

@@ -60,6 +60,7 @@ class Module {
 
     const std::string &path() const;   // shown path
     std::string_view name() const;     // its base name: libc.so.6
+    bool is_vdso() const;              // code of the kernel's, which is in no file
     bool position_independent() const; // ET_DYN
     std::uint64_t entry() const;       // e_entry
     std::string interpreter() const;   // PT_INTERP, empty for static programs

@@ -63,5 +63,10 @@ class Ifuncs(SpecTest):
         self.strlen(path, attached=True)
         self.strlen(path, attached=False)
 
+    def test_ifunc_of_the_kernel(self):
+        """libc's time() is a function of the vdso."""
+        for binding in ("lazy", "now"):
+            self.assertEqual(self.count_of(names(f"-Wl,-z,{binding}"), "libc:time", "-j"), {"time": 3})
+
     def test_ifunc_by_module(self):
         self.strlen(names(*self.FLAGS, "-Wl,-z,now"), attached=True, module="libc:")

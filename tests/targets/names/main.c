@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "names.h"
 
@@ -59,6 +60,7 @@ int main(void) {
         for (int i = 0; i < 6; i++) sink = cloned(i, 9);
         sink = (int)strlen(line) + (int)length(line);
         memcpy(copy, line, strlen(line));
+        for (int i = 0; i < 3; i++) sink = (int)time(NULL);
         (void)sink;
         printf("done plain_one 5 plain_two 1 same_name 7 inlined_twice 3 cloned 6 strlen %p\n", (void *)line);
         fflush(stdout);
