@@ -95,7 +95,7 @@ class JsonSink final : public Sink {
         append_number(out, ",\"unreturned\":", counters.unreturned);
         append_number(out, ",\"dropped\":", counters.dropped);
         if (location.injects) append_number(out, ",\"injected\":", counters.injected);
-        if (table) append_table_json(out, *table, symbolizer_);
+        if (table) append_table_json(out, location, *table, symbolizer_);
         out += "}\n";
         writer_.appended();
     }

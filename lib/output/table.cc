@@ -33,6 +33,7 @@ program::Node node_of(const KeyPart &part) {
     node.tag = part.tag;
     node.number = part.number;
     node.floating = part.floating;
+    node.type = part.type;
     if (part.tag == Tag::stack)
         node.bytes = std::as_bytes(std::span(part.stack));
     else
@@ -66,14 +67,15 @@ std::vector<std::string> figures(const Stats &stats) {
 }
 
 /// The cells of a row's key; text stands without the quotes that it has in an event.
-std::vector<std::string> keys_of(const Table &table, const Row &row, Symbolizer *symbolizer) {
+std::vector<std::string> keys_of(const LocationInfo &location, const Table &table, const Row &row,
+                                 Symbolizer *symbolizer) {
     std::vector<std::string> keys;
     for (const KeyPart &part : row.key) {
         std::string &cell = keys.emplace_back();
         if (part.tag == Tag::string)
             cell = text::escape(part.text);
         else
-            append_text(cell, node_of(part), {nullptr, symbolizer, row.pid});
+            append_text(cell, node_of(part), {location.types, symbolizer, row.pid});
     }
     keys.resize(table.by.size());
     if (row.other && !keys.empty()) keys[0] = "(others)";
@@ -104,12 +106,12 @@ std::vector<std::string> titles(const Table &table) {
     return {"count", "avg", "min", "max", "p50", "p90", "p99"};
 }
 
-void append_rows(std::string &out, const Table &table, Symbolizer *symbolizer) {
+void append_rows(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
     std::vector<std::vector<std::string>> lines(1);
     for (const std::string &by : table.by) lines[0].push_back(label_of({program::Field::Role::print, by}, 0));
     for (std::string &title : titles(table)) lines[0].push_back(std::move(title));
     for (const Row &row : table.rows) {
-        auto cells = keys_of(table, row, symbolizer);
+        auto cells = keys_of(location, table, row, symbolizer);
         if (table.kind == Table::Kind::count)
             cells.push_back(std::to_string(row.count));
         else
@@ -148,10 +150,10 @@ void append_histogram(std::string &out, const std::vector<Bucket> &histogram) {
     }
 }
 
-void append_histograms(std::string &out, const Table &table, Symbolizer *symbolizer) {
+void append_histograms(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
     for (const Row &row : table.rows) {
         std::string title;
-        auto keys = keys_of(table, row, symbolizer);
+        auto keys = keys_of(location, table, row, symbolizer);
         for (std::size_t i = 0; i < keys.size(); i++)
             title += (i == 0 ? "" : " ") + label_of({program::Field::Role::print, table.by[i]}, 0) + '=' + keys[i];
         if (!title.empty()) out += title + '\n';
@@ -227,7 +229,8 @@ void append_row_json(std::string &out, const Table &table, const Row &row) {
 }
 
 /// One value of --by stands for itself, several are a list; the row of all further keys has null.
-void append_key_json(std::string &out, const Table &table, const Row &row, Symbolizer *symbolizer) {
+void append_key_json(std::string &out, const LocationInfo &location, const Table &table, const Row &row,
+                     Symbolizer *symbolizer) {
     out += "\"key\":";
     if (row.other || row.key.empty()) {
         out += "null";
@@ -237,7 +240,7 @@ void append_key_json(std::string &out, const Table &table, const Row &row, Symbo
     const char *separator = list ? "[" : "";
     for (const KeyPart &part : row.key) {
         out += separator;
-        append_json(out, node_of(part), {nullptr, symbolizer, row.pid});
+        append_json(out, node_of(part), {location.types, symbolizer, row.pid});
         separator = ",";
     }
     if (list) out += ']';
@@ -258,20 +261,20 @@ void append_table(std::string &out, const LocationInfo &location, const Table &t
     if (table.rows.empty())
         out += "  nothing was measured\n";
     else if (table.kind == Table::Kind::hist)
-        append_histograms(out, table, symbolizer);
+        append_histograms(out, location, table, symbolizer);
     else
-        append_rows(out, table, symbolizer);
+        append_rows(out, location, table, symbolizer);
     if (std::uint64_t lost = unread(table); lost != 0) out += fmt::format("  {} more could not be read\n", lost);
 }
 
-void append_table_json(std::string &out, const Table &table, Symbolizer *symbolizer) {
+void append_table_json(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
     if (table.kind == Table::Kind::none) return;
     out += ',';
     if (table.by.empty()) return append_row_json(out, table, table.rows.empty() ? Row{} : table.rows[0]);
     out += "\"by\":[";
     for (const Row &row : table.rows) {
         out += &row == table.rows.data() ? "{" : ",{";
-        append_key_json(out, table, row, symbolizer);
+        append_key_json(out, location, table, row, symbolizer);
         out += ',';
         append_row_json(out, table, row);
         out += '}';

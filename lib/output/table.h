@@ -17,6 +17,7 @@ void append_table(std::string &out, const program::LocationInfo &location, const
 /// The members of a JSON object, with a comma before the first: `,"stats":{…}`, `,"hist":[{low, high, count}…]` (both
 /// ends included), `,"count":N`, or `,"by":[{"key":…,…},…]`: one EXPR of --by gives its value as the key, several a
 /// list.
-void append_table_json(std::string &out, const program::Table &table, Symbolizer *symbolizer);
+void append_table_json(std::string &out, const program::LocationInfo &location, const program::Table &table,
+                       Symbolizer *symbolizer);
 
 } // namespace ktrace::output

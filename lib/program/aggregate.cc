@@ -172,8 +172,9 @@ KeyPart key_part(const Node &node) {
     part.tag = node.tag;
     part.number = node.number;
     part.floating = node.floating;
-    if (node.tag == Tag::string || node.tag == Tag::buffer) {
-        part.tag = Tag::string;
+    part.type = node.type;
+    if (node.tag == Tag::buffer) part.tag = Tag::string;
+    if (part.tag == Tag::string || part.tag == Tag::raw) {
         part.text = node.text();
     } else if (node.tag == Tag::stack) {
         for (std::size_t i = 0; i < node.frames(); ++i) part.stack.push_back(node.frame(i));

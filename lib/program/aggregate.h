@@ -28,10 +28,11 @@ struct Number {
 
 /// One part of a row's key: one EXPR of --by.
 struct KeyPart {
-    Tag tag = Tag::na; // sint, uint, hex, floating, boolean, string, fault, stack, na, unavailable
+    Tag tag = Tag::na; // raw, sint, uint, hex, floating, boolean, string, fault, stack, na, unavailable
     std::uint64_t number = 0;
     double floating = 0;
-    std::string text;                 // string: also an enumerator's name
+    std::uint32_t type = 0;           // raw: index in the location's TypeTable
+    std::string text;                 // string; raw: its bytes
     std::vector<std::uint64_t> stack; // innermost first
     bool operator==(const KeyPart &) const = default;
 };

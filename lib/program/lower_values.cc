@@ -214,9 +214,10 @@ std::size_t Lowering::show_pointer(const Operand &operand, Style style, bool fol
 std::size_t Lowering::show_scalar(const Operand &operand, Style style, bool follow) {
     const Type &type = *operand.type;
     if (types::is_pointer(type)) return show_pointer(operand, style, follow);
-    bool is_float = types::is_floating(type), is_enum = type.kind == Type::Kind::enumeration;
+    bool is_float = types::is_floating(type);
+    bool has_names = type.kind == Type::Kind::enumeration || type.kind == Type::Kind::char_;
     bool typed = in_table(type) && !operand.computed && type.size <= 8;
-    if (typed && (style == Style::print || is_enum))
+    if (typed && (style == Style::print || has_names))
         put({.op = Opcode::emit_raw, .size = byte_size(type), .is_float = is_float, .index = type.index});
     else if (is_float)
         put(Opcode::emit_floating);
@@ -254,7 +255,8 @@ std::size_t Lowering::show(const Expr &e, Operand operand, Style style, bool fol
         put({.op = Opcode::emit_stack, .imm = max_frames});
         return max_frames * 8;
     }
-    bool wide = type.kind == Type::Kind::floating && type.size > 8;
+    // In a key it is a double: equal ones may differ in the bytes that pad them.
+    bool wide = type.kind == Type::Kind::floating && type.size > 8 && style != Style::key;
     if (wide && in_table(type) && operand.where != Where::value) return show_object(std::move(operand));
     if (types::is_scalar(type)) {
         load(operand);

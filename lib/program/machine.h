@@ -77,7 +77,6 @@ class Machine {
     Slot read_buffer(std::uint64_t pointer, std::uint64_t length);
     void write_bad(const Slot &slot, NodeWriter &out);
     void emit_raw(const Instr &instr, const Slot &slot, NodeWriter &out);
-    void emit_enumeration(const value::Type &type, const Slot &slot, NodeWriter &out);
     void emit_object(const Instr &instr, std::span<const std::byte> bytes, NodeWriter &out);
     void emit_memory(const Instr &instr, const Slot &slot, NodeWriter &out);
     void emit_pointee(const Instr &instr, const Slot &slot, NodeWriter &out);

@@ -52,8 +52,6 @@ bool Machine::emit(const Instr &instr, NodeWriter &out) {
 }
 
 void Machine::emit_raw(const Instr &instr, const Slot &slot, NodeWriter &out) {
-    const value::Type &type = code_.types->at(instr.index);
-    if (out.is_key() && type.kind == value::Type::Kind::enumeration) return emit_enumeration(type, slot, out);
     std::byte bytes[8];
     std::size_t size = std::min<std::size_t>(instr.size, 8);
     if (instr.is_float && size == 4) {
@@ -67,15 +65,7 @@ void Machine::emit_raw(const Instr &instr, const Slot &slot, NodeWriter &out) {
     out.raw(instr.index, std::span(bytes, size));
 }
 
-void Machine::emit_enumeration(const value::Type &type, const Slot &slot, NodeWriter &out) {
-    for (const value::Enumerator &e : type.enumerators)
-        if (static_cast<std::uint64_t>(e.value) == slot.bits)
-            return out.string(0, false, std::as_bytes(std::span(e.name.data(), e.name.size())));
-    out.number(Tag::sint, slot.bits);
-}
-
 void Machine::emit_object(const Instr &instr, std::span<const std::byte> bytes, NodeWriter &out) {
-    if (out.is_key()) return out.sized(Tag::buffer, bytes);
     out.raw(instr.index, bytes);
 }
 

@@ -92,6 +92,32 @@ class ArgumentTest(LiveTest):
         self.assertRegex(text, "^" + pattern + "$")
 
 
+class Keys(ArgumentTest):
+    """The rows of --by are called by what events show."""
+    KEYS = {
+        "take_huge": ("args.n", "1267650600228229401496703205376", 1 << 100),
+        "take_floats": ("args.l", "3.5", 3.5),
+        "take_pair": ("args.p", "{.x=1, .y=2}", {"x": 1, "y": 2}),
+        "take_bits": ("args.b", "{.a=5, .b=-3, .c=4294967296}", {"a": 5, "b": -3, "c": 4294967296}),
+        "take_vector": ("args.v", "[-5, 7]", [-5, 7]),
+        "take_scalars": ("args.color", "BLUE", "BLUE"),
+        "take_ten": ("args.j", r"'\n'", "\n"),
+    }
+
+    def rows(self, *options):
+        path = arguments("-O2", "-g")
+        for name, (expr, text, value) in self.KEYS.items():
+            yield self.run_once(path, "-j", name, "--by", expr, *options), name, text, value
+
+    def test_text(self):
+        for trace, name, text, _ in self.rows():
+            self.assertEqual(trace.lines[2], f"  {text} {1:>{len(trace.lines[1]) - len(text) - 3}}", name)
+
+    def test_json(self):
+        for trace, name, _, value in self.rows("--format", "json"):
+            self.assertEqual(trace.summary(name)["by"], [{"key": value, "count": 1}], name)
+
+
 class Types(ArgumentTest):
     def every_type(self, *flags, compiler="g++"):
         path = arguments(*flags, compiler=compiler)

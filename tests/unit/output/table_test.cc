@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "make_types.h"
 #include "output/table.h"
 
 namespace ktrace::test {
@@ -29,7 +30,7 @@ std::string text(const Table &table) {
 
 nlohmann::json json(const Table &table) {
     std::string out;
-    output::append_table_json(out, table, nullptr);
+    output::append_table_json(out, location(), table, nullptr);
     EXPECT_TRUE(out.starts_with(',')) << out;
     return nlohmann::json::parse('{' + out.substr(1) + '}');
 }
@@ -86,6 +87,26 @@ TEST(Tables, CountsByKeys) {
                            "  1234 bb       12\n");
     EXPECT_EQ(json(table),
               nlohmann::json::parse(R"({"by":[{"key":[7,"a\u001b"],"count":5},{"key":[1234,"bb"],"count":12}]})"));
+}
+
+TEST(Tables, TypedKeysAreAsInEvents) {
+    Types types;
+    const value::Type &type = types.array(types.integer(2, true), 3);
+    program::LocationInfo where = location();
+    where.types = &types.table;
+    KeyPart key;
+    key.tag = Tag::raw;
+    key.type = type.index;
+    key.text = std::string("\1\0\xff\xff\3\0", 6);
+    Table table{Table::Kind::count, {"args.a"}, "", {counted({key}, 5)}};
+    std::string out;
+    output::append_table(out, where, table, nullptr);
+    EXPECT_EQ(out, "do_work+0x0 [worker] r: count by args.a\n"
+                   "  a          count\n"
+                   "  [1, -1, 3]     5\n");
+    out.clear();
+    output::append_table_json(out, where, table, nullptr);
+    EXPECT_EQ(out, R"(,"by":[{"key":[1,-1,3],"count":5}])");
 }
 
 TEST(Tables, OneKeyStandsForItself) {

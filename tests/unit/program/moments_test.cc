@@ -253,7 +253,9 @@ TEST_F(Moments, TablesOfReturnsByArgument) {
     Table table = state->aggregation.snapshot();
     ASSERT_EQ(table.rows.size(), 2U);
     const Row &row = table.rows[0];
-    EXPECT_EQ(row.key[0].text, "OP_READ");
+    EXPECT_EQ(row.key[0].tag, Tag::raw);
+    EXPECT_EQ(row.key[0].type, op->index);
+    EXPECT_EQ(row.key[0].text, std::string(4, '\0')); // OP_READ
     EXPECT_EQ(row.key[1].text, "bob");
     EXPECT_EQ(static_cast<std::int64_t>(row.key[2].number), 7);
     EXPECT_EQ(row.stats.count, 5U);
