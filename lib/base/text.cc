@@ -199,6 +199,15 @@ int edit_distance(std::string_view a, std::string_view b, int limit) {
     return static_cast<int>(std::min(row[b.size()], too_far));
 }
 
+namespace {
+
+/// `n::f` for `f`: what is wanted, but for the namespace or class that it is in.
+bool is_in_scope(std::string_view name, std::string_view wanted) {
+    return name.ends_with(wanted) && name.substr(0, name.size() - wanted.size()).ends_with("::");
+}
+
+} // namespace
+
 std::vector<std::string> nearest(std::string_view wanted, const std::vector<std::string_view> &candidates,
                                  std::size_t most) {
     struct Scored {
@@ -208,7 +217,7 @@ std::vector<std::string> nearest(std::string_view wanted, const std::vector<std:
     int limit = std::max<int>(1, static_cast<int>(wanted.size()) / 3);
     std::vector<Scored> scored;
     for (std::string_view name : candidates) {
-        int score = edit_distance(wanted, name, limit);
+        int score = is_in_scope(name, wanted) ? 0 : edit_distance(wanted, name, limit);
         if (score > limit) {
             if (wanted.size() < 4 || name.find(wanted) == std::string_view::npos) continue;
             score = limit + static_cast<int>(std::min<std::size_t>(name.size() - wanted.size(), 1000));

@@ -59,6 +59,10 @@ Status check_entry(const Request &request, const Location &location);
 /// Refused: behind its end, or not on an instruction boundary.
 Result<Location> at_offset(const Request &request, Location function);
 
+/// Inlined functions are looked for where the debug information is at hand, and in the libraries only if they are named
+/// or have the function: reading all of a process's debug information would take seconds.
+bool has_inlined_wanted(const Request &request, const Loaded &loaded);
+
 /// An implementation of an IFUNC.
 struct Implementation {
     const Loaded *owner = nullptr; // the module that it lies in: the IFUNC's own, or the vdso

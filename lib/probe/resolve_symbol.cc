@@ -36,7 +36,6 @@ class SymbolSearch {
     Status add_ifunc(const Loaded &loaded, const Symbol &symbol);
     Status add_at(const Loaded &loaded, std::string_view name, std::uint64_t start, std::uint64_t end);
     void add_inlined(const Loaded &loaded);
-    bool has_inlined_wanted(const Loaded &loaded) const;
 
     const Request &request_;
     NamePattern pattern_;
@@ -47,7 +46,7 @@ class SymbolSearch {
 Status SymbolSearch::run() {
     for (const Loaded *loaded : request_.chosen) {
         if (auto status = add_functions(*loaded); !status) return status;
-        if (has_inlined_wanted(*loaded)) add_inlined(*loaded);
+        if (has_inlined_wanted(request_, *loaded)) add_inlined(*loaded);
     }
     return {};
 }
@@ -75,8 +74,8 @@ Status SymbolSearch::add_function(const Loaded &loaded, const Symbol &symbol) {
     return add_at(loaded, loaded.module->demangled(symbol, false), symbol.vaddr, end);
 }
 
-    const std::string_view name = loaded.module->demangled(symbol, false);
 Status SymbolSearch::add_ifunc(const Loaded &loaded, const Symbol &symbol) {
+    const std::string_view name = loaded.module->demangled(symbol, false);
     auto found = implementations(request_, loaded, symbol);
     for (const auto &[owner, start] : found)
         if (auto status = add_at(*owner, name, start, owner->module->function_end(start)); !status) return status;
@@ -100,13 +99,6 @@ Status SymbolSearch::add_at(const Loaded &loaded, std::string_view name, std::ui
     if (!placed) return tl::unexpected(placed.error());
     finding_.add(std::move(*placed));
     return {};
-}
-
-/// Inlined instances are looked for where the debug information is at hand, and in the libraries only if they are named
-/// or have the function: reading all of a process's debug information would take seconds.
-bool SymbolSearch::has_inlined_wanted(const Loaded &loaded) const {
-    if (request_.spec.offset != 0 || !request_.spec.version.empty()) return false;
-    return loaded.is_program || !request_.spec.module.empty() || request_.modules.size() == 1;
 }
 
 void SymbolSearch::add_inlined(const Loaded &loaded) {
@@ -167,6 +159,11 @@ bool fetch_more(const Request &request) {
 }
 
 } // namespace
+
+bool has_inlined_wanted(const Request &request, const Loaded &loaded) {
+    if (request.spec.offset != 0 || !request.spec.version.empty()) return false;
+    return loaded.is_program || !request.spec.module.empty() || request.modules.size() == 1;
+}
 
 Result<Resolved> resolve_symbol(const Request &request) {
     const Loaded *variable_in = nullptr;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "probe/resolve_parts.h"
 #include "symbols/demangle.h"
+#include "symbols/dwarf.h"
 #include "symbols/name_pattern.h"
 
 namespace ktrace::probe {
@@ -39,6 +40,10 @@ class Names {
             else if (!clone.base.starts_with("__") || wanted_.starts_with('_'))
                 add(clone.base);
         }
+    }
+    /// Those that the debug information has: functions without code of their own, which are inlined everywhere.
+    void add(symbols::Dwarf &dwarf) {
+        for (std::string &name : dwarf.function_names()) add(texts_.emplace_back(std::move(name)));
     }
     std::vector<std::string> nearest(std::size_t most) const { return text::nearest(wanted_, all_, most); }
 
@@ -102,7 +107,11 @@ std::string hint(const Request &request) {
         if (auto found = elsewhere(request); !found.empty())
             return listed(found, 3) + (found.size() == 1 ? " has it" : " have it");
     Names names(spec.symbol);
-    for (const Loaded *loaded : request.chosen) names.add(*loaded->module);
+    for (const Loaded *loaded : request.chosen) {
+        names.add(*loaded->module);
+        if (!has_inlined_wanted(request, *loaded)) continue;
+        if (symbols::Dwarf *dwarf = loaded->module->dwarf(symbols::DebugSource::local)) names.add(*dwarf);
+    }
     std::string said;
     if (auto near = names.nearest(3); !near.empty()) said = "did you mean " + listed(near, 3) + "?";
     for (const Loaded *loaded : request.chosen)

@@ -359,6 +359,7 @@ class Refusals(SpecTest):
 
     def test_refused_unknown_symbol(self):
         self.refused(["-k", "plain_onne"], 1, "plain_onne", "plain_one")
+        self.refused(["-k", "inlined_twise"], 1, r"did you mean inlined_twice\b")  # it has no code of its own
 
     def test_refused_whole_or_not_at_all(self):
         self.refused(["-k", "plain_one", "-r", "plain_two", "-k", "no_such_thing"], 1, "no_such_thing")

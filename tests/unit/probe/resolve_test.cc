@@ -210,6 +210,7 @@ TEST_F(ResolveProgram, SaysWhatIsWrong) {
     EXPECT_EQ(both.kind, Error::Kind::usage);
     EXPECT_NE(both.message.find("a symbol and an address together"), std::string::npos);
     EXPECT_EQ(error("ns::Foo::baz").hint, "did you mean ns::Foo::bar?");
+    EXPECT_TRUE(error("bar").hint.starts_with("did you mean ns::Foo::bar")) << error("bar").hint;
 }
 
 TEST_F(ResolveProgram, WaitsForModulesThatAreNotLoaded) {
