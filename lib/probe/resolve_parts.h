@@ -1,5 +1,5 @@
-// The parts of resolve: what is asked, what is found so far, and one function for each form of SPEC. For resolve*.cc
-// only.
+// The parts of resolve: what is asked, what is found so far, and one function for each form of SPEC. For this room's
+// own resolve*.cc, suggest.cc and watch_spec.cc only.
 #pragma once
 
 #include <functional>

@@ -4,6 +4,7 @@
 
 #include "arch/host.h"
 #include "base/text.h"
+#include "probe/resolve_parts.h"
 #include "program/types.h"
 #include "symbols/dwarf.h"
 
@@ -158,6 +159,35 @@ std::optional<Variable> code_of(const Loaded &loaded, const Path &path) {
     return std::nullopt;
 }
 
+std::string near_variables(std::string_view wanted, std::span<const Loaded> modules) {
+    std::vector<std::string_view> names;
+    for (const Loaded &loaded : modules)
+        for (const symbols::Symbol &symbol : loaded.module->symbols())
+            if (symbol.kind == symbols::Symbol::Kind::object || symbol.kind == symbols::Symbol::Kind::tls)
+                names.push_back(symbol.name);
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    auto near = text::nearest(wanted, names, 3);
+    return near.empty() ? "" : "did you mean " + listed(near, 3) + "?";
+}
+
+/// Why a name that no module has as a variable with such a part cannot be watched, and what can be done instead.
+Error no_variable(const WatchSpec &spec, const Path &path, std::span<const Loaded> modules, std::string_view text) {
+    auto because = [&](std::string message, std::string hint) {
+        return about(text, Error::Kind::not_found, 0, spec.name.size(), std::move(message), std::move(hint));
+    };
+    for (const Loaded &loaded : modules) {
+        if (in_symbols(loaded, {path.variable, {}}))
+            return because("what `" + path.variable + "` consists of is not known: " + loaded.module->why_no_dwarf(),
+                           "watch bytes of it: ADDRESS/LENGTH");
+        if (code_of(loaded, path))
+            return because("`" + path.variable + "` is a function, not a variable",
+                           "probe it with -k " + path.variable + ", or watch it run: " + path.variable + ":x");
+    }
+    return because("there is no global, static or thread-local variable `" + path.variable + "`",
+                   near_variables(path.variable, modules));
+}
+
 Result<Variable> find(const WatchSpec &spec, std::span<const Loaded> modules, std::string_view text) {
     Path path = split_path(spec.name);
     for (const Loaded &loaded : modules) {
@@ -168,8 +198,7 @@ Result<Variable> find(const WatchSpec &spec, std::span<const Loaded> modules, st
         if (spec.when == WatchRegister::When::execute)
             if (auto code = code_of(loaded, path)) return *code;
     }
-    return tl::make_unexpected(about(text, Error::Kind::not_found, 0, spec.name.size(),
-                                     "there is no global, static or thread-local variable `" + path.variable + "`"));
+    return tl::make_unexpected(no_variable(spec, path, modules, text));
 }
 
 /// The pieces that debug registers watch, as offsets.

@@ -225,9 +225,12 @@ class Watch(LiveTest):
     def test_refused(self):
         for wspec, why in (("no_such", "no global, static or thread-local variable"), ("large", "more than this machine"),
                            ("0x1001/4", "not a multiple"), ("cfg.none", "has no member"), ("counter/0", "number of bytes"),
-                           ("counter:q", "of the kinds")):
+                           ("counter:q", "of the kinds"), ("countr", "did you mean counter?"),
+                           ("bump", "is a function, not a variable")):
             trace = ktrace("run", "-w", wspec, "--", program("watch"))
             self.assertNotEqual(trace.status, 0)
             self.assertIn(why, trace.err)
+        trace = ktrace("run", "-w", "cfg.limit", "--", build("watch", "-g0", "-pthread"))
+        self.assertRegex(trace.err, "what `cfg` consists of is not known: .* was built without -g")
         trace = ktrace("run", *[o for n in range(5) for o in ("-w", "counter")], "--", program("watch"))
         self.assertIn("need 5 debug registers", trace.err)
