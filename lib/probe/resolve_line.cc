@@ -30,6 +30,14 @@ Error no_debug_info(const Request &request) {
 }
 
 Error unknown_file(const Request &request, const std::vector<symbols::Dwarf *> &dwarfs) {
+    // The libraries' files are hardly meant where the program's own are not known.
+    for (const Loaded *loaded : request.chosen)
+        if (loaded->is_program && !dwarf_of(request, *loaded))
+            return about_place(request, Error::Kind::not_found,
+                               "no library has a source file " + request.spec.file + ", and " +
+                                   std::string(loaded->module->name()) +
+                                   " has no debug information: " + loaded->module->why_no_dwarf(),
+                               "compile with -g, or install its debug symbols");
     std::vector<std::string> names;
     for (symbols::Dwarf *dwarf : dwarfs)
         for (const std::string &file : dwarf->files()) names.emplace_back(text::base_name(file));

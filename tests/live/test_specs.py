@@ -368,6 +368,13 @@ class Refusals(SpecTest):
         self.refused(["-k", "main.c:99999"], 1, r"main.c:99999 has no code(?s:.*)the nearest line with code is main.c:\d+")
         self.refused(["-k", "nosuch.c:3"], 1, "nosuch.c")
 
+    def test_refused_line_of_a_program_without_debug_information(self):
+        """The debug information that a library may have does not tell of its files."""
+        target, _ = self.started(names("-g0"))
+        trace = ktrace("attach", "-p", target.pid, "-k", "other.c:3")
+        self.assertEqual(trace.status, 1, trace)
+        self.assertRegex(trace.err, "(names has no|nothing loaded has) debug information.* was built without -g")
+
     def test_refused_address_of_nothing(self):
         self.refused(["-k", "0x10"], 1, "0x10")
 
