@@ -10,6 +10,7 @@
 #include "host.h"
 #include "probe/resolve_parts.h"
 #include "symbols/dwarf.h"
+#include "symbols/name_pattern.h"
 
 namespace ktrace::probe {
 
@@ -111,6 +112,13 @@ Location location_at(const Loaded &loaded, std::uint64_t vaddr) {
 
 namespace {
 
+bool has_function(const Loaded &loaded, std::string_view name) {
+    auto found = loaded.module->matching(symbols::NamePattern::exact(name));
+    return std::any_of(found.begin(), found.end(), [](const symbols::Symbol *symbol) {
+        return symbol->kind == symbols::Symbol::Kind::function || symbol->kind == symbols::Symbol::Kind::ifunc;
+    });
+}
+
 /// Which of several modules an error is about, where the spec names none.
 std::string in_module(const Request &request, const Location &location) {
     if (!request.spec.module.empty() || request.modules.size() < 2 || !location.module) return {};
@@ -119,11 +127,11 @@ std::string in_module(const Request &request, const Location &location) {
     return " of " + std::string(location.module->name());
 }
 
-/// How to leave out a module that the user did not mean.
+/// How to leave out a module that the user did not mean, where the program has such a function, too.
 std::string or_module(const Request &request, const Location &location) {
     if (in_module(request, location).empty()) return {};
     for (const Loaded &loaded : request.modules)
-        if (loaded.is_program)
+        if (loaded.is_program && has_function(loaded, request.spec.symbol))
             return "; " + std::string(loaded.module->name()) + ":" + request.spec.text +
                    " means the program's own alone";
     return {};
@@ -206,12 +214,8 @@ namespace {
 
 /// `do_work:0x1234`: what stands where a MODULE should is the name of a function.
 bool is_function(const Request &request, std::string_view name) {
-    return std::any_of(request.modules.begin(), request.modules.end(), [name](const Loaded &loaded) {
-        auto found = loaded.module->named(name);
-        return std::any_of(found.begin(), found.end(), [](const symbols::Symbol *symbol) {
-            return symbol->kind == symbols::Symbol::Kind::function || symbol->kind == symbols::Symbol::Kind::ifunc;
-        });
-    });
+    return std::any_of(request.modules.begin(), request.modules.end(),
+                       [name](const Loaded &loaded) { return has_function(loaded, name); });
 }
 
 Status check_request(const Request &request) {

@@ -375,6 +375,11 @@ class Refusals(SpecTest):
         self.assertEqual(trace.status, 1, trace)
         self.assertRegex(trace.err, "(names has no|nothing loaded has) debug information.* was built without -g")
 
+    def test_refused_offset_in_a_library(self):
+        """The program is named only where it has such a function, too."""
+        trace = self.refused(["-k", "getenv+0x100000"], 1, "getenv.*is behind the function's end")
+        self.assertNotIn("the program's own", trace.err)
+
     def test_refused_address_of_nothing(self):
         self.refused(["-k", "0x10"], 1, "0x10")
 
