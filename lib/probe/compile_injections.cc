@@ -67,6 +67,15 @@ void to_skip(program::Injection &made, LocationScope &entry) {
     made.destination.skips = true;
 }
 
+/// What cannot be set is the name where there is one, not the value.
+void point_at(Error &misfit, const Actions::Injection &wanted, const program::Tree &value) {
+    const bool has_name =
+        wanted.kind == Actions::Injection::Kind::argument || wanted.kind == Actions::Injection::Kind::reg;
+    misfit.source = has_name ? wanted.name + "=" + value.source : value.source;
+    misfit.column = 0;
+    misfit.width = static_cast<int>((has_name ? wanted.name : value.source).size());
+}
+
 } // namespace
 
 program::Injection make_injection(const Actions::Injection &wanted, const program::Tree &value, Kind kind,
@@ -87,11 +96,7 @@ program::Injection make_injection(const Actions::Injection &wanted, const progra
             made.misfit = cannot("only a return probe can set what a function returns",
                                  "place it with -r, or let the function return at once with --skip=VALUE");
     }
-    if (made.misfit && made.misfit->column < 0) {
-        made.misfit->source = value.source;
-        made.misfit->column = 0;
-        made.misfit->width = static_cast<int>(value.source.size());
-    }
+    if (made.misfit && made.misfit->column < 0) point_at(*made.misfit, wanted, value);
     return made;
 }
 

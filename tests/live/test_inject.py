@@ -235,7 +235,8 @@ class Injection(LiveTest):
         self.assertIn("only a return probe can set", self.refused("-j", "add", "--set-ret", "1"))
         self.assertIn("has no parameter number 2", self.refused("-j", "add", "--set-arg", "2=1"))
         self.assertIn("has no parameter `c'", self.refused("-j", "add", "--set-arg", "c=1").replace("`c`", "`c'"))
-        self.assertIn("no register `foo`", self.refused("-j", "add", "--set-reg", "foo=1"))
+        self.assertIn("foo=1: this machine has no register `foo`\n        ^~~ ",
+                      self.refused("-j", "add", "--set-reg", "foo=1"))
         self.assertIn("struct big", self.refused("-j", "large", "--skip"))
         self.assertIn("void", self.refused("-r", "nothing", "--set-ret", "1"))
         self.assertIn("needs a name and a value", self.refused("-j", "add", "--set-arg", "1"))
