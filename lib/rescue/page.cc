@@ -86,6 +86,19 @@ Status set_action(const Hands &hands, const Page &by, VirtAddr action, os::Throu
     return {};
 }
 
+/// The same with an action that is written below the task's stack for that.
+Status set_action_on_stack(const Hands &hands, const Page &by, const ktrace_rescue_action &action,
+                           os::Through through) {
+    const VirtAddr at = below_stack(hands);
+    ktrace_rescue_action was{};
+    if (hands.space.read(at, std::as_writable_bytes(std::span(&was, 1))) != sizeof was ||
+        !hands.space.write_own(at, bytes_of(action)))
+        return fail(Error::Kind::refused, "the stack cannot be written");
+    auto set = set_action(hands, by, at, through);
+    hands.space.write_own(at, bytes_of(was));
+    return set;
+}
+
 /// To be asked before any system call is made in the process: see set_action.
 bool ignores_sigtrap(const os::Stopped &stopped) {
     auto status = os::read_status(stopped.tid().value);
@@ -354,14 +367,14 @@ Result<bool> Page::restore_action(const Hands &hands) const {
 Status Page::put_back_action(const Hands &hands) const {
     if (!lost_)
         return set_action(hands, *this, action_at(offsetof(ktrace_rescue_header, before)), through_without_trap());
-    const VirtAddr at = below_stack(hands);
-    ktrace_rescue_action was{};
-    if (hands.space.read(at, std::as_writable_bytes(std::span(&was, 1))) != sizeof was ||
-        !hands.space.write_own(at, bytes_of(header_.before)))
-        return fail(Error::Kind::refused, "the stack cannot be written");
-    auto set = set_action(hands, *this, at, through_without_trap());
-    hands.space.write_own(at, bytes_of(was));
-    return set;
+    return set_action_on_stack(hands, *this, header_.before, through_without_trap());
+}
+
+Status Page::ignore_after_exec(const Hands &hands) const {
+    if (!stood_for_ignoring()) return {};
+    ktrace_rescue_action ignored{};
+    ignored.handler = handler_ignore;
+    return set_action_on_stack(hands, Page(), ignored, os::Through::stops);
 }
 
 Status Page::unmap(const Hands &hands) {

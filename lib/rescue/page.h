@@ -84,6 +84,11 @@ class Page {
     bool installed() const { return header_.installed == ktrace_rescue_ours; }
     bool ignored_before() const { return header_.before.handler == 1; }
 
+    /// The handler is ours where the program ignores SIGTRAP: an exec resets it to the default.
+    bool stood_for_ignoring() const { return installed() && ignored_before(); }
+    /// The stopped task has called exec: the program that begins ignores SIGTRAP, as it does untraced.
+    Status ignore_after_exec(const Hands &hands) const;
+
     /// The process of the stopped task gets back the action that it had. False: the action leads into the page still,
     /// or may do so: somebody in the process has set another one since, and may have kept ours.
     Result<bool> restore_action(const Hands &hands) const;

@@ -15,6 +15,7 @@
 #include "session/tripwires.h"
 #include "trap/interruption.h"
 #include "trap/rest.h"
+#include "trap/restore.h"
 #include "trap/watch.h"
 
 namespace ktrace::session {
@@ -323,6 +324,7 @@ void adopt_child(State &state, Traced *parent, os::Stopped stopped) {
     for (VirtAddr at : traced.ground->space->plants())
         trap::tell_of_untold(state.world.ledger, child, *traced.ground, at);
     Task &task = make_task(state, child, tid);
+    trap::restore_at_birth(state.world, traced, stopped);
     std::optional<os::Stopped> at_birth(std::move(stopped));
     if (traced.ground->owes_room) pay_owed_room(state, traced, at_birth);
     if (at_birth) trap::continue_task(state.world, task, std::move(*at_birth));

@@ -6,6 +6,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "session/downloads.h"
 #include "session/follow.h"
@@ -196,6 +197,26 @@ std::string attached_text(const State &state, const Traced &traced) {
            plural(tasks, "thread");
 }
 
+namespace {
+
+/// The new program ignores SIGTRAP where the old one did.
+void keep_ignored(State &state, const Traced &traced, os::Stopped &stopped) {
+    if (!traced.ground->rescue.stood_for_ignoring() || is_32_bit(traced.process.pid)) return;
+    target::Process process;
+    process.pid = traced.process.pid;
+    auto space = target::AddressSpace::open(process.pid);
+    auto maps = os::read_maps(process.pid);
+    if (!space || !maps) return;
+    process.space = std::move(*space);
+    process.maps = std::move(*maps);
+    auto instruction = target::find_syscall_instruction(process);
+    if (!instruction) return;
+    auto kept = traced.ground->rescue.ignore_after_exec({*process.space, *instruction, state.world.waiter, stopped});
+    if (!kept) log::write("session", log::Level::debug, "SIGTRAP is not ignored any more: " + kept.error().message);
+}
+
+} // namespace
+
 void on_exec(State &state, Event event) {
     os::Stopped stopped = std::move(*event.stopped);
     Pid pid = event.pid;
@@ -217,6 +238,7 @@ void on_exec(State &state, Event event) {
         trap::end_all(state.world, traced);
         state.armings.erase(traced.ground.get());
     }
+    keep_ignored(state, traced, stopped);
     leave_ledger(state, pid); // what it had is gone with its memory
     if (traced.silent || state.world.closing) {
         let_go(state, pid, std::move(stopped));

@@ -93,6 +93,14 @@ bool restores_mask(const Traced &traced, Task &task, Stopped &stopped) {
     return true;
 }
 
+void renew_action(World &world, Traced &traced, Stopped &stopped) {
+    traced.action_lost = false;
+    if (!traced.ground->rescue.has_action() || !traced.process.syscall_instruction) return;
+    auto renewed = traced.ground->rescue.renew_action(
+        {*traced.ground->space, *traced.process.syscall_instruction, world.waiter, stopped});
+    if (!renewed) log::write("trap", log::Level::debug, "action for SIGTRAP is lost: " + renewed.error().message);
+}
+
 bool blocked_sigtrap(const Traced &traced, Task &task, Stopped &stopped) {
     if (task.hits_until_mask == 0) return restores_mask(traced, task, stopped);
     task.hits_until_mask--;
@@ -185,6 +193,11 @@ void inherit_mask(Task &child, const Task &maker) {
     child.hits_until_mask = 0;
 }
 
+void restore_at_birth(World &world, Traced &child, Stopped &stopped) {
+    look_at_signals(world, child);
+    if (child.action_lost) renew_action(world, child, stopped);
+}
+
 void note_mask(Task &task) {
     auto status = os::read_status(task.tid.value);
     if (status && (status->blocked & signal_bit(SIGTRAP)) != 0) task.blocks = {.mask = status->blocked};
@@ -193,12 +206,7 @@ void note_mask(Task &task) {
 void restore_signals(World &world, Traced &traced, Task &task, Stopped &stopped) {
     const bool is_lost = std::exchange(traced.action_lost, false);
     look_at_signals(world, traced);
-    if (!blocked_sigtrap(traced, task, stopped) && !traced.action_lost && !is_lost) return;
-    traced.action_lost = false;
-    if (!traced.ground->rescue.has_action() || !traced.process.syscall_instruction) return;
-    auto renewed = traced.ground->rescue.renew_action(
-        {*traced.ground->space, *traced.process.syscall_instruction, world.waiter, stopped});
-    if (!renewed) log::write("trap", log::Level::debug, "action for SIGTRAP is lost: " + renewed.error().message);
+    if (blocked_sigtrap(traced, task, stopped) || traced.action_lost || is_lost) renew_action(world, traced, stopped);
 }
 
 } // namespace ktrace::trap

@@ -27,6 +27,10 @@ void note_mask(Task &task);
 /// A new task of the maker's, which has its mask: as it is when the maker's call is over.
 void inherit_mask(Task &child, const Task &maker);
 
+/// A fork's child, which is traced and has not run yet, may have been made while a trap in another thread had reset the
+/// action: it gets it back.
+void restore_at_birth(World &world, Traced &child, os::Stopped &stopped);
+
 /// At a trap's or step's stop: puts back what that has changed of the task's mask and the process's action. A system
 /// call may be made in the task.
 void restore_signals(World &world, Traced &traced, Task &task, os::Stopped &stopped);

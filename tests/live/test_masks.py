@@ -1,5 +1,8 @@
-"""Threads that block SIGTRAP and little else: what the kernel does to that at each trap is undone before they see it."""
-from live import LiveTest, adds_up, program
+"""Who blocks SIGTRAP, or ignores it: what the kernel does to that at traps, and at exec, is undone before anybody sees it."""
+import signal
+import sys
+
+from live import LiveTest, adds_up, program, told_of, until
 
 CHILDREN, HITS_OF_CHILD = 4 * 10, 3  # of "set 100"
 
@@ -35,5 +38,59 @@ class Masks(LiveTest):
         target.tell("often")
         target.truth(r"often \d+")
         self.assertEqual(tracer.stop().status, 0)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_children_of_a_process_whose_action_is_reset_all_the_time(self):
+        """What they are born with gets them over the traps, should ktrace be killed before they come by the first."""
+        target = self.start(program("masks"))
+        tracer = self.attach(target, "-f", "-k", "hit", "--count")
+        target.tell("forks 200")
+        target.truth(r"forks 200 caught 200$")
+        self.assertEqual(tracer.stop().status, 0)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+
+IGNORING = """
+import os, signal, subprocess, sys
+signal.signal(signal.SIGTRAP, signal.SIG_IGN)
+print("ready", flush=True)
+for line in sys.stdin:
+    os.getppid()
+    if line == "exec\\n":
+        os.execv("/bin/cat", ["cat"])
+    for status in (subprocess.run(["cat", "/proc/self/status"], stdout=subprocess.PIPE).stdout.decode(),
+                   os.popen("exec cat /proc/self/status").read()):
+        print(*(l for l in status.splitlines() if l.startswith("SigIgn")), flush=True)
+"""
+
+
+class Ignored(LiveTest):
+    """A program that ignores SIGTRAP, where our handler is in the meantime."""
+
+    def check(self, mask):
+        self.assertTrue(int(mask, 16) >> signal.SIGTRAP - 1 & 1, mask)
+
+    def begin(self, *options):
+        target = self.start(sys.executable, "-c", IGNORING)
+        return target, self.attach(target, "-k", "libc:getppid", "--count", *options)
+
+    def test_by_programs_of_children(self):
+        target, tracer = self.begin()
+        target.tell()
+        for _ in range(2):
+            self.check(target.truth(r"SigIgn:\s(\w+)")[1])
+        self.assertEqual(tracer.stop().status, 0)
+        self.check_untouched(target)
+
+    def test_by_the_next_program(self):
+        target, tracer = self.begin("--allow-missing")
+        target.tell("exec")
+        until(lambda: told_of(f"/proc/{target.pid}", "comm") == "cat\n", "the next program is there")
+        target.tell("done")
+        target.truth("done")
+        self.assertEqual(tracer.stop().status, 0)
+        self.check(told_of(f"/proc/{target.pid}", "status").split("SigIgn:")[1].split()[0])
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)

@@ -6,8 +6,12 @@
  *
  *     set N      four threads that choose masks at random N times each, of SIGTRAP, SIGUSR1 and SIGUSR2, by
  *                pthread_sigmask, sigprocmask or siglongjmp, and call hit() with them; every tenth time in a handler,
- * in a new thread or in a child, too.  "set N hits H bad B": H without those of children, B with them often      blocks
- * and unblocks SIGUSR1 until nobody's trap is at pthread_sigmask.  "often C"
+ *                in a new thread or in a child, too.  "set N hits H bad B": H without those of children, B with them
+ *
+ *     forks N    N children, while another thread that blocks all signals calls hit(): what they have for SIGTRAP
+ *                before they come by a trap.  "forks N caught C", C of them a handler
+ *
+ *     often      blocks and unblocks SIGUSR1 until nobody's trap is at pthread_sigmask.  "often C"
  *
  * bad: a mask that is not as the program set it. At the end of its input it leaves with status 0.
  */
@@ -178,6 +182,45 @@ static void set_all(void) {
     printf("set %ld hits %ld bad %ld\n", rounds, (long)hits, (long)bad);
 }
 
+static volatile int stop;
+
+static void *hit_blocked(void *unused) {
+    sigset_t all;
+
+    (void)unused;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    while (!stop) hit();
+    return NULL;
+}
+
+/* Asked of the kernel, whose struct begins with the handler. */
+static int catches_traps(void) {
+    unsigned long action[4] = {0};
+
+    syscall(SYS_rt_sigaction, SIGTRAP, NULL, action, sizeof(set_t));
+    return action[0] > 1;
+}
+
+static void fork_all(void) {
+    long caught = 0;
+    int status;
+    pthread_t other;
+
+    stop = 0;
+    pthread_create(&other, NULL, hit_blocked, NULL);
+    for (long i = 0; i < rounds; i++) {
+        const pid_t child = (pid_t)syscall(SYS_fork);
+
+        if (child == 0) _exit(catches_traps());
+        waitpid(child, &status, 0);
+        caught += WIFEXITED(status) && WEXITSTATUS(status) == 1;
+    }
+    stop = 1;
+    pthread_join(other, NULL);
+    printf("forks %ld caught %ld\n", rounds, caught);
+}
+
 static void set_often(void) {
     const volatile unsigned char *code = (const unsigned char *)(unsigned long)pthread_sigmask;
     const unsigned char trap = 0xcc;
@@ -200,6 +243,8 @@ int main(void) {
         sscanf(line, "%15s %ld", what, &rounds);
         if (strcmp(what, "often") == 0)
             set_often();
+        else if (strcmp(what, "forks") == 0)
+            fork_all();
         else
             set_all();
         fflush(stdout);
