@@ -5,6 +5,7 @@
 
 #include <elf.h>
 
+#include "trap/restore.h"
 #include "trap/scan.h"
 
 namespace ktrace::session {
@@ -56,19 +57,29 @@ bool calls_kernel(const Traced &traced, const LoadedModule &loaded, std::uint64_
             }).empty();
 }
 
+/// A stop in a function that nobody has asked to be probed may show: bash, which looks for signals a moment before it
+/// reads, is more likely to miss one. So only a process that has a thread which blocks SIGTRAP, but not everything, is
+/// watched for those that come to do so.
+bool blocks_traps(Pid pid) {
+    for (Tid tid : os::read_tasks(pid))
+        if (auto status = os::read_status(tid.value); status && trap::blocks_traps_alone(status->blocked)) return true;
+    return false;
+}
+
 } // namespace
 
 void plan_sigtrap(const Traced &traced, ArmPlan &plan) {
     if (plan.locations.empty()) return;
     const bool has_loader = os::read_auxv(traced.process.pid, AT_BASE).value_or(0) != 0;
+    // The arguments are known at the first instruction of a function, which mostly needs a slot: a program without
+    // shared libraries can be traced without any.
+    const bool masks_matter = has_loader && blocks_traps(traced.process.pid);
     for (const LoadedModule &loaded : traced.process.modules) {
         if (!may_hold(loaded, has_loader)) continue;
         for_functions(loaded, set_action, [&](std::uint64_t function) {
             plan_once(traced, plan, trap::Armed::Kind::sets_action, place_in(traced, loaded, function));
         });
-        // The arguments are known at its first instruction only, which mostly needs a slot: a program without shared
-        // libraries can be traced without any.
-        if (!has_loader) continue;
+        if (!masks_matter) continue;
         for_functions(loaded, set_mask, [&](std::uint64_t function) {
             if (calls_kernel(traced, loaded, function))
                 plan_once(traced, plan, trap::Armed::Kind::sets_mask, VirtAddr{function + loaded.bias});

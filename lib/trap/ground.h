@@ -44,12 +44,6 @@ struct Restart {
     VirtAddr function, sp;
 };
 
-/// How often the program sets signal masks, for restore.cc.
-struct MaskCalls {
-    std::uint32_t count = 0;
-    std::uint64_t since_ns = 0;
-};
-
 struct Ground {
     std::shared_ptr<target::AddressSpace> space;
     Slots slots;
@@ -64,8 +58,7 @@ struct Ground {
     std::unordered_map<VirtAddr, Site *> by_slot; // start of the slot → its site
     std::vector<Buried> buried;                   // for buried.cc
     Returns returns;
-    std::vector<Restart> restarts; // for goroutines.cc
-    MaskCalls mask_calls;
+    std::vector<Restart> restarts;                        // for goroutines.cc
     std::vector<Watchpoint> watches;                      // for watch.cc
     std::uint32_t watch_generation = 0;                   // counts their changes
     std::uint32_t last_watch = 0;                         // id

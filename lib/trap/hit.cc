@@ -38,7 +38,7 @@ Follows run_pre(World &world, Traced &traced, Task &task, Site &site, os::Stoppe
         switch (armed->kind) {
         case Armed::Kind::unwinds: task.unwinds++; break;
         case Armed::Kind::sets_action: watch_action(task); break;
-        case Armed::Kind::sets_mask: see_mask(traced, task, site, *armed, stopped); break;
+        case Armed::Kind::sets_mask: see_mask(traced, task, stopped); break;
         case Armed::Kind::restarts: note_restart(*traced.ground, *site.plan.target, stopped.sp()); break;
         case Armed::Kind::stack_leaves: leave_stack(world, traced, task, stopped); break;
         case Armed::Kind::stack_arrives: arrive_on_stack(world, traced, task); break;

@@ -5,9 +5,7 @@
 
 #include <sys/syscall.h>
 
-#include "base/clock.h"
 #include "base/log.h"
-#include "trap/roster.h"
 
 namespace ktrace::trap {
 
@@ -21,9 +19,6 @@ constexpr std::uint64_t look_at_signals_every = 4096; // stops
 constexpr std::uint8_t longest_watched = 16; // stops: the signal may be none, or a handler come in between
 
 constexpr std::uint8_t look_at_mask_every = 16; // hits of a task that had SIGTRAP unblocked when last looked at
-
-constexpr std::uint32_t most_mask_calls = 1000; // of a program's in a second: some ms of stops
-constexpr std::uint64_t second_ns = 1'000'000'000;
 
 /// Does it run the program's handler for SIGTRAP, with SIGTRAP open?
 bool is_in_handler(Task &task, Stopped &stopped) {
@@ -69,16 +64,6 @@ std::uint64_t mask_after(const Task &task, int how, std::uint64_t set) {
     return how == SIG_BLOCK ? mask | set : mask & ~set;
 }
 
-/// Is the program seen to call so often that it is better left alone? One that locks by blocking signals would take
-/// several times as long.
-bool calls_too_often(MaskCalls &calls) {
-    if (calls.count++ % most_mask_calls != 0) return false;
-    const std::uint64_t now_ns = monotonic_ns();
-    const bool too_often = calls.count > 1 && now_ns - calls.since_ns < second_ns;
-    calls.since_ns = now_ns;
-    return too_often;
-}
-
 /// A trap in a task that has SIGTRAP blocked makes the kernel unblock it there and reset the process's action for it.
 /// A task that was seen so is looked at at every hit, others now and then: a look costs as much as all else that a hit
 /// does in here.
@@ -109,6 +94,8 @@ bool blocked_sigtrap(const Traced &traced, Task &task, Stopped &stopped) {
 }
 
 } // namespace
+
+bool blocks_traps_alone(std::uint64_t mask) { return (mask & signal_bit(SIGTRAP)) != 0 && !blocks_everything(mask); }
 
 void look_at_signals(const World &world, Traced &traced) {
     if (traced.looked_at_signals != 0 && world.stops - traced.looked_at_signals < look_at_signals_every) return;
@@ -144,11 +131,7 @@ void see_action(Traced &traced, Task &task, Stopped &stopped) {
     traced.action_lost = true; // ours is to be put in its place, or a trap in another task may have reset it already
 }
 
-void see_mask(Traced &traced, Task &task, Site &site, Armed &armed, Stopped &stopped) {
-    if (calls_too_often(traced.ground->mask_calls)) {
-        switch_off(*traced.ground, site, armed);
-        return;
-    }
+void see_mask(Traced &traced, Task &task, Stopped &stopped) {
     target::AddressSpace &space = *traced.ground->space;
     const arch::Host::Registers &registers = stopped.registers();
     const auto how = arch::Host::argument(registers, space, 0), at = arch::Host::argument(registers, space, 1);

@@ -17,9 +17,11 @@ void watch_action(Task &task);
 /// At such a stop: what the program sets its action to is what it gets back from then on.
 void see_action(Traced &traced, Task &task, os::Stopped &stopped);
 
-/// The task is at the first instruction of a function of pthread_sigmask's arguments. `armed`: ours there; it is
-/// switched off where the program calls the function so often that seeing it would slow it down.
-void see_mask(Traced &traced, Task &task, Site &site, Armed &armed, os::Stopped &stopped);
+/// SIGTRAP is in the mask, and not because everything is.
+bool blocks_traps_alone(std::uint64_t mask);
+
+/// The task is at the first instruction of a function with pthread_sigmask's arguments.
+void see_mask(Traced &traced, Task &task, os::Stopped &stopped);
 
 /// The task has been seized, and no trap of ours has changed its mask yet.
 void note_mask(Task &task);

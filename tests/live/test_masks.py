@@ -31,16 +31,6 @@ class Masks(LiveTest):
     def test_with_steps(self):
         self.check(("--post",), 0)
 
-    def test_that_are_set_all_the_time(self):
-        """A program that locks by blocking signals is not slowed down."""
-        target = self.start(program("masks"))
-        tracer = self.attach(target, "-k", "hit", "--count")
-        target.tell("often")
-        target.truth(r"often \d+")
-        self.assertEqual(tracer.stop().status, 0)
-        self.check_untouched(target)
-        self.assertEqual(target.end(), 0)
-
     def test_children_of_a_process_whose_action_is_reset_all_the_time(self):
         """What they are born with gets them over the traps, should ktrace be killed before they come by the first."""
         target = self.start(program("masks"))

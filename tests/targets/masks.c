@@ -2,7 +2,7 @@
  * masks: threads that block SIGTRAP, with a few other signals or without, by all that sets masks, and look at what is
  * blocked after each call of a function that is to be probed.
  *
- * Prints "ready PID" and obeys lines on standard input, `WHAT N`:
+ * Its first thread blocks SIGTRAP. Prints "ready PID" and obeys lines on standard input, `WHAT N`:
  *
  *     set N      four threads that choose masks at random N times each, of SIGTRAP, SIGUSR1 and SIGUSR2, by
  *                pthread_sigmask, sigprocmask or siglongjmp, and call hit() with them; every tenth time in a handler,
@@ -10,8 +10,6 @@
  *
  *     forks N    N children, while another thread that blocks all signals calls hit(): what they have for SIGTRAP
  *                before they come by a trap.  "forks N caught C", C of them a handler
- *
- *     often      blocks and unblocks SIGUSR1 until nobody's trap is at pthread_sigmask.  "often C"
  *
  * bad: a mask that is not as the program set it. At the end of its input it leaves with status 0.
  */
@@ -221,29 +219,16 @@ static void fork_all(void) {
     printf("forks %ld caught %ld\n", rounds, caught);
 }
 
-static void set_often(void) {
-    const volatile unsigned char *code = (const unsigned char *)(unsigned long)pthread_sigmask;
-    const unsigned char trap = 0xcc;
-    long calls = 0;
-
-    do {
-        set_mask(calls % 2 ? SIG_UNBLOCK : SIG_BLOCK, bit(SIGUSR1));
-        calls++;
-    } while (*code == trap);
-    printf("often %ld\n", calls);
-}
-
 int main(void) {
     char line[64], what[16];
 
+    set_mask(SIG_BLOCK, bit(SIGTRAP));
     printf("ready %d\n", getpid());
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
         rounds = 0;
         sscanf(line, "%15s %ld", what, &rounds);
-        if (strcmp(what, "often") == 0)
-            set_often();
-        else if (strcmp(what, "forks") == 0)
+        if (strcmp(what, "forks") == 0)
             fork_all();
         else
             set_all();
