@@ -31,6 +31,14 @@ bool flag_of(std::optional<Dwarf_Attribute> attr) {
     return attr && dwarf_formflag(&*attr, &value) == 0 && value;
 }
 
+/// Go writes expressions in DWARF 4 as those before did, as blocks, which libdw refuses. Short ones are the same bytes.
+void read_as_expression(Dwarf_Attribute &attr) {
+    constexpr Dwarf_Word shortest_long = 0x80; // a length in one byte of LEB128 is less
+    Dwarf_Block block;
+    if (dwarf_whatform(&attr) != DW_FORM_block1 || dwarf_formblock(&attr, &block) != 0) return;
+    if (block.length < shortest_long) attr.form = DW_FORM_exprloc;
+}
+
 } // namespace
 
 Dwarf_Die die_at(const void *address, Dwarf_CU *unit) {
@@ -54,6 +62,7 @@ unsigned tag(Dwarf_Die die) {
 std::optional<Dwarf_Attribute> attribute(Dwarf_Die die, unsigned name) {
     Dwarf_Attribute attr;
     if (dwarf_attr(&die, name, &attr) == nullptr) return std::nullopt;
+    if (name == DW_AT_location || name == DW_AT_frame_base) read_as_expression(attr);
     return attr;
 }
 
