@@ -36,7 +36,8 @@ struct Function {
     const value::Type *result = nullptr;                         // nullptr: void
     std::vector<Parameter> parameters;                           // `this` included
     bool variadic = false;
-    // Callers do not keep the calling convention: only what entry_places tells is known of its parameters.
+    // Callers do not keep the calling convention (as its language has another one, or optimizers changed it): only what
+    // entry_places tells is known of its parameters.
     bool own_convention = false;
     bool typed = true; // false: only names and lines are told (assembly, -g1)
     std::string file;

@@ -105,6 +105,14 @@ bool lacks_parameters(Dwarf_Die function, const std::string &linkage, std::size_
     return count && *count > told;
 }
 
+/// True where a language's functions are called in a way of its own, whatever they take: Go has its own registers and
+/// puts the rest on the stack; gcc's Go does as C. Go's compiler says where a parameter is from the first instruction
+/// on.
+bool has_own_convention(Units &units, Dwarf_Die function) {
+    if (units.language(function) != DW_LANG_Go) return false;
+    return !text(units.of(function).skeleton, DW_AT_producer).starts_with("GNU ");
+}
+
 /// True where the compiler says that callers do not keep the calling convention (LLVM marks changed signatures so).
 bool has_own_convention(Dwarf_Die function) {
     return inherited_number(function, DW_AT_calling_convention).value_or(DW_CC_normal) == DW_CC_nocall;
@@ -180,7 +188,7 @@ const Dwarf::Impl::Known &Dwarf::Impl::function(Dwarf_Die die) {
     known_function.expressions_hold = may_change;
     auto told = std::count_if(function.parameters.begin(), function.parameters.end(),
                               [](const Parameter &parameter) { return !parameter.artificial; });
-    function.own_convention = function.own_convention || has_own_convention(die) ||
+    function.own_convention = function.own_convention || has_own_convention(die) || has_own_convention(units, die) ||
                               lacks_parameters(die, function.linkage, static_cast<std::size_t>(told)) ||
                               (may_change && hides_parameters(known_function));
     known_function.expressions_hold = may_change || function.own_convention;

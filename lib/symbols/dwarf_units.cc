@@ -404,14 +404,14 @@ bool Units::tells_types(Unit &unit) {
     return *unit.tells_types;
 }
 
+std::optional<std::uint64_t> Units::language(Dwarf_Die die) {
+    if (auto own = number(of(die).skeleton, DW_AT_language)) return own;
+    for (std::size_t i = 0; i < all().size() && !language_; ++i) language_ = number(all()[i]->skeleton, DW_AT_language);
+    return language_;
+}
+
 bool Units::is_c(Dwarf_Die die) {
-    auto language = number(of(die).skeleton, DW_AT_language);
-    if (!language) {
-        for (std::size_t i = 0; i < all().size() && !language_; ++i)
-            language_ = number(all()[i]->skeleton, DW_AT_language);
-        language = language_;
-    }
-    switch (language.value_or(DW_LANG_C)) {
+    switch (language(die).value_or(DW_LANG_C)) {
     case DW_LANG_C89:
     case DW_LANG_C:
     case DW_LANG_C99:

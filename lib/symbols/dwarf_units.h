@@ -96,8 +96,10 @@ class Units {
     /// The file that DW_AT_decl_file or DW_AT_call_file of a DIE means (`index` its value).
     std::string file_of(Dwarf_Die die, std::uint64_t index);
 
-    /// True where a DIE is C's, which writes `struct`, `union` and `enum` in front of names. Partial units (dwz) do not
-    /// say their language; they count as the file's first unit that does.
+    /// DW_AT_language of the unit of a DIE. Partial units (dwz) do not say it; they count as the file's first unit that
+    /// does.
+    std::optional<std::uint64_t> language(Dwarf_Die die);
+    /// True where a DIE is C's, which writes `struct`, `union` and `enum` in front of names.
     bool is_c(Dwarf_Die die);
     /// False where functions are told of without their types: in assembly, and where only lines were asked for (-g1).
     bool tells_types(Unit &unit);

@@ -1,5 +1,6 @@
 """What languages do with calls beyond C: stacks that move under them, coroutines."""
 import os
+import re
 import shutil
 import tempfile
 
@@ -42,6 +43,14 @@ public class Work {
     }
 }
 """
+
+NIL = "{.tab=0x0, .data=0x0}"
+GO_PARAMETERS = {
+    "many": {"e": NIL, "n": "3", "yes": "true", "s": "{.array=0x0, .len=0, .cap=0}", "x": "11", "y": "12", "z": "13",
+             "w": "14"},
+    "stacked": {"b": "{.a=[1, 2, 3]}", "e": NIL, "a": "[4, 5]"},
+    "replaced": {"e": NIL, "n": "6"},
+}
 
 
 class Languages(LiveTest):
@@ -151,6 +160,30 @@ class Runtimes(LiveTest):
                          os.path.join(SOAK, "goroutines.go"))
         self.check([f"{room}/goroutines"], {"main.outer": (1000, 0), "main.climb": (51000, 0), "main.leaf": (1000, 0),
                                             "main.guarded": (1000, 0), "main.panics": (1000, 600)})
+
+    def test_parameters_of_go(self):
+        """Where nothing says where one is, it is not guessed from the calling convention of C."""
+        workshop.require("go")
+        room = self.room()
+        for label, flags in (("optimized", ""), ("plain", "-N -l")):
+            with self.subTest(label):
+                made = f"{room}/{label}"
+                workshop.execute("env", f"GOCACHE={room}/cache", "GO111MODULE=off", "go", "build", f"-gcflags={flags}", "-o",
+                                 made, os.path.join(workshop.SOURCES, "languages", "parameters.go"))
+                target = self.start(made)
+                tracer = self.attach(target, "-j", "main.many", "-j", "main.stacked", "-j", "main.replaced")
+                self.assertEqual(self.sum(target), "sum 24")
+                trace = tracer.stop()
+                shown = re.findall(r"main\.(\w+)\((.*)\)$", trace.out, re.M)
+                self.assertEqual([name for name, _ in shown], ["many", "stacked", "replaced"], trace)
+                for function, arguments in shown:
+                    expected = ", ".join(f"{name}=({re.escape(value)}|<optimized out>)"
+                                         for name, value in GO_PARAMETERS[function].items())
+                    self.assertRegex(arguments, f"^{expected}$")
+                    self.assertTrue(label == "optimized" or "optimized out" not in arguments, arguments)
+                self.assertNotIn("optimized out", shown[1][1])  # of what is on the stack the place is always told
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
 
     def test_panics(self):
         workshop.require("rustc")
