@@ -151,11 +151,9 @@ program::Recipe Compiler::recipe(const LocationRequest &request, LocationScope &
 }
 
 void Compiler::note(const program::Recipe &recipe, const program::Built &built) {
-    bool tables = recipe.table != Table::Kind::none;
     if (recipe.condition) fits_.tried(recipe.condition);
-    if (!tables)
-        for (const Tree *tree : recipe.print) fits_.tried(tree);
-    if (!tables && recipe.kind == 'k')
+    for (const Tree *tree : recipe.print) fits_.tried(tree);
+    if (recipe.kind == 'k')
         for (const Tree *tree : recipe.post_print) fits_.tried(tree);
     if (recipe.table_of) fits_.tried(recipe.table_of);
     for (const Tree *tree : recipe.by) fits_.tried(tree);

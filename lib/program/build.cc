@@ -382,8 +382,26 @@ Built Builder::finish() {
     return std::move(built_);
 }
 
+/// Of the values that events would show. A table shows none of them, but whoever asks for one that is nowhere is told.
+std::vector<MisfitExpr> misfits_of_events(const Recipe &recipe) {
+    Recipe events;
+    events.kind = recipe.kind;
+    events.entry = recipe.entry;
+    events.after = recipe.after;
+    events.print = recipe.print;
+    events.post_print = recipe.post_print;
+    events.post = recipe.post;
+    return Builder(events).finish().misfits;
+}
+
 } // namespace
 
-Built build(const Recipe &recipe) { return Builder(recipe).finish(); }
+Built build(const Recipe &recipe) {
+    Built built = Builder(recipe).finish();
+    if (recipe.table == Table::Kind::none) return built;
+    auto unshown = misfits_of_events(recipe);
+    built.misfits.insert(built.misfits.end(), unshown.begin(), unshown.end());
+    return built;
+}
 
 } // namespace ktrace::program

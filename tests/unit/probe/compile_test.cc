@@ -236,6 +236,24 @@ TEST_F(Compile, AnExpressionThatFitsSomeIsNothingOnTheOthers) {
     EXPECT_EQ(run(compiled[0], Moment::pre).at(0).tag, Tag::na);
 }
 
+TEST_F(Compile, AnExpressionThatATableDoesNotShowHasToFitToo) {
+    actions.aggregate = Actions::Aggregate::count;
+    for (Kind kind : {Kind::probe, Kind::entry, Kind::ret}) {
+        actions.print = {"args.name"};
+        EXPECT_EQ(refusal({request("debug", kind, "do_work"), request("debug", kind, "make")}).message, "");
+        Error error = refusal({request("debug", kind, "make")});
+        EXPECT_NE(error.message.find("make has no parameter `name`"), std::string::npos) << error.message;
+        EXPECT_EQ(error.column, 0);
+    }
+    actions.print = {"retval"};
+    EXPECT_EQ(refusal({request("debug", Kind::ret, "do_work")}).message, "");
+    EXPECT_NE(refusal({request("debug", Kind::probe, "do_work")}).message.find("return probe"), std::string::npos);
+    actions.print.clear();
+    actions.post = true;
+    actions.post_print = {"var.counter", "var.nowhere"};
+    EXPECT_NE(refusal({request("debug", Kind::probe, "do_work")}).message.find("nowhere"), std::string::npos);
+}
+
 TEST_F(Compile, TheOutcomeBelongsToReturnProbes) {
     actions.condition = "retval == 42";
     EXPECT_NE(refusal({request("debug", Kind::probe, "do_work")}).message.find("return probe"), std::string::npos);
