@@ -62,8 +62,32 @@ Status apply(const CLI::App &app, const Given &given, Invocation &into) {
     return {};
 }
 
+/// An option that other commands take, by either of its names; nullptr: none does.
+const Option *option_of_others(const std::string &name) {
+    for (const Option &option : options())
+        if (name == dashed(option) || (option.letter && name == std::string("-") + option.letter)) return &option;
+    return nullptr;
+}
+
+std::string name_of(Command wanted) {
+    for (auto [name, command] : commands)
+        if (command == wanted) return std::string(name);
+    return {};
+}
+
+tl::unexpected<Error> misplaced_option(const std::string &name, const Option &option, Command command) {
+    std::string what = name_of(command) + " does not take " + name;
+    if (command == Command::ctl && belongs_to(option, Command::attach))
+        return usage(what, "that is said of the whole trace when it is started, and what is added ends with it");
+    std::string takers;
+    for (auto [other, taking] : commands)
+        if (belongs_to(option, taking)) takers += (takers.empty() ? "" : ", ") + std::string(other);
+    return usage(what, "it is an option of " + takers);
+}
+
 tl::unexpected<Error> unknown_option(const std::string &argument, Command command) {
     std::string name = argument.substr(0, argument.find('='));
+    if (const Option *option = option_of_others(name)) return misplaced_option(name, *option, command);
     std::vector<std::string> known;
     for (const Option &option : options())
         if (belongs_to(option, command)) known.push_back(dashed(option));

@@ -20,6 +20,16 @@ RUN ktrace attach -p 1 --rett do_work
 STATUS 2
 EXPECT ktrace: there is no option --rett; did you mean --ret?
 
+NAME an option that only other commands take
+RUN ktrace list -p 1 -j main
+STATUS 2
+EXPECT ktrace: list does not take -j; it is an option of attach, run, ctl
+
+NAME what is said of a whole trace is not said to ctl
+RUN ktrace ctl add -p 1 -j main --duration=5s
+STATUS 2
+EXPECT ktrace: ctl does not take --duration; that is said of the whole trace when it is started, and what is added ends with it
+
 NAME an option without its value
 RUN ktrace attach -p 1 -k
 STATUS 2
