@@ -393,8 +393,23 @@ Status Page::unmap(const Hands &hands) {
     return {};
 }
 
+std::vector<std::pair<VirtAddr, std::uint64_t>> Page::mappings() const {
+    std::vector<std::pair<VirtAddr, std::uint64_t>> all;
+    if (mapped()) all.emplace_back(address_, header_.size);
+    for (const Table &table : tables_)
+        if (table.mapping_size != 0) all.emplace_back(table.address, table.mapping_size);
+    return all;
+}
+
+bool Page::is_wiped(const std::vector<os::Mapping> &maps, target::AddressSpace &space) const {
+    if (!mapped() || !may_be_ours(maps, address_.value, header_.size)) return false;
+    const auto found = space.read_value<ktrace_rescue_header>(address_);
+    return found && std::ranges::all_of(bytes_of(*found), [](std::byte byte) { return byte == std::byte{0}; });
+}
+
 bool Page::write_all(target::AddressSpace &space) const {
     if (!mapped()) return true;
+    if (!space.write_own(address_ + static_cast<std::int64_t>(code_at), HostNative::rescue_code().bytes)) return false;
     for (const Table &table : tables_)
         if (!space.write_own(table.address, std::as_bytes(std::span(table.entries)))) return false;
     return write_header(space);

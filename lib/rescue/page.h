@@ -8,6 +8,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "arch/host.h"
@@ -95,7 +96,11 @@ class Page {
     /// Unmaps the page and its tables. Every process's action was restored.
     Status unmap(const Hands &hands);
 
-    /// The memory of a fork's child has what this had at the fork: writes it anew as it is now.
+    /// The page's mapping and its tables' own: start and size.
+    std::vector<std::pair<VirtAddr, std::uint64_t>> mappings() const;
+    /// The kernel has given a fork's child zeros in its place (MADV_WIPEONFORK), or it was just mapped again.
+    bool is_wiped(const std::vector<os::Mapping> &maps, target::AddressSpace &space) const;
+    /// The memory of a fork's child has what this had at the fork, or nothing: writes it anew as it is now.
     bool write_all(target::AddressSpace &space) const;
 
   private:

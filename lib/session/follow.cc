@@ -139,6 +139,7 @@ void clean(State &state, Traced &parent, Pid child, os::Stopped &stopped) {
     ground.space = std::move(*copy);
     for (const trap::Arena &arena : parent.ground->slots.arenas()) ground.slots.add(arena);
     ground.rescue = parent.ground->rescue;
+    trap::rewrite_wiped(ground, child);
     static_cast<void>(trap::forget_lost(ground, child)); // whoever has made it: nothing but ours is unmapped
     target::Process process = parent.process;
     process.pid = child;
@@ -168,7 +169,6 @@ std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_pt
     ground->rescue = parent.ground->rescue;
     ground->rescue_tried = parent.ground->rescue_tried;
     ground->owes_room = parent.ground->owes_room;
-    ground->rescue.write_all(*ground->space);
     trap::Ground &from = *parent.ground;
     Arming &copied = state.armings[ground.get()];
     std::unordered_map<const trap::Armed *, trap::Armed *> twins;
@@ -200,6 +200,21 @@ std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_pt
     ground->return_probes = from.return_probes;
     ground->timed_probes = from.timed_probes;
     return ground;
+}
+
+/// False: it is not followed, and clean. What traps lead to cannot be had in it.
+bool can_be_followed(State &state, Traced &parent, Pid child, target::AddressSpace &space, os::Stopped &stopped) {
+    if (!parent.process.syscall_instruction) return true; // no memory of ours
+    auto complete =
+        trap::complete_copy(*parent.ground, {space, *parent.process.syscall_instruction, state.world.waiter, stopped});
+    if (complete) return true;
+    clean(state, parent, child, stopped);
+    if (complete.error().kind != Error::Kind::gone)
+        tell_once(state, "children of process " + std::to_string(parent.process.pid.value) +
+                             " lack memory of ktrace's, which it keeps from them (madvise(2)) or has replaced; those "
+                             "that cannot be given it are not followed: " +
+                             complete.error().message);
+    return false;
 }
 
 /// Whose event tells of the child already.
@@ -309,7 +324,7 @@ void adopt_child(State &state, Traced *parent, os::Stopped stopped) {
         return;
     }
     auto copy = parent->ground->space->copy_for(child);
-    if (!copy) {
+    if (!copy || !can_be_followed(state, *parent, child, **copy, stopped)) {
         let_go(state, child, std::move(stopped));
         return;
     }

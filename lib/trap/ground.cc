@@ -124,6 +124,22 @@ const char *why_not_mapped(int error) {
     }
 }
 
+/// Maps memory of ours. False: something else is there. Errors: refused, gone.
+Result<bool> map_at(const rescue::Hands &hands, const rescue::Page &page, VirtAddr at, std::uint64_t size) {
+    auto mapped =
+        rescue::call_with_way_back(hands.waiter, hands.stopped, hands.syscall_instruction, page, hands.space, SYS_mmap,
+                                   {at.value, size, PROT_READ | PROT_EXEC,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, ~std::uint64_t{0}, 0});
+    if (!mapped) return tl::make_unexpected(mapped.error());
+    if (*mapped == -EEXIST) return false;
+    if (*mapped < 0 && *mapped > -4096)
+        return fail(Error::Kind::refused,
+                    std::string("the process may not map memory: ") + std::strerror(static_cast<int>(-*mapped)),
+                    why_not_mapped(static_cast<int>(-*mapped)));
+    auto is_there = rescue::check_mapped(Pid{hands.stopped.tid().value}, at, size);
+    return is_there ? Result<bool>(true) : tl::make_unexpected(is_there.error());
+}
+
 } // namespace
 
 Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped, VirtAddr low,
@@ -138,20 +154,11 @@ Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, o
         process.maps = std::move(*maps);
         auto at = place_arena(process.maps, low, high, size);
         if (!at) return fail(Error::Kind::refused, "there is no free address space near the code");
-        auto mapped = rescue::call_with_way_back(
-            waiter, stopped, *process.syscall_instruction, ground.rescue, *ground.space, SYS_mmap,
-            {at->value, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-             ~std::uint64_t{0}, 0});
+        auto mapped = map_at({*ground.space, *process.syscall_instruction, waiter, stopped}, ground.rescue, *at, size);
         if (!mapped) return tl::make_unexpected(mapped.error());
-        if (*mapped == -EEXIST) continue; // somebody was faster: look again
-        if (*mapped < 0 && *mapped > -4096)
-            return fail(Error::Kind::refused,
-                        std::string("the process may not map memory: ") + std::strerror(static_cast<int>(-*mapped)),
-                        why_not_mapped(static_cast<int>(-*mapped)));
-        VirtAddr start{static_cast<std::uint64_t>(*mapped)};
-        if (auto is_there = rescue::check_mapped(process.pid, start, size); !is_there) return is_there;
-        ground.slots.add({start, size, 0});
-        ground.rescue.add_arena(*ground.space, start, size);
+        if (!*mapped) continue; // somebody was faster: look again
+        ground.slots.add({*at, size, 0});
+        ground.rescue.add_arena(*ground.space, *at, size);
         return {};
     }
     return fail(Error::Kind::refused, "the address space near the code changes too fast");
@@ -165,6 +172,73 @@ Result<bool> forget_lost(Ground &ground, Pid pid) {
         if (!rescue::may_be_ours(*maps, arena.start.value, arena.size)) lost.push_back(arena);
     ground.slots.lose(lost);
     return ground.rescue.forget_lost(*maps, *ground.space) || !lost.empty();
+}
+
+namespace {
+
+/// What the arena holds, as far as its slots were handed out. Nothing: it is not there.
+std::optional<std::vector<std::byte>> read_slots(const Arena &arena, target::AddressSpace &space) {
+    std::vector<std::byte> held(arena.used);
+    std::byte last{};
+    const bool is_there = space.read(arena.end() - 1, std::span(&last, 1)) == 1;
+    if (!is_there || space.read(arena.start, held) != held.size()) return std::nullopt;
+    return held;
+}
+
+bool are_slots_there(const Ground &from, target::AddressSpace &space) {
+    for (const Arena &arena : from.slots.arenas()) {
+        const auto held = read_slots(arena, space);
+        if (!held) return false;
+        for (const auto &[slot, site] : from.by_slot) {
+            if (slot < arena.start || arena.end() <= slot) continue;
+            const std::byte *in_slot = held->data() + (slot.value - arena.start.value);
+            if (std::memcmp(in_slot, site->placed.bytes, site->placed.size) != 0) return false;
+        }
+    }
+    return true;
+}
+
+/// Not where the program has mapped something of its own there.
+bool rewrite_page(const rescue::Page &page, target::AddressSpace &space) {
+    return !page.mapped() || (page.is_there(space) && page.write_all(space));
+}
+
+Status map_again(const Ground &from, const rescue::Hands &child) {
+    const Pid pid{child.stopped.tid().value};
+    const auto maps = os::read_maps(pid);
+    if (!maps) return fail(Error::Kind::gone, "the process has ended");
+    auto mappings = from.rescue.mappings();
+    for (const Arena &arena : from.slots.arenas()) mappings.emplace_back(arena.start, arena.size);
+    for (const auto &[start, size] : mappings) {
+        if (rescue::may_be_ours(*maps, start.value, size)) continue;
+        auto mapped = map_at(child, from.rescue, start, size);
+        if (!mapped) return tl::make_unexpected(mapped.error());
+        if (!*mapped && from.slots.contains(start))
+            return fail(Error::Kind::refused, "it has memory of its own where ktrace's is in its parent");
+    }
+    return {};
+}
+
+} // namespace
+
+void rewrite_wiped(const Ground &child, Pid pid) {
+    if (!child.rescue.mapped() || child.rescue.is_there(*child.space)) return;
+    const auto maps = os::read_maps(pid);
+    if (maps && child.rescue.is_wiped(*maps, *child.space)) child.rescue.write_all(*child.space);
+}
+
+Status complete_copy(const Ground &from, const rescue::Hands &child) {
+    if (rewrite_page(from.rescue, child.space) && are_slots_there(from, child.space)) return {};
+    if (auto mapped = map_again(from, child); !mapped) return mapped;
+    const auto maps = os::read_maps(Pid{child.stopped.tid().value});
+    if (!maps) return fail(Error::Kind::gone, "the process has ended");
+    const bool is_ours = from.rescue.is_there(child.space) || from.rescue.is_wiped(*maps, child.space);
+    bool written = !is_ours || from.rescue.write_all(child.space);
+    for (const auto &[slot, site] : from.by_slot)
+        if (from.slots.contains(slot))
+            written = written && child.space.write_own(slot, std::span(site->placed.bytes, site->placed.size));
+    if (!written) return fail(Error::Kind::refused, "what its parent has of ktrace's memory cannot be written");
+    return {};
 }
 
 Status unmap_arenas(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped) {

@@ -107,6 +107,11 @@ Status map_arena(Ground &ground, target::Process &process, os::Waiter &waiter, o
 /// Forgets what is not there any more of our arenas and page: the program has unmapped it, or mapped something of its
 /// own over it. False: there was nothing to forget. Errors: gone.
 Result<bool> forget_lost(Ground &ground, Pid pid);
+/// Gives a fork's child what the program has kept from it of our memory (MADV_DONTFORK, MADV_WIPEONFORK): the child's
+/// traps lead there. `from`: its parent's. To be done before the child runs. Errors: refused (why), gone.
+Status complete_copy(const Ground &from, const rescue::Hands &child);
+/// Writes the page again that a fork's child has as zeros only, so that it is known as ours.
+void rewrite_wiped(const Ground &child, Pid pid);
 /// Unmaps all arenas. No task is in one.
 Status unmap_arenas(Ground &ground, target::Process &process, os::Waiter &waiter, os::Stopped &stopped);
 

@@ -214,6 +214,22 @@ class Detach(LiveTest):
         self.assertEqual(target.truth(r"^bad (\d+)")[1], "0", "its memory was changed at the end")
         self.assertEqual(target.end(), 0)
 
+    def test_children_with_what_the_program_has_mapped_over_ours(self):
+        """Its data stay in them, too; followed is who has what the traps lead to."""
+        for way, followed in (("page", True), ("over", False), ("away", False)):
+            with self.subTest(way):
+                target = self.start(program("overmaps"))
+                tracer = self.attach(target, "-k", "do_work", "-f", "--count", "--format", "json")
+                target.tell(way)
+                target.truth(rf"^{way} (\d+)")
+                for _ in range(3):
+                    target.tell("child")
+                    self.assertEqual(target.truth(r"^chil (\d+)")[1], "0", "it died, or its memory was changed")
+                trace = tracer.stop()
+                self.assertEqual((trace.status, trace.summary("do_work")["hits"]), (0, 30 if followed else 0), trace)
+                self.assertEqual(trace.err.count("not followed: it has memory of its own"), 0 if followed else 1, trace)
+                self.assertEqual(target.end(), 0)
+
     def test_a_page_of_ours_that_the_program_has_made_unexecutable(self):
         """No system call can be made by its code any more: that is said, and neither of both runs in a circle."""
         target = self.start(program("overmaps"))

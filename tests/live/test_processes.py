@@ -1,6 +1,7 @@
 """Children of traced processes: clean and uncounted without -f, counted exactly with it."""
 import os
 import re
+import resource
 import signal
 import subprocess
 from types import SimpleNamespace
@@ -21,10 +22,17 @@ def descriptors_at_rest(target, tracer):
 
 
 class Processes(LiveTest):
-    def children(self, way, count, calls, *options, follow, all_clean=True):
+    def keep(self, target, advice):
+        """Nothing of what ktrace has mapped gets into the target's children."""
+        target.tell(f"{advice} 0 0")
+        self.assertGreater(int(target.truth(r"kept (\d+)")[1]), 0, "ktrace has mapped nothing")
+
+    def children(self, way, count, calls, *options, follow, all_clean=True, advice=None):
         target = self.start(program("processes"))
         follow_option = ["-f"] if follow else []
         tracer = self.attach(target, *options, *follow_option, "--count", "--format", "json")
+        if advice:
+            self.keep(target, advice)
         target.tell(f"{way} {count} {calls}")
         truth = target.truth(r"children (\d+) clean (\d+) calls (\d+) own (\d+)")
         if all_clean:
@@ -123,6 +131,36 @@ class Processes(LiveTest):
         summary = trace.summary("fork_here")
         # A call that a fork's child was born in began before it was there: it is not one of its calls.
         self.assertEqual((summary["hits"], summary["events"]), (20, 20), trace)
+
+    def kept_from_children(self, follow):
+        """The children have the traps, and not what these lead to, but for what ktrace gives them of it."""
+        for advice in ("dontfork", "wipeonfork"):
+            for way in ("fork", "grandchild", "clone", "inside"):
+                with self.subTest(f"{advice}, {way}"):
+                    trace = self.children(way, 10, 3, "-r", "do_work", "-r", "fork_here", follow=follow,
+                                          all_clean=not follow, advice=advice)
+                    self.assertNotIn("memory of ktrace's", trace.err)
+
+    def test_memory_that_is_kept_from_children(self):
+        self.kept_from_children(follow=False)
+
+    def test_memory_that_is_kept_from_children_followed(self):
+        self.kept_from_children(follow=True)
+
+    def test_children_that_cannot_have_our_memory(self):
+        """They are not followed, which is said, and are clean."""
+        target = self.start(program("processes"))
+        tracer = self.attach(target, "-k", "do_work", "-f", "--count", "--format", "json")
+        self.keep(target, "dontfork")
+        resource.prlimit(target.pid, resource.RLIMIT_AS, (1, resource.RLIM_INFINITY))
+        target.tell("fork 5 3")
+        truth = target.truth(r"children 5 clean (\d+) calls \d+ own (\d+)")
+        self.assertEqual(truth[1], "5", target.lines.seen)
+        trace = tracer.stop()
+        self.assertEqual((trace.status, trace.summary("do_work")["hits"]), (0, int(truth[2])), trace)
+        self.assertEqual(trace.err.count("lack memory of ktrace's"), 1, trace)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
 
     def test_constructor_after_exec(self):
         target = self.start(program("processes"))

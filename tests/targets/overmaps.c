@@ -10,6 +10,7 @@
  *     page      as over, but that one alone in which ktrace says what it has changed: "page 1"
  *     plain     makes that one unexecutable: "plai 1"
  *     drop      has the kernel drop the pages of its code, and read them from the file again: "drop 1"
+ *     child     a child calls do_work ten times and looks: "chil S", the child's status as waitpid tells it
  *     look      "bad N": bytes of these data that have another value than it has written, or pages that are gone
  *
  * At the end of its input it leaves with status 0.
@@ -21,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 extern char __executable_start, etext;
@@ -128,6 +130,18 @@ static long look(void) {
     return bad;
 }
 
+static int end_of_child(void) {
+    int status = -1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        for (long did = 0; did < 10;) did = do_work(did);
+        _exit(look() != 0);
+    }
+    waitpid(child, &status, 0);
+    return status;
+}
+
 int main(void) {
     char line[64];
     long times;
@@ -142,6 +156,8 @@ int main(void) {
         } else if (sscanf(line, "ticks %ld", &times) == 1) {
             work_for(times);
             printf("tick %ld\n", times);
+        } else if (strcmp(line, "child\n") == 0) {
+            printf("chil %d\n", end_of_child());
         } else if (strcmp(line, "look\n") == 0) {
             printf("bad %ld\n", look());
         } else {
