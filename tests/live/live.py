@@ -58,6 +58,12 @@ class Lines:
                 return found
 
 
+def has_sanitizers():
+    """This build of ktrace has, which take memory, time and descriptors of their own."""
+    with open(KTRACE, "rb") as f:
+        return b"__asan_init" in f.read()
+
+
 class Target:
     """A program of tests/targets (or any other) that waits for lines on its standard input."""
 

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 import workshop
-from live import KTRACE, LIMIT, Ktrace, LiveTest, Target, ktrace, program
+from live import KTRACE, LIMIT, Ktrace, LiveTest, Target, has_sanitizers, ktrace, program
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
@@ -172,7 +172,8 @@ class Errors(LiveTest):
     def test_too_few_open_files(self):
         """It is not the target that is blamed."""
         target = self.start(program("threads"))
-        for most in (4, 8, 16, 32):
+        # UBSan looks at objects by way of a pipe, and takes none for what is there where it can have none.
+        for most in (8, 16, 32) if has_sanitizers() else (4, 8, 16, 32):
             done = self.limited(most, "attach", "-p", target.pid, "-k", "do_work", "--duration", "1ms")
             self.assertEqual((done.returncode, done.stdout), (1, ""), done)
             self.assertRegex(done.stderr, rf"^ktrace: ktrace needs \d+ open files, and may have {most}; ulimit -n")

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import unittest
 
-from live import KTRACE, LIMIT, LiveTest, Lines, adds_up, figure, ktrace, program
+from live import KTRACE, LIMIT, LiveTest, Lines, adds_up, figure, has_sanitizers, ktrace, program
 from test_ctl import Ctl
 
 HITS = int(os.environ.get("KTRACE_LOAD_HITS", "100000"))
@@ -18,12 +18,6 @@ def resident(pid):
     """Bytes of memory that the process has."""
     with open(f"/proc/{pid}/statm") as f:
         return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def has_sanitizers():
-    """They keep what was freed for a while."""
-    with open(KTRACE, "rb") as f:
-        return b"__asan_init" in f.read()
 
 
 class Threads(LiveTest):
@@ -49,6 +43,7 @@ class Threads(LiveTest):
         for summary in trace.summaries():
             self.assertTrue(adds_up(summary), summary)
             self.assertEqual(summary["events"], summary["hits"])
+        # Sanitizers keep what was freed for a while.
         self.assertLess(most - after_first, (64 if has_sanitizers() else 2) * MIB)
         self.check_untouched(target)
         figure(f"{sum(hits)} hits of {THREADS} threads at 8 probes, all counted; resident after a fifth of them "
