@@ -270,8 +270,9 @@ Status check_source(const Request &request) {
 
 } // namespace
 
-Result<Resolved> resolve(const Spec &spec, Kind kind, std::span<const Loaded> modules, Memory *memory) {
-    Request request{spec, kind, modules, {}, memory};
+Result<Resolved> resolve(const Spec &spec, Kind kind, std::span<const Loaded> modules, Memory *memory,
+                         const std::function<bool()> &gives_up) {
+    Request request{spec, kind, modules, {}, memory, gives_up};
     for (const Loaded &loaded : modules)
         if (spec.module.empty() || names_module(spec.module, *loaded.module)) request.chosen.push_back(&loaded);
     if (auto status = check_request(request); !status) return tl::unexpected(status.error());

@@ -51,8 +51,10 @@ struct Resolved {
 /// All the places that a spec means. `memory` reads the process (for GOT slots of IFUNCs, for instruction boundaries of
 /// code that no file has); nullptr: a file is looked at, not a process. Errors: not_found (nearest names as a hint),
 /// refused (not on an instruction boundary, no function's first instruction, a variable, …), usage (a symbol and an
-/// address together). Inlined instances are looked for in the program and, where the spec names a MODULE, in that.
-Result<Resolved> resolve(const Spec &spec, Kind kind, std::span<const Loaded> modules, Memory *memory);
+/// address together), given_up (once `gives_up`, which is asked now and then, says so). Inlined instances are looked
+/// for in the program and, where the spec names a MODULE, in that.
+Result<Resolved> resolve(const Spec &spec, Kind kind, std::span<const Loaded> modules, Memory *memory,
+                         const std::function<bool()> &gives_up = {});
 
 /// Where a spec of an IFUNC is once the process has chosen: in the implementation at `vaddr` of a module, which is that
 /// of its resolver, or the vdso. Errors: refused (the offset).

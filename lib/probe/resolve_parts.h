@@ -19,9 +19,10 @@ namespace ktrace::probe {
 struct Request {
     const Spec &spec;
     Kind kind;
-    std::span<const Loaded> modules;    // all of the process
-    std::vector<const Loaded *> chosen; // those that the spec means: all where it names no MODULE
-    Memory *memory;                     // may be nullptr
+    std::span<const Loaded> modules;     // all of the process
+    std::vector<const Loaded *> chosen;  // those that the spec means: all where it names no MODULE
+    Memory *memory;                      // may be nullptr
+    std::function<bool()> gives_up = {}; // may be empty
 };
 
 /// Gathers locations, each place once, and each inlined instance that begins there.

@@ -52,7 +52,10 @@ Status SymbolSearch::run() {
 }
 
 Status SymbolSearch::add_functions(const Loaded &loaded) {
-    for (const Symbol *symbol : loaded.module->matching(pattern_)) {
+    const auto found = loaded.module->matching(pattern_, request_.gives_up);
+    if (request_.gives_up && request_.gives_up())
+        return fail(Error::Kind::given_up, "interrupted while " + request_.spec.text + " was looked for");
+    for (const Symbol *symbol : found) {
         const std::string &version = request_.spec.version;
         if (!version.empty() && symbol->version != version) continue;
         if (!is_function(*symbol)) {

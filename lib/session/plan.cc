@@ -117,7 +117,8 @@ Result<Search> find_all(State &state, Traced &traced, const std::vector<std::uin
             tell_once(state, found.error().message);
             continue;
         }
-        auto resolved = probe::resolve(wish.spec, wish.kind, loaded, traced.ground->space.get());
+        auto resolved = probe::resolve(wish.spec, wish.kind, loaded, traced.ground->space.get(), state.gives_up);
+        if (!resolved && resolved.error().kind == Error::Kind::given_up) return tl::make_unexpected(resolved.error());
         for (const std::string &notice : os::take_cut_file_notices()) tell_once(state, notice);
         if (resolved) {
             note_found(state, traced, number, std::move(*resolved), search);

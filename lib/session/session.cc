@@ -266,6 +266,7 @@ Status attach_one(State &state, pid_t pid) {
         Traced &traced = *(state.world.processes[id.value] = std::move(*looked));
         auto plan = plan_all(state, traced);
         if (plan) return take(state, id, std::move(*plan));
+        if (plan.error().kind == Error::Kind::given_up) return tl::make_unexpected(plan.error());
         const bool was_gone = plan.error().kind == Error::Kind::fault; // and may be there again
         if (!was_gone && !is_changing(state, traced)) return tl::make_unexpected(plan.error());
         // Seized, it cannot get ahead of ktrace any more.
@@ -275,7 +276,18 @@ Status attach_one(State &state, pid_t pid) {
     }
 }
 
-int status_of(const Error &error) { return error.kind == Error::Kind::usage ? 2 : 1; }
+int status_of(const Error &error) {
+    if (error.kind == Error::Kind::given_up) return 0;
+    return error.kind == Error::Kind::usage ? 2 : 1;
+}
+
+/// Why there is no trace: what the user wanted so is no complaint.
+void tell_why_not(const Voice &voice, const Error &error) {
+    if (error.kind == Error::Kind::given_up)
+        voice.notice(error.message);
+    else
+        voice.complain(error);
+}
 
 /// Nothing was ever written in any of the processes, nor any debug register set, nor can a tripwire's signal be on its
 /// way to somebody.
@@ -309,15 +321,17 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
     state.world.waiter.set_dispatch_keeper(&ledger);
     state.interrupts = &interrupts;
     permit_downloads();
+    state.gives_up = [&state] { return os::Interrupts::are_pending() && is_untouched(state); };
     Status ready = prepare(state);
     for (std::size_t i = 0; ready && i < config.pids.size(); i++) ready = attach_one(state, config.pids[i]);
+    state.gives_up = nullptr;
     if (ready) ready = add_plugins(state);
     if (!ready) {
         if (state.writer) { // what a plugin has said to it
             report_records(state, true);
             finish_output(state);
         }
-        voice.complain(ready.error());
+        tell_why_not(voice, ready.error());
         if (!is_untouched(state)) // else the end of this thread lets go, also of who cannot be stopped
             leave_all(state, status_of(ready.error()), rest);
         return status_of(ready.error());

@@ -2,6 +2,7 @@
 // change it, each file for its own reason.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -102,6 +103,7 @@ struct State {
     std::shared_ptr<output::LiveLine> live_line; // nullptr: there is none
     std::unique_ptr<Control> control;            // nullptr: no socket could be had
     os::Interrupts *interrupts = nullptr;
+    std::function<bool()> gives_up; // a search for what to probe that the user does not wait for any more; may be empty
     std::unordered_map<pid_t, std::string> last_names; // of tasks and processes, as last seen
     Pid program;                                       // run: the program's process
     int program_status = -1;                           // its end, as run returns it; -1: it runs

@@ -203,8 +203,8 @@ bool Module::fetch_symbols() const {
 std::span<const Symbol> Module::symbols() const { return impl_->symbol_set().all(); }
 std::vector<const Symbol *> Module::named(std::string_view name) const { return impl_->symbol_set().named(name); }
 
-std::vector<const Symbol *> Module::matching(const NamePattern &pattern) const {
-    return impl_->symbol_set().matching(pattern);
+std::vector<const Symbol *> Module::matching(const NamePattern &pattern, const std::function<bool()> &gives_up) const {
+    return impl_->symbol_set().matching(pattern, gives_up);
 }
 
 const Symbol *Module::covering(std::uint64_t vaddr) const {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -87,7 +88,8 @@ class Module {
     /// The symbols with this exact name (mangled as in the file).
     std::vector<const Symbol *> named(std::string_view name) const;
     /// The symbols whose names a pattern matches, by address. Like `named` it does not make the table of all symbols.
-    std::vector<const Symbol *> matching(const NamePattern &pattern) const;
+    /// `gives_up` is asked now and then; once it says so, no more are found.
+    std::vector<const Symbol *> matching(const NamePattern &pattern, const std::function<bool()> &gives_up = {}) const;
     /// The function symbol that covers vaddr; where sizes are 0, the nearest before it.
     const Symbol *covering(std::uint64_t vaddr) const;
     /// The demangled name, or the name itself; lives as long as the Module. `full`: with parameters.

@@ -30,6 +30,25 @@ bool before(const Symbol &a, const Symbol &b) {
     return rank(a) < rank(b);
 }
 
+/// How long a search goes on: until it is given up, which is asked behind each so many bytes of names.
+class Patience {
+  public:
+    explicit Patience(const std::function<bool()> &gives_up) : gives_up_(gives_up) {}
+    bool lasts(std::size_t bytes) {
+        constexpr std::size_t between_questions = 1U << 20U; // some milliseconds of a glob with many stars
+        looked_at_ += bytes;
+        if (over_ || !gives_up_ || looked_at_ < between_questions) return !over_;
+        looked_at_ = 0;
+        over_ = gives_up_();
+        return !over_;
+    }
+
+  private:
+    const std::function<bool()> &gives_up_;
+    std::size_t looked_at_ = 0;
+    bool over_ = false;
+};
+
 /// One symbol as two tables have it: with and without its version, say.
 bool same(const Symbol &a, const Symbol &b) {
     return a.vaddr == b.vaddr && a.name == b.name && is_code(a) == is_code(b) &&
@@ -145,9 +164,11 @@ std::vector<const Symbol *> SymbolSet::matching_exactly(const NamePattern &patte
     return found;
 }
 
-std::vector<const Symbol *> SymbolSet::matching(const NamePattern &pattern) const {
+std::vector<const Symbol *> SymbolSet::matching(const NamePattern &pattern,
+                                                const std::function<bool()> &gives_up) const {
     if (built_ && !pattern.is_glob()) return matching_exactly(pattern);
-    return search([&](std::string_view name) { return pattern.matches(name); });
+    Patience patience(gives_up);
+    return search([&](std::string_view name) { return patience.lasts(name.size()) && pattern.matches(name); });
 }
 
 std::vector<const Symbol *> SymbolSet::named(std::string_view name) const {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,8 +27,8 @@ class SymbolSet {
 
     /// Symbols with exactly this name, in order of address.
     std::vector<const Symbol *> named(std::string_view name) const;
-    /// Symbols that a pattern matches, in order of address.
-    std::vector<const Symbol *> matching(const NamePattern &pattern) const;
+    /// Symbols that a pattern matches, in order of address. `gives_up` is asked now and then, and ends the search.
+    std::vector<const Symbol *> matching(const NamePattern &pattern, const std::function<bool()> &gives_up = {}) const;
     /// All symbols, in order of address.
     std::span<const Symbol> all() const;
     /// The function symbol that covers an address (the innermost where they nest); where sizes are 0 the nearest before

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../symbols/workshop.h"
+#include "symbols/name_pattern.h"
 
 namespace ktrace::probe {
 namespace {
@@ -239,6 +240,34 @@ TEST(Resolve, FindsClonesButNoColdParts) {
     EXPECT_EQ(resolve(*parse_spec("do_work*"), Kind::ret, modules, nullptr)->locations.size(), 3U);
     EXPECT_TRUE(resolve(*parse_spec("do_work.cold"), Kind::probe, modules, nullptr));
     EXPECT_FALSE(resolve(*parse_spec("do_work.cold"), Kind::ret, modules, nullptr));
+}
+
+TEST(Resolve, IsGivenUpInTheMiddleOfATable) {
+    constexpr int functions = 64;
+    const std::string begin(1U << 15U, 'a'); // of each name: 2 MiB in all
+    std::string text = ".text\n";
+    for (int i = 0; i < functions; ++i) {
+        std::string name = begin + std::to_string(i);
+        text += ".globl " + name + "\n.type " + name + ", @function\n" + name + ": ret\n.size " + name + ", .-" + name +
+                "\n.section .note.GNU-stack\n.text\n";
+    }
+    Workshop workshop;
+    workshop.write("names.s", text);
+    workshop.run("gcc -shared -nostdlib names.s -o names.so");
+    auto module = workshop.open("names.so");
+    auto all = symbols::NamePattern::glob("a*");
+    EXPECT_EQ(module->matching(all, [] { return false; }).size(), functions);
+    EXPECT_EQ(module->matching(all).size(), functions);
+    int asked = 0;
+    auto gives_up = [&asked] { return ++asked == 1; };
+    auto found = module->matching(all, gives_up).size();
+    EXPECT_EQ(asked, 1);
+    EXPECT_GT(found, 0U);
+    EXPECT_LT(found, functions);
+    std::vector<Loaded> modules{{module, 0, true}};
+    auto resolved = resolve(*parse_spec("a*"), Kind::probe, modules, nullptr, [] { return true; });
+    ASSERT_FALSE(resolved);
+    EXPECT_EQ(resolved.error().kind, Error::Kind::given_up);
 }
 
 TEST(Resolve, FindsTheNameInAllModules) {
