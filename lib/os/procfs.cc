@@ -148,6 +148,27 @@ std::optional<TaskPlace> parse_task_place(std::string_view line) {
     return place;
 }
 
+namespace {
+
+/// What comes behind the second field of a `stat` line, the name, which may hold anything; empty: there is none.
+std::string_view behind_name(std::string_view line) {
+    const std::size_t name_end = line.rfind(')');
+    return name_end == std::string_view::npos ? std::string_view() : line.substr(name_end + 1);
+}
+
+} // namespace
+
+std::optional<TaskStat> parse_task_stat(std::string_view line) {
+    constexpr int state_at = 3, caught_at = 34; // proc_pid_stat(5)
+    std::string_view rest = behind_name(line), word = take_word(rest);
+    if (word.size() != 1) return std::nullopt;
+    TaskStat stat{.state = word.front()};
+    for (int at = state_at; at < caught_at; at++) word = take_word(rest);
+    if (word.empty()) return std::nullopt;
+    stat.caught = decimal<std::uint64_t>(word);
+    return stat;
+}
+
 std::optional<std::string> read_file(const std::string &path) {
     Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd) return std::nullopt;
@@ -175,9 +196,7 @@ namespace {
 std::string stat_field(const std::string &path, int number) {
     auto stat = read_file(path);
     if (!stat) return {};
-    std::size_t name_end = stat->rfind(')'); // the second field, the name, may hold anything
-    if (name_end == std::string::npos) return {};
-    std::string_view rest = std::string_view(*stat).substr(name_end + 1);
+    std::string_view rest = behind_name(*stat);
     std::string_view word;
     for (int at = 3; at <= number; at++) word = take_word(rest);
     return std::string(word);
@@ -186,6 +205,29 @@ std::string stat_field(const std::string &path, int number) {
 std::string stat_field(pid_t pid_or_tid, int number) { return stat_field(proc(pid_or_tid, "stat"), number); }
 
 } // namespace
+
+namespace {
+
+Fd open_task_stat(Pid pid, Tid tid) { return Fd(::open(proc_task(pid, tid, "stat").c_str(), O_RDONLY | O_CLOEXEC)); }
+
+std::optional<TaskStat> read_task_stat(const Fd &file) {
+    std::array<char, 1024> line;
+    const ssize_t got = file ? ::pread(file.get(), line.data(), line.size(), 0) : -1; // which gives all that fits
+    return got > 0 ? parse_task_stat({line.data(), static_cast<std::size_t>(got)}) : std::nullopt;
+}
+
+} // namespace
+
+std::optional<TaskStat> read_task_stat(Pid pid, Tid tid) { return read_task_stat(open_task_stat(pid, tid)); }
+
+std::optional<std::uint64_t> Caught::read(Pid pid, Tid tid) {
+    auto stat = read_task_stat(stat_);
+    if (!stat) {
+        stat_ = open_task_stat(pid, tid);
+        stat = read_task_stat(stat_);
+    }
+    return stat ? std::optional(stat->caught) : std::nullopt;
+}
 
 std::uint64_t processor_time_ms(Pid pid, Tid tid) {
     const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));

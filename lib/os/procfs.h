@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/addr.h"
+#include "base/fd.h"
 #include "base/ids.h"
 
 namespace ktrace::os {
@@ -47,9 +48,16 @@ struct TaskPlace {
     VirtAddr sp, pc;
 };
 
+/// By /proc/PID/task/TID/stat, which costs less than half of `status`.
+struct TaskStat {
+    char state = '?';         // as ProcessStatus::state
+    std::uint64_t caught = 0; // of the signals 1 to 31, those that its process catches
+};
+
 std::vector<Mapping> parse_maps(std::string_view text);
 ProcessStatus parse_status(std::string_view text);
 std::optional<TaskPlace> parse_task_place(std::string_view line);
+std::optional<TaskStat> parse_task_stat(std::string_view line);
 
 /// nothing: the process or task is gone, or its file may not be read (errno).
 std::optional<std::string> read_file(const std::string &path);
@@ -58,6 +66,19 @@ std::optional<int> read_setting(const std::string &path);
 std::optional<std::vector<Mapping>> read_maps(Pid pid);
 std::optional<ProcessStatus> read_status(pid_t pid_or_tid);
 std::optional<TaskPlace> read_task_place(Pid pid, Tid tid);
+std::optional<TaskStat> read_task_stat(Pid pid, Tid tid);
+
+/// What a process catches (TaskStat::caught), for who asks often: the file of one of its tasks is kept open.
+class Caught {
+  public:
+    /// `tid`: a task that is there. Nothing: it is gone.
+    std::optional<std::uint64_t> read(Pid pid, Tid tid);
+
+  private:
+    Fd stat_;
+};
+
+std::optional<TaskStat> read_task_stat(Pid pid, Tid tid);
 /// For how long a task has run so far, in the kernel, too; 0: it is gone. In the kernel's clock ticks, usually 10 ms.
 std::uint64_t processor_time_ms(Pid pid, Tid tid);
 /// The ids of all its tasks; empty: gone.

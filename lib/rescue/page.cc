@@ -205,6 +205,7 @@ Status Page::take_action(const Hands &hands, bool ignored) {
         return {};
     }
     header_.installed = ktrace_rescue_ours;
+    changes_++;
     if (!write_header(hands.space)) return fail(Error::Kind::gone, "the process has ended");
     auto set = set_action(hands, *this, action_at(offsetof(ktrace_rescue_header, ours)));
     if (set || set.error().kind == Error::Kind::gone) return set;
@@ -332,6 +333,7 @@ void Page::claim(target::AddressSpace &space) {
 
 void Page::note_action(target::AddressSpace &space, const ktrace_rescue_action &set) {
     if (!mapped() || lost_) return;
+    changes_++;
     if (header_.ours.handler != 0 && set.handler == header_.ours.handler) { // it knows it from sigaction's answer
         header_.before = first_;
         header_.installed = ktrace_rescue_ours;
@@ -346,11 +348,22 @@ void Page::note_action(target::AddressSpace &space, const ktrace_rescue_action &
     write_header(space);
 }
 
-Status Page::renew_action(const Hands &hands) const {
+Status Page::renew_action(const Hands &hands) {
     if (!mapped() || !has_action()) return {};
+    changes_++;
     bool ours = installed();
     return set_action(hands, *this,
                       action_at(ours ? offsetof(ktrace_rescue_header, ours) : offsetof(ktrace_rescue_header, before)));
+}
+
+Result<bool> Page::was_reset(const Hands &hands) {
+    auto now = read_action(hands, *this);
+    if (!now) return tl::make_unexpected(now.error());
+    const ktrace_rescue_action &set = installed() ? header_.ours : header_.before;
+    if (now->handler == set.handler) return false; // it is there again
+    if (now->handler == handler_default && now->flags == set.flags && now->restorer == set.restorer) return true;
+    note_action(hands.space, *now);
+    return false;
 }
 
 Result<bool> Page::restore_action(const Hands &hands) const {

@@ -78,7 +78,14 @@ class Page {
     void note_action(target::AddressSpace &space, const ktrace_rescue_action &set);
     /// The kernel has reset the process's action for SIGTRAP (a trap in a task that blocks it does that): puts back
     /// what it was.
-    Status renew_action(const Hands &hands) const;
+    Status renew_action(const Hands &hands);
+    /// That the action is not there any more is the kernel's doing. False: the program has set another one out of
+    /// sight, which is what it gets back.
+    Result<bool> was_reset(const Hands &hands);
+    /// True where such a reset shows in what the process catches.
+    bool shows_resets() const { return installed() || (header_.before.handler != 0 && !ignored_before()); }
+    /// How often the action may have become another one, or may have been put back.
+    std::uint32_t changes() const { return changes_; }
     /// True where the process's action is one that such a reset would lose.
     bool has_action() const { return installed() || header_.before.handler != 0; }
     /// The handler is ours: nobody but ktrace expects a SIGTRAP in this process.
@@ -120,6 +127,7 @@ class Page {
     VirtAddr action_at(std::size_t offset) const { return address_ + static_cast<std::int64_t>(offset); }
 
     VirtAddr address_;
+    std::uint32_t changes_ = 0;
     bool was_retold_ = false;      // by the ktrace that left it
     bool lost_ = false;            // something else is there; the process's action may be ours still
     ktrace_rescue_action first_{}; // what the process's action was when the page was made

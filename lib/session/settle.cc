@@ -9,6 +9,7 @@
 #include "session/ifunc.h"
 #include "session/names.h"
 #include "session/rearm.h"
+#include "session/sigtrap.h"
 #include "session/start.h"
 #include "session/waking.h"
 #include "trap/calls.h"
@@ -131,6 +132,15 @@ void on_owed_room(State &state, Event event) {
         trap::continue_task(state.world, task, std::move(*stopped));
 }
 
+void on_blocks_traps(State &state, Event event) {
+    os::Stopped stopped = std::move(*event.stopped);
+    trap::Task &task = state.world.tasks.at(event.tid.value);
+    Traced &traced = *state.world.process_of(task);
+    trap::Site &site = *traced.ground->site_at(arch::Host::trap_address(stopped.pc()));
+    watch_masks(state, traced, stopped);
+    settle(state, trap::serve_restored_hit(state.world, traced, task, site, std::move(stopped)));
+}
+
 /// The parent waits meanwhile: it may want to trace the child itself, at once.
 void on_new_process(State &state, Event event) {
     meet_child(state, event.pid, event.other);
@@ -155,6 +165,7 @@ void act_on(State &state, Event event) {
     case Event::Kind::ifunc: on_ifunc(state, std::move(event)); return;
     case Event::Kind::woken: on_woken(state, std::move(event)); return;
     case Event::Kind::owed_room: on_owed_room(state, std::move(event)); return;
+    case Event::Kind::blocks_traps: on_blocks_traps(state, std::move(event)); return;
     case Event::Kind::new_process: on_new_process(state, std::move(event)); return;
     }
 }

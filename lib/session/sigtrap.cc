@@ -5,6 +5,9 @@
 
 #include <elf.h>
 
+#include "base/log.h"
+#include "session/rearm.h"
+#include "session/start.h"
 #include "trap/restore.h"
 #include "trap/scan.h"
 
@@ -66,25 +69,40 @@ bool blocks_traps(Pid pid) {
     return false;
 }
 
-} // namespace
-
-void plan_sigtrap(const Traced &traced, ArmPlan &plan) {
-    if (plan.locations.empty()) return;
-    const bool has_loader = os::read_auxv(traced.process.pid, AT_BASE).value_or(0) != 0;
-    // The arguments are known at the first instruction of a function, which mostly needs a slot: a program without
-    // shared libraries can be traced without any.
-    const bool masks_matter = has_loader && blocks_traps(traced.process.pid);
+void plan_masks(const Traced &traced, ArmPlan &plan, bool has_loader) {
     for (const LoadedModule &loaded : traced.process.modules) {
         if (!may_hold(loaded, has_loader)) continue;
-        for_functions(loaded, set_action, [&](std::uint64_t function) {
-            plan_once(traced, plan, trap::Armed::Kind::sets_action, place_in(traced, loaded, function));
-        });
-        if (!masks_matter) continue;
         for_functions(loaded, set_mask, [&](std::uint64_t function) {
             if (calls_kernel(traced, loaded, function))
                 plan_once(traced, plan, trap::Armed::Kind::sets_mask, VirtAddr{function + loaded.bias});
         });
     }
+}
+
+bool has_loader(const Traced &traced) { return os::read_auxv(traced.process.pid, AT_BASE).value_or(0) != 0; }
+
+} // namespace
+
+void plan_sigtrap(const Traced &traced, ArmPlan &plan) {
+    if (plan.locations.empty()) return;
+    const bool is_dynamic = has_loader(traced);
+    for (const LoadedModule &loaded : traced.process.modules) {
+        if (!may_hold(loaded, is_dynamic)) continue;
+        for_functions(loaded, set_action, [&](std::uint64_t function) {
+            plan_once(traced, plan, trap::Armed::Kind::sets_action, place_in(traced, loaded, function));
+        });
+    }
+    // The arguments are known at the first instruction of a function, which mostly needs a slot: a program without
+    // shared libraries can be traced without any.
+    if (is_dynamic && (traced.resets.looks_always || blocks_traps(traced.process.pid))) plan_masks(traced, plan, true);
+}
+
+void watch_masks(State &state, Traced &traced, os::Stopped &stopped) {
+    if (anyone_unloads(state)) return;
+    ArmPlan plan;
+    plan_masks(traced, plan, has_loader(traced));
+    auto armed = carry_out(state, traced, std::move(plan), &stopped);
+    if (!armed) log::write("session", log::Level::debug, "masks are not seen: " + armed.error().message);
 }
 
 } // namespace ktrace::session

@@ -9,4 +9,9 @@ namespace ktrace::session {
 /// Adds the places to a plan with locations, those that are not there yet.
 void plan_sigtrap(const trap::Traced &traced, ArmPlan &plan);
 
+/// A thread of the process has been found to block SIGTRAP, which none did when it was planned: from now on it is seen
+/// which ones do. `stopped` is at a trap of ours. Where that cannot be had, what the trap does to the process's action
+/// tells of it (trap/reset).
+void watch_masks(State &state, trap::Traced &traced, os::Stopped &stopped);
+
 } // namespace ktrace::session

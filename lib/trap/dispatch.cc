@@ -140,9 +140,7 @@ bool reads_registers(const Site &site) {
     return false;
 }
 
-Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopped) {
-    stopped.rest_at(site.at);
-    restore_signals(world, traced, task, stopped);
+Event on_restored_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopped) {
     task.wants_registers = reads_registers(site);
     task.outside_at = world.stops;
     Event event;
@@ -165,6 +163,19 @@ Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopp
         return event;
     }
     get_over(world, traced, task, site, std::move(stopped), std::move(follows.post));
+    return event;
+}
+
+Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopped) {
+    stopped.rest_at(site.at);
+    restore_signals(world, traced, task, stopped);
+    if (!std::exchange(traced.resets.is_news, false))
+        return on_restored_hit(world, traced, task, site, std::move(stopped));
+    Event event;
+    event.kind = Event::Kind::blocks_traps;
+    event.pid = task.pid;
+    event.tid = task.tid;
+    event.stopped = std::make_unique<Stopped>(std::move(stopped));
     return event;
 }
 
@@ -262,6 +273,10 @@ Event on_end(World &world, const Stop &stop) {
 
 Event serve_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopped) {
     return on_hit(world, traced, task, site, std::move(stopped));
+}
+
+Event serve_restored_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopped) {
+    return on_restored_hit(world, traced, task, site, std::move(stopped));
 }
 
 void end_calls(World &world, Traced &traced, Task &task) {

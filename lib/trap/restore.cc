@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include "base/log.h"
+#include "trap/reset.h"
 
 namespace ktrace::trap {
 
@@ -28,16 +29,6 @@ bool is_in_handler(Task &task, Stopped &stopped) {
     return false;
 }
 
-/// Where everything that can be blocked is, SIGTRAP was: glibc blocks all signals for a moment around clone and thread
-/// exit, daemons in their workers for ever. Who leaves open what faults raise leaves SIGTRAP open, too.
-bool blocks_everything(std::uint64_t mask) {
-    constexpr std::uint64_t usual =
-        signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGUSR1) | signal_bit(SIGUSR2) |
-        signal_bit(SIGALRM) | signal_bit(SIGTERM) | signal_bit(SIGCHLD) | signal_bit(SIGTSTP) | signal_bit(SIGWINCH);
-    constexpr std::uint64_t faults = os::synchronous_signals & ~signal_bit(SIGTRAP);
-    return (mask & usual) == usual && (mask & faults) != 0;
-}
-
 bool catches_sigtrap(const Task &task) {
     auto status = os::read_status(task.tid.value);
     return status && (status->caught & signal_bit(SIGTRAP)) != 0;
@@ -54,6 +45,36 @@ bool was_blocked(const Traced &traced, Task &task, std::uint64_t mask) {
     if (is_less && task.blocks->set_in_sight) return false;
     if (is_less || (!traced.ground->rescue.installed() && catches_sigtrap(task))) task.blocks.reset();
     return task.blocks.has_value();
+}
+
+/// What it blocks when the mask is this one.
+std::optional<Blocks> blocks_of(std::uint64_t mask) {
+    return (mask & signal_bit(SIGTRAP)) != 0 ? std::optional(Blocks{.mask = mask, .set_in_sight = true}) : std::nullopt;
+}
+
+void take_mask_call(Task &task) {
+    task.blocks = std::exchange(task.mask_call, std::nullopt)->after;
+    task.hits_until_mask = 0;
+}
+
+/// At a trap: has the call been made that was to set the task's mask? Not where the trap's own instruction has been
+/// stepped, nor where it is still to be run (retry.h), nor in a handler that came before.
+void settle_mask_call(Task &task, Stopped &stopped) {
+    if (!task.mask_call) return;
+    if (task.over == Over::stepping && task.site->at == task.mask_call->at) return;
+    if (task.retry_at == task.mask_call->at && task.retry_at == stopped.rest() && task.retry_sp == stopped.sp()) return;
+    if (task.mask_call->not_below && stopped.sp() < task.mask_call->not_below) return;
+    take_mask_call(task);
+}
+
+/// The same of one that has come by no trap since, before it enters a signal's handler.
+void settle_mask_call_before_handler(Task &task, Stopped &stopped) {
+    if (!task.mask_call || task.mask_call->not_below) return;
+    const std::uint64_t mask = os::signal_mask(task.tid).value_or(0);
+    const bool is_made =
+        task.mask_call->after ? mask == task.mask_call->after->mask : (mask & signal_bit(SIGTRAP)) == 0;
+    task.mask_call->not_below = is_made ? VirtAddr{} : stopped.sp();
+    if (is_made) take_mask_call(task);
 }
 
 /// The task's mask when its call of pthread_sigmask(how, set) has returned, if SIGTRAP may be in it, else 0.
@@ -83,7 +104,17 @@ void renew_action(World &world, Traced &traced, Stopped &stopped) {
     if (!traced.ground->rescue.has_action() || !traced.process.syscall_instruction) return;
     auto renewed = traced.ground->rescue.renew_action(
         {*traced.ground->space, *traced.process.syscall_instruction, world.waiter, stopped});
+    traced.resets.is_final = !renewed;
     if (!renewed) log::write("trap", log::Level::debug, "action for SIGTRAP is lost: " + renewed.error().message);
+}
+
+/// The trap has opened SIGTRAP to a task that nobody knew to block it.
+bool block_again(Task &task) {
+    const auto mask = os::signal_mask(task.tid);
+    if (!mask) return false;
+    task.blocks = {.mask = *mask | signal_bit(SIGTRAP), .set_in_sight = false};
+    os::set_signal_mask(task.tid, task.blocks->mask);
+    return true;
 }
 
 bool blocked_sigtrap(const Traced &traced, Task &task, Stopped &stopped) {
@@ -94,6 +125,16 @@ bool blocked_sigtrap(const Traced &traced, Task &task, Stopped &stopped) {
 }
 
 } // namespace
+
+/// Where everything that can be blocked is, SIGTRAP was: glibc blocks all signals for a moment around clone and thread
+/// exit, daemons in their workers for ever. Who leaves open what faults raise leaves SIGTRAP open, too.
+bool blocks_everything(std::uint64_t mask) {
+    constexpr std::uint64_t usual =
+        signal_bit(SIGHUP) | signal_bit(SIGINT) | signal_bit(SIGQUIT) | signal_bit(SIGUSR1) | signal_bit(SIGUSR2) |
+        signal_bit(SIGALRM) | signal_bit(SIGTERM) | signal_bit(SIGCHLD) | signal_bit(SIGTSTP) | signal_bit(SIGWINCH);
+    constexpr std::uint64_t faults = os::synchronous_signals & ~signal_bit(SIGTRAP);
+    return (mask & usual) == usual && (mask & faults) != 0;
+}
 
 bool blocks_traps_alone(std::uint64_t mask) { return (mask & signal_bit(SIGTRAP)) != 0 && !blocks_everything(mask); }
 
@@ -106,7 +147,6 @@ void look_at_signals(const World &world, Traced &traced) {
     const bool caught = (status->caught & signal_bit(SIGTRAP)) != 0;
     const bool handles = page.installed() ? page.ignored_before() : caught;
     traced.uses_sigtrap = handles || ((status->ignored | status->blocked) & signal_bit(SIGTRAP)) != 0;
-    traced.action_lost = page.installed() && !caught;
 }
 
 void watch_action(Task &task) { task.watches_action = longest_watched; }
@@ -139,10 +179,9 @@ void see_mask(Traced &traced, Task &task, Stopped &stopped) {
     if (task.mask_unseen && restores_mask(traced, task, stopped)) traced.action_lost = true;
     const auto set = space.read_value<std::uint64_t>(VirtAddr{*at});
     if (!set) return; // the call fails
-    const std::uint64_t mask = mask_after(task, static_cast<std::int32_t>(*how), *set);
-    task.blocks.reset();
-    if ((mask & signal_bit(SIGTRAP)) != 0) task.blocks = {.mask = mask, .set_in_sight = true};
-    task.hits_until_mask = 0;
+    const auto after = blocks_of(mask_after(task, static_cast<std::int32_t>(*how), *set));
+    if (after || task.blocks)
+        task.mask_call = {.at = arch::Host::trap_address(stopped.pc()), .after = after, .not_below = {}};
 }
 
 void restore_mask(const Traced &traced, Task &task, Stopped &stopped) {
@@ -157,6 +196,7 @@ void restore_mask(const Traced &traced, Task &task, Stopped &stopped) {
 
 void restore_saved_mask(const Traced &traced, Task &task, Stopped &stopped) {
     if (task.mask_unseen) restores_mask(traced, task, stopped);
+    settle_mask_call_before_handler(task, stopped);
 }
 
 void follow_into_handler(Task &task) {
@@ -172,13 +212,16 @@ void open_traps(Task &task, Stopped &stopped) {
 }
 
 void inherit_mask(Task &child, const Task &maker) {
-    child.blocks = maker.blocks; // glibc blocks all signals meanwhile
+    if (child.blocks || child.changes_seen != 0) return; // it was faster than the news of it
+    child.blocks = maker.blocks;                         // glibc blocks all signals meanwhile
     child.hits_until_mask = 0;
+    child.changes_seen = maker.changes_seen;
 }
 
 void restore_at_birth(World &world, Traced &child, Stopped &stopped) {
-    look_at_signals(world, child);
-    if (child.action_lost) renew_action(world, child, stopped);
+    const auto stat = os::read_task_stat(child.process.pid, stopped.tid());
+    const bool is_lost = stat && (stat->caught & signal_bit(SIGTRAP)) == 0;
+    if (is_lost && child.ground->rescue.shows_resets()) renew_action(world, child, stopped);
 }
 
 void note_mask(Task &task) {
@@ -187,9 +230,24 @@ void note_mask(Task &task) {
 }
 
 void restore_signals(World &world, Traced &traced, Task &task, Stopped &stopped) {
-    const bool is_lost = std::exchange(traced.action_lost, false);
+    settle_mask_call(task, stopped);
+    bool is_lost = std::exchange(traced.action_lost, false);
+    const bool is_opened = is_in_handler(task, stopped) || task.saved_mask;
+    const Action seen = is_lost || is_opened ? Action::unknown : look_at_action(traced, task);
     look_at_signals(world, traced);
-    if (blocked_sigtrap(traced, task, stopped) || traced.action_lost || is_lost) renew_action(world, traced, stopped);
+    if (seen == Action::kept) {
+        task.blocks.reset();
+        task.mask_unseen = false;
+    } else {
+        if (seen == Action::lost) task.hits_until_mask = 0;
+        bool restored = blocked_sigtrap(traced, task, stopped);
+        if (!restored && seen == Action::lost && has_lost_action(world, traced, task, stopped))
+            restored = block_again(task);
+        is_lost = is_lost || restored || seen == Action::lost;
+    }
+    if (is_lost) renew_action(world, traced, stopped);
+    if (is_lost || seen == Action::kept) note_action_kept(traced);
+    task.changes_seen = traced.ground->rescue.changes();
 }
 
 } // namespace ktrace::trap

@@ -17,6 +17,9 @@ void watch_action(Task &task);
 /// At such a stop: what the program sets its action to is what it gets back from then on.
 void see_action(Traced &traced, Task &task, os::Stopped &stopped);
 
+/// Everything that can be blocked is in the mask, or all but what faults raise: SIGTRAP was, too.
+bool blocks_everything(std::uint64_t mask);
+
 /// SIGTRAP is in the mask, and not because everything is.
 bool blocks_traps_alone(std::uint64_t mask);
 
@@ -26,7 +29,8 @@ void see_mask(Traced &traced, Task &task, os::Stopped &stopped);
 /// The task has been seized, and no trap of ours has changed its mask yet.
 void note_mask(Task &task);
 
-/// A new task of the maker's, which has its mask: as it is when the maker's call is over.
+/// A new task of the maker's, which has its mask: as it is when the maker's call is over. Nothing, if it has come by a
+/// trap, or has set its mask, already.
 void inherit_mask(Task &child, const Task &maker);
 
 /// A fork's child, which is traced and has not run yet, may have been made while a trap in another thread had reset the

@@ -59,6 +59,13 @@ struct Blocks {
     bool set_in_sight = false; // the mask changes by nothing else but handlers
 };
 
+/// A call that is about to set a task's mask.
+struct MaskCall {
+    VirtAddr at;                 // the trap that has shown it
+    std::optional<Blocks> after; // of the mask that it sets
+    VirtAddr not_below;          // a handler came before the call: not with a lower stack pointer
+};
+
 struct Task {
     Tid tid;
     Pid pid;
@@ -91,19 +98,23 @@ struct Task {
     std::uint8_t watches_action = 0;
     std::optional<ktrace_rescue_action> new_action;
 
-    bool wants_registers = false;     // its last hit has read them all: the next one's pc is read with them
-    std::uint8_t hits_until_mask = 0; // until its signal mask is looked at again
-    bool mask_unseen = false;         // it has come by traps since
-    std::optional<Blocks> blocks;     // of its mask, where SIGTRAP is in it
-    bool enters_handler = false;      // its next stop is at the first instruction of the program's handler for SIGTRAP
-    VirtAddr handler_sp;              // it runs that handler with SIGTRAP open, from there on downwards (restore.h)
-    std::uint64_t sequence = 0;       // records
-    TaskClock clock;                  // what durations are measured by
-    std::uint64_t last_stop = 0;      // by the world's count of stops
-    std::uint64_t outside_at = 0;     // when (by that count) it was last seen outside of all slots
-    std::uint32_t unwinds = 0;        // exceptions and longjmps so far
-    Instance *calls = nullptr;        // in flight, youngest first
-    std::uint32_t watched_as = 0;     // its debug registers are of this generation of watchpoints; 0: not looked at yet
+    bool wants_registers = false;      // its last hit has read them all: the next one's pc is read with them
+    std::uint8_t hits_until_mask = 0;  // until its signal mask is looked at again
+    bool mask_unseen = false;          // it has come by traps since
+    std::optional<Blocks> blocks;      // of its mask, where SIGTRAP is in it
+    std::optional<MaskCall> mask_call; // since its last trap
+    std::uint8_t first_looks = 64;     // how many of its traps are looked at still before there is a choice (reset.h)
+    std::uint64_t looked_ns = 0;       // when one was, last
+    std::uint32_t changes_seen = 0;    // of the process's action for SIGTRAP (Page::changes), at its last trap
+    bool enters_handler = false;       // its next stop is at the first instruction of the program's handler for SIGTRAP
+    VirtAddr handler_sp;               // it runs that handler with SIGTRAP open, from there on downwards (restore.h)
+    std::uint64_t sequence = 0;        // records
+    TaskClock clock;                   // what durations are measured by
+    std::uint64_t last_stop = 0;       // by the world's count of stops
+    std::uint64_t outside_at = 0;      // when (by that count) it was last seen outside of all slots
+    std::uint32_t unwinds = 0;         // exceptions and longjmps so far
+    Instance *calls = nullptr;         // in flight, youngest first
+    std::uint32_t watched_as = 0; // its debug registers are of this generation of watchpoints; 0: not looked at yet
     std::optional<os::Tripwire> tripwire; // behind the call that it sleeps in: something has to be done when that ends
     std::optional<StackMove> stack_move;  // of a goroutine, which the task is in the middle of
     std::optional<Rest> rest;             // of the sleep that an interrupt of ours comes in

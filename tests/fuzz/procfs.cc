@@ -12,5 +12,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     os::parse_freezers(text.substr(0, half), text.substr(half));
     os::parse_status(text);
     os::parse_task_place(text);
+    os::parse_task_stat(text);
     return 0;
 }

@@ -8,12 +8,16 @@ CHILDREN, HITS_OF_CHILD = 4 * 10, 3  # of "set 100"
 
 
 class Masks(LiveTest):
-    def check(self, options, hits_of_children):
-        target = self.start(program("masks"))
-        tracer = self.attach(target, "-k", "hit", "--count", "--format", "json", *options)
-        target.tell("set 100")
-        hits, bad = (int(n) for n in target.truth(r"set 100 hits (\d+) bad (\d+)").groups())
+    def right_hits(self, target, what):
+        target.tell(what)
+        hits, bad = (int(n) for n in target.truth(what + r" hits (\d+) bad (\d+)").groups())
         self.assertEqual(bad, 0)
+        return hits
+
+    def check(self, options, hits_of_children, *arguments, orders=("set 100",)):
+        target = self.start(program("masks"), *arguments)
+        tracer = self.attach(target, "-k", "hit", "--count", "--format", "json", *options)
+        hits = sum(self.right_hits(target, what) for what in orders)
         trace = tracer.stop()
         self.assertEqual(trace.status, 0, trace)
         summary = trace.summary("hit")
@@ -30,6 +34,16 @@ class Masks(LiveTest):
 
     def test_with_steps(self):
         self.check(("--post",), 0)
+
+    def test_where_nobody_blocks_it_at_first(self):
+        """By calls that no function of a library shows; from the first one on such functions are watched, too."""
+        self.check((), 0, "open", orders=("ways 100", "set 100"))
+
+    def test_where_nobody_blocks_it_at_first_with_steps(self):
+        self.check(("--post",), 0, "open", orders=("ways 100", "set 100"))
+
+    def test_where_nobody_blocks_it_at_first_with_children(self):
+        self.check(("-f",), CHILDREN * HITS_OF_CHILD, "open", orders=("ways 100", "set 100"))
 
     def test_children_of_a_process_whose_action_is_reset_all_the_time(self):
         """What they are born with gets them over the traps, should ktrace be killed before they come by the first."""

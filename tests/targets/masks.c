@@ -2,7 +2,8 @@
  * masks: threads that block SIGTRAP, with a few other signals or without, by all that sets masks, and look at what is
  * blocked after each call of a function that is to be probed.
  *
- * Its first thread blocks SIGTRAP. Prints "ready PID" and obeys lines on standard input, `WHAT N`:
+ * Its first thread blocks SIGTRAP, unless it is given an argument. Prints "ready PID" and obeys lines on standard
+ * input, `WHAT N`:
  *
  *     set N      four threads that choose masks at random N times each, of SIGTRAP, SIGUSR1 and SIGUSR2, by
  *                pthread_sigmask, sigprocmask or siglongjmp, and call hit() with them; every tenth time in a handler,
@@ -10,6 +11,9 @@
  *
  *     forks N    N children, while another thread that blocks all signals calls hit(): what they have for SIGTRAP
  *                before they come by a trap.  "forks N caught C", C of them a handler
+ *
+ *     ways N     the first thread N times by each of what no library function shows: a system call of its own,
+ *                swapcontext, a handler's sa_mask, and a mask that it gets as it is born.  "ways N hits H bad B"
  *
  * bad: a mask that is not as the program set it. At the end of its input it leaves with status 0.
  */
@@ -23,6 +27,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum { threads = 4 };
@@ -180,6 +185,66 @@ static void set_all(void) {
     printf("set %ld hits %ld bad %ld\n", rounds, (long)hits, (long)bad);
 }
 
+static void set_mask_by_call(set_t set) {
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &set, NULL, sizeof set);
+    mask = set;
+}
+
+static ucontext_t inside, outside;
+
+static void in_context(void) {
+    for (;;) {
+        hit_and_look(bit(SIGTRAP));
+        swapcontext(&inside, &outside);
+    }
+}
+
+static void on_usr1(int sig) {
+    (void)sig;
+    hit_and_look(bit(SIGTRAP) | bit(SIGUSR1));
+}
+
+static void *with_attribute(void *unused) {
+    (void)unused;
+    hit_and_look(bit(SIGTRAP));
+    return NULL;
+}
+
+static void set_by_all_ways(void) {
+    static char stack[65536];
+    struct sigaction action = {.sa_handler = on_usr1};
+    pthread_attr_t attribute;
+    pthread_t made;
+    sigset_t traps;
+
+    sigemptyset(&traps);
+    sigaddset(&traps, SIGTRAP);
+    sigaddset(&action.sa_mask, SIGTRAP);
+    sigaction(SIGUSR1, &action, NULL);
+    pthread_attr_init(&attribute);
+    pthread_attr_setsigmask_np(&attribute, &traps);
+    getcontext(&inside);
+    inside.uc_sigmask = traps;
+    inside.uc_stack.ss_sp = stack;
+    inside.uc_stack.ss_size = sizeof stack;
+    makecontext(&inside, in_context, 0);
+    hits = bad = 0;
+    for (long i = 0; i < rounds; i++) {
+        set_mask_by_call(bit(SIGTRAP));
+        hit_and_look(mask);
+        set_mask_by_call(0);
+        hit_and_look(mask);
+        swapcontext(&outside, &inside);
+        hit_and_look(0);
+        raise(SIGUSR1);
+        hit_and_look(0);
+        pthread_create(&made, &attribute, with_attribute, NULL);
+        pthread_join(made, NULL);
+        hit_and_look(0);
+    }
+    printf("ways %ld hits %ld bad %ld\n", rounds, (long)hits, (long)bad);
+}
+
 static volatile int stop;
 
 static void *hit_blocked(void *unused) {
@@ -219,10 +284,11 @@ static void fork_all(void) {
     printf("forks %ld caught %ld\n", rounds, caught);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     char line[64], what[16];
 
-    set_mask(SIG_BLOCK, bit(SIGTRAP));
+    (void)argv;
+    if (argc == 1) set_mask(SIG_BLOCK, bit(SIGTRAP));
     printf("ready %d\n", getpid());
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
@@ -230,6 +296,8 @@ int main(void) {
         sscanf(line, "%15s %ld", what, &rounds);
         if (strcmp(what, "forks") == 0)
             fork_all();
+        else if (strcmp(what, "ways") == 0)
+            set_by_all_ways();
         else
             set_all();
         fflush(stdout);

@@ -1,0 +1,31 @@
+// reset: what the process's action for SIGTRAP tells of masks. A trap that finds SIGTRAP blocked in its task makes the
+// kernel open it there, of which nothing is left to be seen, and reset the process's action (force_sig_info_to_task in
+// kernel/signal.c), which is.
+//
+// A look costs half of what a hit does. So not each trap's end is looked at: those of tasks that were seen to block
+// SIGTRAP are, a new task's first ones, and one now and then, which finds a loss soon after it; from then on all are.
+#pragma once
+
+#include <cstdint>
+
+#include "os/stopped.h"
+#include "trap/world.h"
+
+namespace ktrace::trap {
+
+/// What is seen of the action at a trap's, step's or watchpoint's stop.
+enum class Action : std::uint8_t {
+    unknown, // it was not looked at, or was put back since the task's last trap
+    kept,    // SIGTRAP was open to the task
+    lost,    // SIGTRAP was blocked: in this task, or in another one that has come by a trap since the last look
+};
+Action look_at_action(Traced &traced, Task &task);
+
+/// The action was lost, and what is known of the task's mask does not explain that. True: no other task's trap can have
+/// done it. A system call may be made in the task.
+bool has_lost_action(World &world, Traced &traced, const Task &task, os::Stopped &stopped);
+
+/// The action is what it is to be.
+void note_action_kept(Traced &traced);
+
+} // namespace ktrace::trap
