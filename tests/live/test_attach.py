@@ -6,8 +6,10 @@ import os
 import pathlib
 import resource
 import select
+import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
 from live import (KTRACE, LIMIT, LiveTest, adds_up, children_of, ktrace, program, state_of, thread_folders, told_of, until)
@@ -72,6 +74,21 @@ class Attach(LiveTest):
         target.tell("on")
         target.truth("calls")
         self.assertEqual(target.end(), 0)
+
+    def test_an_odd_name_is_told_as_it_is_in_events(self):
+        with tempfile.TemporaryDirectory() as folder:
+            odd = os.path.join(folder, "a\\b\x1b\n")
+            shutil.copy(program("calls"), odd)
+            target = self.start(odd, 1, 1)
+            tracer = self.attach(target, "-k", "do_work", "--max-events", "1")
+            shown = r"a\\b\x1b\n"
+            self.assertIn(f" to {target.pid} ({shown}), 1 thread", tracer.errors.seen[-1])
+            target.tell()
+            trace = tracer.finish()
+            self.assertIn(f" {shown}/{target.pid} do_work", trace.out)
+            self.assertIn(f"do_work+0x0 [{shown}] k: ", trace.err)
+            target.truth("do_work")
+            self.assertEqual(target.end(), 0)
 
     def test_interrupted_while_a_thread_waits_in_exec(self):
         """It waits for the end of another one, which is told to a tracer that does not ask; nobody can seize it then."""
