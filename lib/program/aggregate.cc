@@ -91,7 +91,7 @@ Aggregation::~Aggregation() = default;
 
 void Aggregation::Cell::add_stats(Number number) {
     if (number.kind == Number::Kind::floating && std::isnan(number.as_double())) {
-        ++unread;
+        ++nans;
         return;
     }
     if (distribution.count() == 0 || less(number, min)) min = number;
@@ -104,7 +104,7 @@ void Aggregation::Cell::add_hist(Number number) {
     if (number.kind == Number::Kind::floating) {
         double value = std::floor(number.as_double());
         if (std::isnan(value)) {
-            ++unread;
+            ++nans;
             return;
         }
         value = std::clamp(value, -0x1p63, 0x1.fffffffffffffp62);
@@ -218,7 +218,7 @@ Table Aggregation::snapshot() const {
     table.by = by_;
     table.of = of_;
     auto row_of = [&](const Cell &cell) {
-        Row row{cell.key, false, cell.pid, cell.count, cell.unread, {}, {}};
+        Row row{cell.key, false, cell.pid, cell.count, cell.unread, cell.nans, {}, {}};
         if (kind_ == Table::Kind::stats) row.stats = cell.stats();
         if (kind_ == Table::Kind::hist) row.hist = cell.hist();
         return row;
