@@ -13,6 +13,7 @@ import tempfile
 import unittest
 
 from live import (KTRACE, LIMIT, LiveTest, adds_up, children_of, ktrace, program, state_of, thread_folders, told_of, until)
+from workshop import execute
 
 LEADER_EVERY = int(os.environ.get("KTRACE_LEADER_EVERY", "67"))  # of the tracing process's requests
 
@@ -145,6 +146,33 @@ class Attach(LiveTest):
         for target in (first, second):
             self.check_untouched(target)
             self.assertEqual(target.end(), 0)
+
+    def test_interrupted_while_it_looks_into_the_second_of_two(self):
+        """In whose table of 16 MB the search takes seconds."""
+        with tempfile.TemporaryDirectory() as folder:
+            source, path = os.path.join(folder, "long.s"), os.path.join(folder, "long")
+            with open(source, "w") as f:
+                f.write(".section .note.GNU-stack\n.text\n")
+                for i in range(2048):
+                    f.write(f".globl {'a' * 8192}{i}\n{'a' * 8192}{i}: ret\n")
+            main = os.path.join(folder, "main.c")
+            with open(main, "w") as f:
+                f.write('#include <stdio.h>\nint main(void) { puts("ready"); fflush(stdout); return getchar() != EOF; }\n')
+            execute("gcc", main, source, "-o", path)
+            first, second = self.start(program("calls"), 1, 10), self.start(path)
+            spec = f"*{'a' * 800}b*"
+            tracer = self.trace("-p", f"{first.pid},{second.pid}", "-k", "do_work", "-k", spec, "--allow-missing")
+            self.assertIn(f" to {first.pid} ", tracer.errors.seen[-1])
+            trace = tracer.stop()
+            self.assertEqual(trace.status, 0, trace)
+            self.assertRegex(trace.err, r"(?m)^ktrace: interrupted while (do_work|\*a+b\*) was looked for$")
+            self.assertNotIn(f" to {second.pid} ", trace.err)
+            for target in (first, second):
+                self.check_untouched(target)
+            first.tell()
+            first.truth("do_work 10 ")
+            for target in (first, second):
+                self.assertEqual(target.end(), 0)
 
     def test_one_of_two_ends(self):
         first, second = self.start(program("calls"), 1, 10), self.start(program("calls"), 1, 20)
