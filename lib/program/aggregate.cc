@@ -46,13 +46,14 @@ void Distribution::add(Number number) {
 
 namespace {
 
-/// The middle of a bucket of Distribution. Integers of up to 2^7 have a bucket each, and are their bucket's lower end.
+/// The middle of a bucket of Distribution. Integers of up to 2^7 have a bucket each, and are their bucket's lower end;
+/// so has infinity.
 double bucket_middle(std::int32_t octave, std::size_t digit) {
     bool negative = octave < 0;
     auto exponent = static_cast<std::uint64_t>(negative ? -1 - octave : octave);
     std::uint64_t bits = exponent << 52 | std::uint64_t{negative ? 63 - digit : digit} << 46;
     auto low = std::bit_cast<double>(bits), width = std::bit_cast<double>(bits + (std::uint64_t{1} << 46)) - low;
-    double middle = width <= 1 && std::floor(low) == low ? low : low + width / 2;
+    double middle = std::isinf(low) || (width <= 1 && std::floor(low) == low) ? low : low + width / 2;
     return negative ? -middle : middle;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "program/node_writer.h"
 #include "program/state.h"
@@ -86,6 +87,20 @@ TEST(Aggregation, StatsOfOneKey) {
     EXPECT_NEAR(row.stats.p50.as_double(), 50000, 500);
     EXPECT_NEAR(row.stats.p90.as_double(), 90000, 900);
     EXPECT_NEAR(row.stats.p99.as_double(), 99000, 990);
+}
+
+TEST(Aggregation, PercentilesMayBeInfinite) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    Aggregation table(Table::Kind::stats, {}, "retval");
+    for (double value : {-infinity, 1.0, infinity}) {
+        Number number{Number::Kind::floating, std::bit_cast<std::uint64_t>(value)};
+        table.add({}, 1, &number);
+    }
+    const Stats stats = table.snapshot().rows.at(0).stats;
+    EXPECT_EQ(stats.min.as_double(), -infinity);
+    EXPECT_NEAR(stats.p50.as_double(), 1, 0.01);
+    EXPECT_EQ(stats.p90.as_double(), infinity);
+    EXPECT_EQ(stats.p99.as_double(), infinity);
 }
 
 TEST(Aggregation, StatsLeaveOutNaN) {
