@@ -19,11 +19,16 @@ Status check_tracing(Invocation &into) {
     if (!actions.by.empty() && actions.aggregate == Actions::Aggregate::none)
         actions.aggregate = Actions::Aggregate::count;
     bool measures = actions.aggregate == Actions::Aggregate::stats || actions.aggregate == Actions::Aggregate::hist;
-    bool returns = std::any_of(into.config.probes.begin(), into.config.probes.end(),
-                               [](const probe::Probe &each) { return each.kind == probe::Kind::ret; });
-    if (measures && actions.aggregate_of.empty() && !returns)
+    auto has = [&](probe::Kind kind) {
+        return std::any_of(into.config.probes.begin(), into.config.probes.end(),
+                           [kind](const probe::Probe &each) { return each.kind == kind; });
+    };
+    if (measures && actions.aggregate_of.empty() && !has(probe::Kind::ret))
         return usage("--stats and --hist need an expression where there is no return probe",
                      "for example --hist=arg0; or use -r to measure the duration");
+    if (!actions.post_print.empty() && !has(probe::Kind::probe))
+        return usage("--post has no event to show an expression with where there is no -k",
+                     "--print shows values with the events of the others");
     if (actions.seed && actions.chance >= 1.0) return usage("--seed does nothing without --chance");
     return {};
 }

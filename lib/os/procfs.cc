@@ -60,6 +60,17 @@ std::string unescape_path(std::string_view path) {
     return plain;
 }
 
+/// status writes a newline in a name as \n, and a backslash as two.
+std::string unescape_name(std::string_view name) {
+    std::string plain;
+    for (std::size_t i = 0; i < name.size(); i++) {
+        const bool escapes = name[i] == '\\' && i + 1 < name.size();
+        if (escapes) i++;
+        plain += escapes && name[i] == 'n' ? '\n' : name[i];
+    }
+    return plain;
+}
+
 std::optional<Mapping> parse_mapping(std::string_view line) {
     Mapping m;
     std::string_view range = take_word(line);
@@ -102,7 +113,7 @@ ProcessStatus parse_status(std::string_view text) {
         std::string_view key = line.substr(0, colon);
         std::string_view rest = line.substr(colon + 1);
         if (key == "Name")
-            status.name = text::trim(rest);
+            status.name = unescape_name(text::trim(rest));
         else if (key == "State")
             status.state = text::trim(rest).empty() ? '?' : text::trim(rest)[0];
         else if (key == "Tgid")

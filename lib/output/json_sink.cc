@@ -105,9 +105,11 @@ class JsonSink final : public Sink {
         for (std::string *part : {&arguments_, &retval_, &values_, &regs_, &stack_, &injected_, &skipped_, &watch_})
             part->clear();
         Context context{location.types, symbolizer_, header.pid};
-        for_each_field(
-            record, location.fields[static_cast<std::size_t>(header.moment)],
-            [&](const Field &field, std::size_t number, const Node &node) { take(field, number, node, context); });
+        for_each_field(record, location.fields[static_cast<std::size_t>(header.moment)],
+                       [&](const Field &field, std::size_t number, const Node &node) {
+                           context.lines = field.lines;
+                           take(field, number, node, context);
+                       });
     }
 
     void take(const Field &field, std::size_t number, const Node &node, const Context &context) {

@@ -146,7 +146,8 @@ NamedFrame signal_frame(std::uint64_t address) {
 
 std::vector<NamedFrame> name_frames(const Node &stack, const Context &context) {
     std::vector<NamedFrame> frames;
-    for (std::size_t i = 0; i < stack.frames(); i++) {
+    const std::size_t most = context.lines != 0 ? context.lines : SIZE_MAX;
+    for (std::size_t i = 0; i < stack.frames() && frames.size() < most; i++) {
         std::uint64_t address = stack.frame_address(i);
         if (i + 1 < stack.frames() && !stack.is_return_address(i + 1)) {
             frames.push_back(signal_frame(address));
@@ -157,6 +158,7 @@ std::vector<NamedFrame> name_frames(const Node &stack, const Context &context) {
         if (named.empty()) named.push_back({address, {}, 0, {}, {}, 0, false, false});
         std::move(named.begin(), named.end(), std::back_inserter(frames));
     }
+    if (frames.size() > most) frames.resize(most);
     return frames;
 }
 

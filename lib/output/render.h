@@ -26,7 +26,8 @@ void append_json(std::string &out, const value::Type &type, std::span<const std:
 struct Context {
     const value::TypeTable *types = nullptr;
     Symbolizer *symbolizer = nullptr;
-    std::int32_t pid = 0; // whose addresses those of stacks are
+    std::int32_t pid = 0;  // whose addresses those of stacks are
+    std::size_t lines = 0; // how many frames of a stack are shown; 0: all
 };
 
 /// One value of a record. A stack becomes `f+0x1 < g+0x2 < main+0x3` in text, a list of frames in JSON; registers
@@ -34,7 +35,7 @@ struct Context {
 void append_text(std::string &out, const program::Node &node, const Context &context);
 void append_json(std::string &out, const program::Node &node, const Context &context);
 
-/// The frames of a stack node, innermost first: what was inlined into a frame stands before it.
+/// The frames of a stack node, innermost first: what was inlined into a frame stands before it, and counts as one.
 std::vector<NamedFrame> name_frames(const program::Node &stack, const Context &context);
 
 /// `symbol+0x4 [module] file:line`, as far as it is known; else the address.

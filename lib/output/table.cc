@@ -161,10 +161,15 @@ void append_histograms(std::string &out, const LocationInfo &location, const Tab
     }
 }
 
-std::uint64_t unread(const Table &table) {
-    std::uint64_t sum = 0;
-    for (const Row &row : table.rows) sum += row.unread;
-    return sum;
+/// How many hits are in none of the rows' figures, by cause.
+void append_left_out(std::string &out, const Table &table) {
+    std::uint64_t unread = 0, nans = 0;
+    for (const Row &row : table.rows) {
+        unread += row.unread;
+        nans += row.nans;
+    }
+    if (unread != 0) out += fmt::format("  {} more could not be read\n", unread);
+    if (nans != 0) out += fmt::format("  {} more {} NaN\n", nans, nans == 1 ? "was" : "were");
 }
 
 std::string heading(const LocationInfo &location, const Table &table) {
@@ -264,7 +269,7 @@ void append_table(std::string &out, const LocationInfo &location, const Table &t
         append_histograms(out, location, table, symbolizer);
     else
         append_rows(out, location, table, symbolizer);
-    if (std::uint64_t lost = unread(table); lost != 0) out += fmt::format("  {} more could not be read\n", lost);
+    append_left_out(out, table);
 }
 
 void append_table_json(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {

@@ -95,9 +95,11 @@ class TextSink final : public Sink {
         at_.clear();
         stack_.clear();
         Context context{location.types, symbolizer_, header.pid};
-        for_each_field(
-            record, location.fields[static_cast<std::size_t>(header.moment)],
-            [&](const Field &field, std::size_t number, const Node &node) { take(field, number, node, context); });
+        for_each_field(record, location.fields[static_cast<std::size_t>(header.moment)],
+                       [&](const Field &field, std::size_t number, const Node &node) {
+                           context.lines = field.lines;
+                           take(field, number, node, context);
+                       });
     }
 
     void take(const Field &field, std::size_t number, const Node &node, const Context &context) {

@@ -46,13 +46,14 @@ void Distribution::add(Number number) {
 
 namespace {
 
-/// The middle of a bucket of Distribution. Integers of up to 2^7 have a bucket each, and are their bucket's lower end.
+/// The middle of a bucket of Distribution. Integers of up to 2^7 have a bucket each, and are their bucket's lower end;
+/// so has infinity.
 double bucket_middle(std::int32_t octave, std::size_t digit) {
     bool negative = octave < 0;
     auto exponent = static_cast<std::uint64_t>(negative ? -1 - octave : octave);
     std::uint64_t bits = exponent << 52 | std::uint64_t{negative ? 63 - digit : digit} << 46;
     auto low = std::bit_cast<double>(bits), width = std::bit_cast<double>(bits + (std::uint64_t{1} << 46)) - low;
-    double middle = width <= 1 && std::floor(low) == low ? low : low + width / 2;
+    double middle = std::isinf(low) || (width <= 1 && std::floor(low) == low) ? low : low + width / 2;
     return negative ? -middle : middle;
 }
 
@@ -91,7 +92,7 @@ Aggregation::~Aggregation() = default;
 
 void Aggregation::Cell::add_stats(Number number) {
     if (number.kind == Number::Kind::floating && std::isnan(number.as_double())) {
-        ++unread;
+        ++nans;
         return;
     }
     if (distribution.count() == 0 || less(number, min)) min = number;
@@ -104,7 +105,7 @@ void Aggregation::Cell::add_hist(Number number) {
     if (number.kind == Number::Kind::floating) {
         double value = std::floor(number.as_double());
         if (std::isnan(value)) {
-            ++unread;
+            ++nans;
             return;
         }
         value = std::clamp(value, -0x1p63, 0x1.fffffffffffffp62);
@@ -218,7 +219,7 @@ Table Aggregation::snapshot() const {
     table.by = by_;
     table.of = of_;
     auto row_of = [&](const Cell &cell) {
-        Row row{cell.key, false, cell.pid, cell.count, cell.unread, {}, {}};
+        Row row{cell.key, false, cell.pid, cell.count, cell.unread, cell.nans, {}, {}};
         if (kind_ == Table::Kind::stats) row.stats = cell.stats();
         if (kind_ == Table::Kind::hist) row.hist = cell.hist();
         return row;

@@ -55,6 +55,7 @@ struct Row {
     std::int32_t pid = 0;     // of the first hit: whose address space names the stacks
     std::uint64_t count = 0;  // hits
     std::uint64_t unread = 0; // of these, hits whose value was a fault or optimized out: in neither stats nor hist
+    std::uint64_t nans = 0;   // and hits whose value was NaN: so are they
     Stats stats;
     std::vector<Bucket> hist; // from the lowest to the highest that is not empty, without gaps
 };

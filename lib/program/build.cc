@@ -51,8 +51,8 @@ class Builder {
     Instrs shown(const Tree &tree, Scope &scope, ArgumentCapture *capture, Lowering::Style style);
     void begin_blob(Instrs &instrs, bool key);
     std::uint32_t end_blob(Instrs instrs, std::size_t payload);
-    void field(Moment when, Role role, std::string name) {
-        built_.fields[static_cast<std::size_t>(when)].push_back({role, std::move(name)});
+    void field(Moment when, Role role, std::string name, std::size_t lines = 0) {
+        built_.fields[static_cast<std::size_t>(when)].push_back({role, std::move(name), lines});
     }
     void limit_payloads();
     void find_needs(Moment when);
@@ -274,7 +274,7 @@ void Builder::extras(Moment when) {
         moment(when).body.push_back({{.op = Opcode::emit_registers}});
     }
     if (recipe_.stack >= 0) {
-        field(when, Role::stack, "stack");
+        field(when, Role::stack, "stack", static_cast<std::size_t>(recipe_.stack));
         auto frames = recipe_.stack == 0 ? max_frames
                                          : std::min<std::size_t>(max_frames, static_cast<std::size_t>(recipe_.stack));
         moment(when).body.push_back({{.op = Opcode::emit_stack, .imm = static_cast<std::int64_t>(frames)}});

@@ -77,7 +77,8 @@ struct Field {
         at,       // and the instruction behind the one that has touched it, as a stack of one frame
     };
     Role role = Role::print;
-    std::string name; // parameter name, or the text of the EXPR
+    std::string name;      // parameter name, or the text of the EXPR
+    std::size_t lines = 0; // stack: how many frames are shown, with those that were inlined; 0: all
 };
 
 inline constexpr std::size_t moments = 6; // those that have a location

@@ -31,8 +31,9 @@ Status arm_implementation(State &state, Traced &traced, VirtAddr resolver, os::S
     const target::LoadedModule *owner = target::module_at(traced.process.modules, chosen);
     if (!owner || !owner->module->executable(chosen.value - owner->bias)) return {};
     std::vector<Found> found;
-    for (const WaitingIfunc &ifunc : state.armings[traced.ground.get()].ifuncs) {
+    for (WaitingIfunc &ifunc : state.armings[traced.ground.get()].ifuncs) {
         if (ifunc.at() != resolver) continue;
+        ifunc.has_chosen = true;
         const probe::Probe &wish = state.registry.at(ifunc.probe).probe;
         auto location =
             probe::resolve_chosen(wish.spec, wish.kind, ifunc.resolver, owner->module, chosen.value - owner->bias);

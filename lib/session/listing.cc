@@ -31,15 +31,40 @@ bool is_shown(const State &state, std::uint32_t number) {
     return !registered.removed && !registered.set->hidden;
 }
 
-std::set<Place> armed_places(const State &state) {
-    std::set<Place> places;
+/// What is armed in each address space, and a process that has it.
+std::vector<std::pair<pid_t, const Arming *>> shown_armings(const State &state) {
+    std::vector<std::pair<pid_t, const Arming *>> armings;
     std::set<const trap::Ground *> seen;
     for (const auto &[pid, traced] : state.world.processes) {
         auto arming = state.armings.find(traced->ground.get());
         if (traced->silent || arming == state.armings.end() || !seen.insert(traced->ground.get()).second) continue;
-        for (const auto &location : arming->second.locations) {
+        armings.emplace_back(pid, &arming->second);
+    }
+    return armings;
+}
+
+std::set<Place> armed_places(const State &state) {
+    std::set<Place> places;
+    for (const auto &[pid, arming] : shown_armings(state)) {
+        for (const auto &location : arming->locations) {
             std::uint32_t number = state.locations[location->location]->probe;
             if (is_shown(state, number)) places.insert({number, location->location, pid, location->at});
+        }
+    }
+    return places;
+}
+
+/// `strlen+0x0 [libc.so.6]` of each indirect function whose implementation a process has not chosen yet.
+std::vector<std::string> unchosen_places(const State &state, std::uint32_t number) {
+    std::vector<std::string> places;
+    for (const auto &[pid, arming] : shown_armings(state)) {
+        for (const WaitingIfunc &ifunc : arming->ifuncs) {
+            if (ifunc.probe != number || ifunc.has_chosen) continue;
+            program::LocationInfo info;
+            info.symbol = ifunc.resolver.symbol;
+            info.offset = state.registry.at(number).probe.spec.offset;
+            info.module = ifunc.resolver.module->name();
+            places.push_back(output::place_with_module(info));
         }
     }
     return places;
@@ -110,13 +135,15 @@ std::string list_text(const State &state) {
     auto next = places.begin();
     for (std::uint32_t number : state.registry.shown()) {
         const probe::Registered &registered = state.registry.at(number);
-        if (next == places.end() || next->probe != number)
+        const std::vector<std::string> unchosen = unchosen_places(state, number);
+        if (unchosen.empty() && (next == places.end() || next->probe != number))
             text += line({}, registered, registered.enabled, pending_place(registered.probe.spec), " [PENDING]");
         for (; next != places.end() && next->probe == number; ++next) {
             const CountedLocation &location = *state.locations[next->location];
             text += line(next->at, registered, registered.enabled && !location.too_costly,
                          output::place_with_module(location.info), armed.contains(next->location) ? "" : " [GONE]");
         }
+        for (const std::string &place : unchosen) text += line({}, registered, registered.enabled, place, " [PENDING]");
     }
     return text;
 }
@@ -159,6 +186,8 @@ std::string added_text(const State &state, const std::vector<std::uint32_t> &num
         std::string why;
         if (count == 0 && !registered.why_nowhere.empty())
             why = ": " + text::escape(registered.why_nowhere);
+        else if (count == 0 && !unchosen_places(state, number).empty())
+            why = ": it waits until the process chooses an implementation";
         else if (count == 0 && !probe.spec.module.empty())
             why = ": it waits for " + text::escape(probe.spec.module) + " to be loaded";
         text += fmt::format("{} {} {}: {} location{}{}\n", number, static_cast<char>(probe.kind),

@@ -14,7 +14,8 @@ namespace ktrace::session {
 ///
 ///     000055d0c3a011b5 r do_work+0x0 [worker] [DISABLED]
 ///
-/// [GONE]: it is in no process any more (dlclose, exec); [PENDING]: it waits for its module.
+/// [GONE]: it is in no process any more (dlclose, exec); [PENDING]: it waits for its module, or
+/// for the process to choose an indirect function's implementation.
 std::string list_text(const State &state);
 
 /// Numbers, counts and tables so far. Calls in flight count as unreturned.

@@ -252,6 +252,15 @@ Result<std::unique_ptr<Traced>> look_patiently(State &state, pid_t pid) {
     }
 }
 
+/// The first plan of a process, of which nothing is touched yet: who interrupts ktrace does not wait for it, whatever
+/// is armed in others.
+Result<ArmPlan> plan_untouched(State &state, Traced &traced) {
+    state.gives_up = os::Interrupts::are_pending;
+    auto plan = plan_all(state, traced);
+    state.gives_up = nullptr;
+    return plan;
+}
+
 Status attach_one(State &state, pid_t pid) {
     constexpr int attempts = 4; // for one that calls exec again and again while it is being looked at
     for (int i = 1;; i++) {
@@ -264,7 +273,7 @@ Status attach_one(State &state, pid_t pid) {
             return {};
         }
         Traced &traced = *(state.world.processes[id.value] = std::move(*looked));
-        auto plan = plan_all(state, traced);
+        auto plan = plan_untouched(state, traced);
         if (plan) return take(state, id, std::move(*plan));
         if (plan.error().kind == Error::Kind::given_up) return tl::make_unexpected(plan.error());
         const bool was_gone = plan.error().kind == Error::Kind::fault; // and may be there again
@@ -321,10 +330,8 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
     state.world.waiter.set_dispatch_keeper(&ledger);
     state.interrupts = &interrupts;
     permit_downloads();
-    state.gives_up = [&state] { return os::Interrupts::are_pending() && is_untouched(state); };
     Status ready = prepare(state);
     for (std::size_t i = 0; ready && i < config.pids.size(); i++) ready = attach_one(state, config.pids[i]);
-    state.gives_up = nullptr;
     if (ready) ready = add_plugins(state);
     if (!ready) {
         if (state.writer) { // what a plugin has said to it
@@ -332,6 +339,7 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
             finish_output(state);
         }
         tell_why_not(voice, ready.error());
+        if (ready.error().kind == Error::Kind::given_up) interrupts.take(); // another one ends the waiting for sleepers
         if (!is_untouched(state)) // else the end of this thread lets go, also of who cannot be stopped
             leave_all(state, status_of(ready.error()), rest);
         return status_of(ready.error());

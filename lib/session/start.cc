@@ -187,7 +187,8 @@ std::string attached_text(const State &state, const Traced &traced) {
     if (arming != state.armings.end()) {
         for (const auto &location : arming->second.locations)
             locations += is_shown(state.locations[location->location]->probe) ? 1 : 0;
-        for (const WaitingIfunc &ifunc : arming->second.ifuncs) locations += is_shown(ifunc.probe) ? 1 : 0;
+        for (const WaitingIfunc &ifunc : arming->second.ifuncs)
+            locations += is_shown(ifunc.probe) && !ifunc.has_chosen ? 1 : 0;
     }
     std::size_t specs = state.registry.shown().size();
     auto plural = [](std::size_t n, const char *noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); };

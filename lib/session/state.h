@@ -52,11 +52,12 @@ struct ArmedLocation {
     std::optional<probe::WatchPlace> watch; // it has no site, but debug registers
 };
 
-/// A probe of an indirect function whose resolver the process has not run yet: where that is.
+/// A probe of an indirect function whose resolver the process had not run when it was planned: where that is.
 struct WaitingIfunc {
     std::uint32_t probe = 0; // its number
     probe::Location resolver;
     std::uint64_t bias = 0;
+    bool has_chosen = false; // it has been run since, and what it chose is armed
     VirtAddr at() const { return VirtAddr{resolver.vaddr + bias}; }
 };
 

@@ -111,6 +111,11 @@ RUN ktrace attach -p 1 -k main --every 0
 STATUS 2
 EXPECT ktrace: --every must be at least 1
 
+NAME an expression for after an instruction that none is probed for
+RUN ktrace attach -p 1 -r main -j main --post=var.nosuch
+STATUS 2
+EXPECT ktrace: --post has no event to show an expression with where there is no -k; --print shows values with the events of the others
+
 NAME a seed without a chance
 RUN ktrace attach -p 1 -k main --seed 7
 STATUS 2

@@ -6,11 +6,14 @@ import os
 import pathlib
 import resource
 import select
+import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 
 from live import (KTRACE, LIMIT, LiveTest, adds_up, children_of, ktrace, program, state_of, thread_folders, told_of, until)
+from workshop import execute
 
 LEADER_EVERY = int(os.environ.get("KTRACE_LEADER_EVERY", "67"))  # of the tracing process's requests
 
@@ -73,6 +76,21 @@ class Attach(LiveTest):
         target.truth("calls")
         self.assertEqual(target.end(), 0)
 
+    def test_an_odd_name_is_told_as_it_is_in_events(self):
+        with tempfile.TemporaryDirectory() as folder:
+            odd = os.path.join(folder, "a\\b\x1b\n")
+            shutil.copy(program("calls"), odd)
+            target = self.start(odd, 1, 1)
+            tracer = self.attach(target, "-k", "do_work", "--max-events", "1")
+            shown = r"a\\b\x1b\n"
+            self.assertIn(f" to {target.pid} ({shown}), 1 thread", tracer.errors.seen[-1])
+            target.tell()
+            trace = tracer.finish()
+            self.assertIn(f" {shown}/{target.pid} do_work", trace.out)
+            self.assertIn(f"do_work+0x0 [{shown}] k: ", trace.err)
+            target.truth("do_work")
+            self.assertEqual(target.end(), 0)
+
     def test_interrupted_while_a_thread_waits_in_exec(self):
         """It waits for the end of another one, which is told to a tracer that does not ask; nobody can seize it then."""
         libc, seize, all_children = ctypes.CDLL(None), 0x4206, 0x40000000  # PTRACE_SEIZE, __WALL
@@ -128,6 +146,33 @@ class Attach(LiveTest):
         for target in (first, second):
             self.check_untouched(target)
             self.assertEqual(target.end(), 0)
+
+    def test_interrupted_while_it_looks_into_the_second_of_two(self):
+        """In whose table of 16 MB the search takes seconds."""
+        with tempfile.TemporaryDirectory() as folder:
+            source, path = os.path.join(folder, "long.s"), os.path.join(folder, "long")
+            with open(source, "w") as f:
+                f.write(".section .note.GNU-stack\n.text\n")
+                for i in range(2048):
+                    f.write(f".globl {'a' * 8192}{i}\n{'a' * 8192}{i}: ret\n")
+            main = os.path.join(folder, "main.c")
+            with open(main, "w") as f:
+                f.write('#include <stdio.h>\nint main(void) { puts("ready"); fflush(stdout); return getchar() != EOF; }\n')
+            execute("gcc", main, source, "-o", path)
+            first, second = self.start(program("calls"), 1, 10), self.start(path)
+            spec = f"*{'a' * 800}b*"
+            tracer = self.trace("-p", f"{first.pid},{second.pid}", "-k", "do_work", "-k", spec, "--allow-missing")
+            self.assertIn(f" to {first.pid} ", tracer.errors.seen[-1])
+            trace = tracer.stop()
+            self.assertEqual(trace.status, 0, trace)
+            self.assertRegex(trace.err, r"(?m)^ktrace: interrupted while (do_work|\*a+b\*) was looked for$")
+            self.assertNotIn(f" to {second.pid} ", trace.err)
+            for target in (first, second):
+                self.check_untouched(target)
+            first.tell()
+            first.truth("do_work 10 ")
+            for target in (first, second):
+                self.assertEqual(target.end(), 0)
 
     def test_one_of_two_ends(self):
         first, second = self.start(program("calls"), 1, 10), self.start(program("calls"), 1, 20)

@@ -15,9 +15,9 @@ from live import KTRACE, LIMIT, ktrace, program, thread_folders
 from test_ctl import Ctl, ctl
 
 
-# A process that its own child traces, which answers at the socket that the ktrace of that number would have.
+# A process that its own child traces, which does something at the socket that the ktrace of that number would have.
 PRETENDER = r"""
-import ctypes, os, socket
+import ctypes, os, socket, sys, time
 libc = ctypes.CDLL(None)
 may_trace, traced = os.pipe(), os.pipe()
 tracer = os.fork()
@@ -31,14 +31,22 @@ if tracer:
 os.read(may_trace[0], 1)
 libc.ptrace(0x4206, os.getppid(), 0, 0)  # PTRACE_SEIZE
 directory = os.environ["XDG_RUNTIME_DIR"] + "/ktrace"
-os.mkdir(directory, 0o700)
+os.makedirs(directory, 0o700, exist_ok=True)
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(f"{directory}/{os.getpid()}-{os.stat('/proc/self/ns/pid').st_ino}.sock")
 listener.listen()
 os.write(traced[1], b"1")
 client = listener.accept()[0]
 client.recv(1000)
-client.sendall(b"ktrace-ctl 1 0 12 9\nred \x1b[31m\n\xe2\x82no\x1b[2J\0\n\n")
+exec(sys.argv[1])
+"""
+CONTROLS = r'client.sendall(b"ktrace-ctl 1 0 12 9\nred \x1b[31m\n\xe2\x82no\x1b[2J\0\n\n")'
+NOTHING = "client.recv(1000)"  # until it is let down
+WORK = """
+end = time.monotonic() + 12
+while time.monotonic() < end:
+    pass
+client.sendall(b"ktrace-ctl 1 0 5 0\\ndone\\n")
 """
 
 
@@ -189,11 +197,42 @@ class Socket(Ctl):
     def test_what_only_looks_like_ktrace_steers_no_terminal(self):
         """Root asks about a process of somebody's, whose child traces it and answers."""
         self.in_a_directory_of_its_own()
-        target = self.start(sys.executable, "-c", PRETENDER)
+        target = self.start(sys.executable, "-c", PRETENDER, CONTROLS)
         answer = ktrace("ctl", "-p", target.pid, "list")
         self.assertEqual(answer.status, 0, answer)
         self.assertEqual((answer.out, answer.err), ("red \\x1b[31m\n\\xe2\\x82", "no\\x1b[2J\\x00\n\n"))
         self.assertEqual(target.end(), 0)
+
+    def test_a_stopped_tracer_is_not_waited_for(self):
+        self.begin("-k", "do_work", "--count")
+        tracing = self.tracer.tracing
+        os.kill(tracing, signal.SIGSTOP)
+        try:
+            answer = ctl(self.target, "disable", "1")
+        finally:
+            os.kill(tracing, signal.SIGCONT)
+        self.assertEqual((answer.status, answer.out), (1, ""), answer)
+        self.assertEqual(answer.err, f"ktrace: ktrace (process {tracing}) does not answer: it is stopped; kill -CONT "
+                                     f"{tracing} lets it go on, and it carries the order out then\n")
+        self.assertRegex(self.ask("list"), r" \[DISABLED\]\n$")
+        self.finish()
+
+    def test_who_works_is_waited_for_and_who_does_nothing_is_not(self):
+        self.in_a_directory_of_its_own()
+        targets = [self.start(sys.executable, "-c", PRETENDER, what) for what in (WORK, NOTHING)]
+        orders = []
+        for target in targets:
+            order = subprocess.Popen([KTRACE, "ctl", "-p", str(target.pid), "list"], stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, text=True)
+            self.addCleanup(order.kill)
+            orders.append(order)
+        (worked, done_nothing) = (order.communicate(timeout=LIMIT) for order in orders)
+        self.assertEqual((worked, orders[0].returncode), (("done\n", ""), 0))
+        self.assertEqual((done_nothing[0], orders[1].returncode), ("", 1))
+        self.assertRegex(done_nothing[1], r"^ktrace: ktrace \(process (\d+)\) does not answer: it does nothing; kill \1 "
+                                          r"ends it, or kill -9 \1\n$")
+        for target in targets:
+            self.assertEqual(target.end(), 0)
 
     def test_a_socket_of_a_killed_ktrace_is_taken_away(self):
         self.in_a_directory_of_its_own()  # any other ktrace would take it away

@@ -5,7 +5,27 @@ import tempfile
 
 from live import ktrace
 from specs import SpecTest, names
-from workshop import room
+from workshop import build, execute, room
+
+CHOOSING = """
+static int first(int n) { __asm__ volatile(""); return n + 1; }
+static int second(int n) { __asm__ volatile(""); return n + 1; }
+int plain_step(int n) { __asm__ volatile(""); return n; }
+static int (*choose(void))(int) { return first; }
+static int (*choose_other(void))(int) { return second; }
+int late_step(int n) __attribute__((ifunc("choose")));
+int never_step(int n) __attribute__((ifunc("choose_other")));
+"""
+CALLING = """
+#include <stdio.h>
+int late_step(int n);
+int main(void) {
+    int c;
+    printf("ready\\n"), fflush(stdout);
+    while ((c = getchar()) != EOF)
+        if (c == '\\n') printf("done %d\\n", late_step(1)), fflush(stdout);
+}
+"""
 
 
 class Ifuncs(SpecTest):
@@ -67,6 +87,36 @@ class Ifuncs(SpecTest):
         """libc's time() is a function of the vdso."""
         for binding in ("lazy", "now"):
             self.assertEqual(self.count_of(names(f"-Wl,-z,{binding}"), "libc:time", "-j"), {"time": 3})
+
+    def test_ifunc_is_listed_as_waiting_until_it_is_chosen(self):
+        folder = tempfile.mkdtemp(dir=room())
+        for name, text in (("choosing.c", CHOOSING), ("calling.c", CALLING)):
+            with open(os.path.join(folder, name), "w") as f:
+                f.write(text)
+        library = os.path.join(folder, "libchoosing.so")
+        execute("gcc", "-O1", "-shared", "-fPIC", os.path.join(folder, "choosing.c"), "-o", library)
+        target = self.start(build("calling", "-O1", library, "-Wl,-z,lazy", f"-Wl,-rpath,{folder}",
+                                  sources=[os.path.join(folder, "calling.c")]))
+        tracer = self.attach(target, "-k", "libchoosing:*_step", "--count")
+        self.assertIn("Attached 3 probes from 1 spec ", tracer.errors.seen[-1])
+
+        def listed():
+            answer = ktrace("ctl", "-p", target.pid, "list")
+            self.assertEqual((answer.status, answer.err), (0, ""))
+            return [(line.startswith("0" * 16), line.split(" ", 1)[1]) for line in sorted(answer.lines)]
+        waiting = (True, "k never_step+0x0 [libchoosing.so] [PENDING]")
+        plain = (False, "k plain_step+0x0 [libchoosing.so]")
+        self.assertEqual(sorted(listed()), [plain, (True, "k late_step+0x0 [libchoosing.so] [PENDING]"), waiting])
+        target.tell()
+        target.truth("done 2")
+        self.assertEqual(sorted(listed()), [(False, "k late_step+0x0 [libchoosing.so]"), plain, waiting])
+        added = ktrace("ctl", "-p", target.pid, "add", "-k", "libchoosing.so:never_step", "--count")
+        self.assertEqual(added.out, "2 k libchoosing.so:never_step: 0 locations: it waits until the process chooses an "
+                                    "implementation\n")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
 
     def test_ifunc_by_module(self):
         self.strlen(names(*self.FLAGS, "-Wl,-z,now"), attached=True, module="libc:")

@@ -128,7 +128,11 @@ class Programs(StackTest):
     def test_some_frames(self):
         trace = self.once("-k", "place", "--stack=2", "--format", "json")
         for event in trace.events():
-            self.assertLessEqual(len([f for f in event["stack"] if not f["inlined"]]), 2)
+            self.assertEqual([f["symbol"] for f in event["stack"]], ["place", event["stack"][1]["symbol"]])
+        self.assertIn([("place", False), ("innermost", True)],
+                      [[(f["symbol"], f["inlined"]) for f in event["stack"]] for event in trace.events()])
+        text = self.once("-k", "place", "--stack=2").lines
+        self.assertEqual([line.split()[0] for line in text if line.startswith("    #")], ["#0", "#1"] * len(trace.events()))
         self.assertEqual(ktrace("run", "-k", "place", "--stack=128", "--", program("stacks"), "once").status, 2)
 
     def test_by_stack(self):

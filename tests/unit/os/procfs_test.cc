@@ -53,6 +53,10 @@ TEST(Status, ReadsWhatKtraceNeeds) {
     EXPECT_EQ(status.seccomp_filters, 3);
 }
 
+TEST(Status, NamesAreWhatTheProcessCallsItself) {
+    EXPECT_EQ(parse_status("Name:\ta\\\\b\\nc\x1b\\\\n\nState:\tS (sleeping)\n").name, "a\\b\nc\x1b\\n");
+}
+
 TEST(TaskPlace, RunningAsleepAndBlocked) {
     EXPECT_TRUE(parse_task_place("running\n")->running);
     auto asleep = parse_task_place("232 0x3 0x7ffd 0x1 0xffffffff 0x0 0x0 0x7ffd0000 0x7f00deadbeef\n");

@@ -148,6 +148,18 @@ TEST(Tables, StatisticsOfNothing) {
     EXPECT_EQ(json(table)["stats"]["count"], 0);
 }
 
+TEST(Tables, WhatIsNaNCouldBeRead) {
+    Row row = counted({}, 4);
+    row.hist = {{0, 0, 1}};
+    row.unread = 1;
+    row.nans = 2;
+    Table table{Table::Kind::hist, {}, "retval", {row}};
+    EXPECT_TRUE(text(table).ends_with("|\n  1 more could not be read\n  2 more were NaN\n")) << text(table);
+    table.rows[0].unread = 0;
+    table.rows[0].nans = 1;
+    EXPECT_TRUE(text(table).ends_with("|\n  1 more was NaN\n")) << text(table);
+}
+
 TEST(Tables, HistogramBarsAreProportional) {
     Row row = counted({}, 7);
     row.hist = {{0, 0, 1}, {1, 1, 0}, {2, 3, 4}, {1024, 2047, 2}};

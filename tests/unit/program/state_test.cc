@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "program/node_writer.h"
 #include "program/state.h"
@@ -88,6 +89,33 @@ TEST(Aggregation, StatsOfOneKey) {
     EXPECT_NEAR(row.stats.p99.as_double(), 99000, 990);
 }
 
+TEST(Aggregation, PercentilesMayBeInfinite) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    Aggregation table(Table::Kind::stats, {}, "retval");
+    for (double value : {-infinity, 1.0, infinity}) {
+        Number number{Number::Kind::floating, std::bit_cast<std::uint64_t>(value)};
+        table.add({}, 1, &number);
+    }
+    const Stats stats = table.snapshot().rows.at(0).stats;
+    EXPECT_EQ(stats.min.as_double(), -infinity);
+    EXPECT_NEAR(stats.p50.as_double(), 1, 0.01);
+    EXPECT_EQ(stats.p90.as_double(), infinity);
+    EXPECT_EQ(stats.p99.as_double(), infinity);
+}
+
+TEST(Aggregation, StatsLeaveOutNaN) {
+    Aggregation table(Table::Kind::stats, {}, "retval");
+    for (double value : {1.0, std::nan("")}) {
+        Number number{Number::Kind::floating, std::bit_cast<std::uint64_t>(value)};
+        table.add({}, 1, &number);
+    }
+    const Row row = table.snapshot().rows.at(0);
+    EXPECT_EQ(row.count, 2U);
+    EXPECT_EQ(row.unread, 0U);
+    EXPECT_EQ(row.nans, 1U);
+    EXPECT_EQ(row.stats.count, 1U);
+}
+
 TEST(Aggregation, HistogramsByPowersOfTwo) {
     Aggregation table(Table::Kind::hist, {}, "n");
     for (std::int64_t v : {-5, -1, 0, 1, 2, 3, 4, 7, 8}) {
@@ -112,7 +140,8 @@ TEST(Aggregation, HistogramsHoldTheExtremes) {
                                    {Number::Kind::floating, std::bit_cast<std::uint64_t>(std::nan(""))}};
     for (const Number &number : numbers) table.add({}, 1, &number);
     const Row row = table.snapshot().rows.at(0);
-    EXPECT_EQ(row.unread, 1U);
+    EXPECT_EQ(row.unread, 0U);
+    EXPECT_EQ(row.nans, 1U);
     std::uint64_t sum = 0;
     for (const Bucket &b : row.hist) sum += b.count;
     EXPECT_EQ(sum, 5U);
