@@ -234,6 +234,7 @@ std::optional<Binding> LocationScope::result() {
     if (!described()) return Binding{nullptr, arch::Host::result_place(&program::types::int64)};
     const Type *type = function_->result;
     if (!type || type->kind == Type::Kind::void_) return std::nullopt;
+    if (!function_->result_known) return Binding{type, Place::unavailable("where it is returned is not known")};
     return Binding{type, arch::Host::result_place(type)};
 }
 

@@ -39,7 +39,8 @@ struct Function {
     // Callers do not keep the calling convention (as its language has another one, or optimizers changed it): only what
     // entry_places tells is known of its parameters.
     bool own_convention = false;
-    bool typed = true; // false: only names and lines are told (assembly, -g1)
+    bool result_known = true; // false: it may be returned in another way than C does
+    bool typed = true;        // false: only names and lines are told (assembly, -g1)
     std::string file;
     int line = 0;
     std::uint64_t die = 0; // offset of its DIE

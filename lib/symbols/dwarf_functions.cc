@@ -5,6 +5,7 @@
 #include <set>
 
 #include "symbols/demangle.h"
+#include "symbols/dwarf_rust.h"
 
 namespace ktrace::symbols {
 
@@ -107,9 +108,10 @@ bool lacks_parameters(Dwarf_Die function, const std::string &linkage, std::size_
 
 /// True where a language's functions are called in a way of its own, whatever they take: Go has its own registers and
 /// puts the rest on the stack; gcc's Go does as C. Go's compiler says where a parameter is from the first instruction
-/// on.
+/// on. Rust's: dwarf_rust.h.
 bool has_own_convention(Units &units, Dwarf_Die function) {
-    if (units.language(function) != DW_LANG_Go) return false;
+    auto language = units.language(function);
+    if (language != DW_LANG_Go) return language == DW_LANG_Rust;
     return !text(units.of(function).skeleton, DW_AT_producer).starts_with("GNU ");
 }
 
@@ -147,8 +149,10 @@ std::optional<value::Place> Dwarf::Impl::Known::entry_place(std::size_t paramete
                                                             Frames &described) const {
     if (function.parameters[parameter].dropped) return std::nullopt;
     const value::Type *type = function.parameters[parameter].type;
-    return entry_place_of(parameters[parameter], type != nullptr ? type->size : 0,
-                          Viewpoint{function.entry, bias, die, true}, described, expressions_hold);
+    Dwarf_Die own = parameters[parameter];
+    auto told = entry_place_of(own, type != nullptr ? type->size : 0, Viewpoint{function.entry, bias, die, true},
+                               described, expressions_hold && !(is_rust && is_stored(own, die)));
+    return told || !is_rust ? told : passed[parameter];
 }
 
 const Dwarf::Impl::Known &Dwarf::Impl::function(Dwarf_Die die) {
@@ -192,6 +196,13 @@ const Dwarf::Impl::Known &Dwarf::Impl::function(Dwarf_Die die) {
                               lacks_parameters(die, function.linkage, static_cast<std::size_t>(told)) ||
                               (may_change && hides_parameters(known_function));
     known_function.expressions_hold = may_change || function.own_convention;
+    known_function.is_rust = units.language(die) == DW_LANG_Rust;
+    if (known_function.is_rust) {
+        bool changed = has_own_convention(die);
+        known_function.passed = changed ? std::vector<std::optional<value::Place>>(known_function.parameters.size())
+                                        : rust_places(function, known_function.parameters, die);
+        function.result_known = !changed && rust_returns_as_c(function.result, !may_change);
+    }
     return known_function;
 }
 

@@ -48,8 +48,10 @@ struct Dwarf::Impl {
         Dwarf_Die die{};
         std::vector<Dwarf_Die> parameters; // in order of Function::parameters
         bool expressions_hold = false;     // at the entry too, those that are not in location lists
+        bool is_rust = false;
+        std::vector<std::optional<value::Place>> passed; // Rust: parameters at the entry, as far as they are known
 
-        /// Where a parameter lies at the entry, as far as the debug information says.
+        /// Where a parameter lies at the entry, as far as the debug information says, and what is known of Rust.
         std::optional<value::Place> entry_place(std::size_t parameter, std::uint64_t bias, Frames &described) const;
     };
     std::unordered_map<const void *, std::unique_ptr<Known>> functions; // by Dwarf_Die::addr

@@ -77,6 +77,15 @@ std::optional<std::pair<unsigned, std::uint64_t>> register_and_offset(const Plac
     return std::pair(*reg, offset);
 }
 
+/// True where an expression begins with the register that is the function's frame base.
+bool counts_from_frame_base(const Dwarf_Op &op, Dwarf_Die function) {
+    auto base = attribute(function, DW_AT_frame_base);
+    Dwarf_Op *ops = nullptr;
+    std::size_t count = 0;
+    if (!base || dwarf_getlocation(&*base, &ops, &count) != 0 || count != 1) return false;
+    return op.atom >= DW_OP_breg0 && ops[0].atom == op.atom - unsigned{DW_OP_breg0} + unsigned{DW_OP_reg0};
+}
+
 std::optional<Place> located(Dwarf_Attribute &attr, const Viewpoint &view, Frames &frames) {
     Dwarf_Op *ops = nullptr;
     std::size_t count = 0;
@@ -120,6 +129,20 @@ bool lives_in_memory(Dwarf_Die variable) {
     std::size_t count = 0;
     if (!attr || !is_expression(*attr) || dwarf_getlocation(&*attr, &ops, &count) != 0 || count == 0) return false;
     return ops[0].atom == DW_OP_fbreg || (ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31);
+}
+
+Stored stored_in_frame(Dwarf_Die parameter, Dwarf_Die function) {
+    auto attr = attribute(parameter, DW_AT_location);
+    Dwarf_Addr base = 0, start = 0, end = 0;
+    Dwarf_Op *ops = nullptr;
+    std::size_t count = 0;
+    if (!attr || dwarf_getlocations(&*attr, 0, &base, &start, &end, &ops, &count) <= 0 || count == 0)
+        return Stored::unknown;
+    bool in_frame = ops[0].atom == DW_OP_fbreg || counts_from_frame_base(ops[0], function);
+    bool at_register = ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31;
+    if (count == 2 && ops[1].atom == DW_OP_deref && in_frame) return Stored::address;
+    if (count == 1 && ops[0].atom == DW_OP_fbreg) return Stored::value;
+    return count == 1 && at_register && !in_frame && ops[0].number == 0 ? Stored::nothing : Stored::unknown;
 }
 
 } // namespace ktrace::symbols

@@ -37,6 +37,15 @@ bool same_address(const value::Place &a, const value::Place &b);
 /// True where DW_AT_location is one expression, valid in the whole scope, that gives an address (as all are at -O0).
 bool lives_in_memory(Dwarf_Die variable);
 
+/// What LLVM's unoptimized code does with a parameter, as far as DW_AT_location says: it stores the value in the
+/// function's frame, or the value's address, or leaves that in its register.
+enum class Stored : std::uint8_t { unknown, value, address, nothing };
+Stored stored_in_frame(Dwarf_Die parameter, Dwarf_Die function);
+inline bool is_stored(Dwarf_Die parameter, Dwarf_Die function) {
+    Stored stored = stored_in_frame(parameter, function);
+    return stored == Stored::value || stored == Stored::address;
+}
+
 /// One expression as a Place; `attr`: the attribute that it comes from (nullptr: call frame information).
 value::Place translate(Dwarf_Attribute *attr, const Dwarf_Op *ops, std::size_t count, const Viewpoint &view,
                        Frames &frames);

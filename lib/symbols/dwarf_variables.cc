@@ -90,6 +90,13 @@ std::optional<value::Place> by_convention(const Function &function, const std::v
     return std::nullopt;
 }
 
+/// The same for a function of Rust's: unavailable where it is not known.
+value::Place passed_to_rust(const Dwarf::Impl::Known &known, Dwarf_Die die) {
+    for (std::size_t i = 0; i < known.passed.size(); ++i)
+        if (known.parameters[i].addr == die.addr && known.passed[i]) return *known.passed[i];
+    return value::Place::unavailable("where Rust passes it is not known");
+}
+
 /// The place of a local or parameter. A parameter that lives in memory gets there in the prologue, unless the caller
 /// put it there: at the entry it is where the calling convention says; in the rest of the prologue nothing says where.
 value::Place local_place(Dwarf::Impl &impl, Dwarf_Die die, std::uint64_t size, const Viewpoint &view) {
@@ -99,8 +106,9 @@ value::Place local_place(Dwarf::Impl &impl, Dwarf_Die die, std::uint64_t size, c
     std::uint64_t entry = known.function.entry;
     bool in_prologue =
         view.vaddr == entry || (view.vaddr > entry && view.vaddr < prologue_end(impl.units, *view.function, entry));
-    if (!in_prologue || known.function.own_convention) return place;
-    auto passed = by_convention(known.function, known.parameters, die);
+    bool stored = known.is_rust && is_stored(die, *view.function);
+    if (!in_prologue || (known.function.own_convention && !stored)) return place;
+    auto passed = stored ? passed_to_rust(known, die) : by_convention(known.function, known.parameters, die);
     if (!passed) return place;
     Viewpoint at_entry{entry, view.bias, view.function, true};
     if (same_address(*passed, place_of(die, size, at_entry, impl.frames))) return place;

@@ -52,6 +52,31 @@ GO_PARAMETERS = {
     "replaced": {"e": NIL, "n": "6"},
 }
 
+GONE = "<optimized out>"
+# Of each function the values of its parameters and of its result; with ? those that need not be told of code that is not
+# optimized, either: which way they are passed is not known, or comes behind such a one.
+RUST_CALLS = {
+    "scalars": ({"a": "-3", "b": "true", "c": "'x'", "d": "3.5", "e": "200", "f": "7"}, "-600"),
+    "texts": ({"s": '"hello"', "t": r"{\.data_ptr=0x[0-9a-f]+, \.length=2}", "n": "7"}, "70"),
+    "split": ({"a": "7", "b": '"abcdefg"', "c": '"c"', "d": '?"dd"', "e": "?4"}, '"abcdefg"'),
+    "unused": ({"_a": "7", "s": '"abc"', "n": "8"}, "8"),
+    "words": ({"w": r"{\.a=7, \.b=2}", "n": "7"}, r"{\.a=2, \.b=14}"),
+    "halves": ({"h": r"?{\.a=1\.5, \.b=7}", "n": "?7"}, r"?{\.a=7, \.b=1\.5}"),
+    "packed": ({"h": r"?{\.a=1\.5, \.b=7}", "n": "?7"}, r"?{\.a=7, \.b=1\.5}"),
+    "maybe": ({"o": r"?{\.None={}, \.Some={\.__0=7}}", "n": "?7"}, r"?{\.None={}, \.Some={\.__0=14}}"),
+    "reference": ({"o": r"{\.None={}, \.Some={\.__0=0x7f[0-9a-f]+}}", "(m|arg1)": "?", "n": "7"},
+                  r"{\.None={}, \.Some={\.__0=0x7f[0-9a-f]+}}"),
+    "large": ({"l": r"{\.a=\[1, 2, 7, 4\]}", "n": "7"}, "14"),
+    "constant": ({"n": "5", "f": "2.5"}, "5"),
+    "applied": ({"f": "?", "n": "?7"}, "-7"),
+    "made": ({"n": "7"}, r"?{\.a=\[7, 7, 7, 7\]}"),
+}
+
+
+def told(value, optimized):
+    """What may be shown: nothing else than the truth."""
+    return f"({value.lstrip('?')}|{GONE})" if optimized or value.startswith("?") else value
+
 
 class Languages(LiveTest):
     def counts(self, target, *functions):
@@ -182,6 +207,29 @@ class Runtimes(LiveTest):
                     self.assertRegex(arguments, f"^{expected}$")
                     self.assertTrue(label == "optimized" or "optimized out" not in arguments, arguments)
                 self.assertNotIn("optimized out", shown[1][1])  # of what is on the stack the place is always told
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+
+    def test_calls_of_rust(self):
+        """Its compiler has a calling convention of its own, which in part is that of C."""
+        workshop.require("rustc")
+        room = self.room()
+        for label, options in (("optimized", ["-O"]), ("slightly", ["-C", "opt-level=1"]), ("plain", [])):
+            with self.subTest(label):
+                made = f"{room}/{label}"
+                workshop.execute("rustc", *options, "-g", "-o", made,
+                                 os.path.join(workshop.SOURCES, "languages", "parameters.rs"))
+                target = self.start(made)
+                specs = [f"parameters::{name}" for name in RUST_CALLS]
+                tracer = self.attach(target, *(o for spec in specs for o in ("-j", spec, "-r", spec)))
+                self.assertEqual(self.sum(target), "sum -336.75")
+                trace = tracer.stop()
+                for function, (parameters, result) in RUST_CALLS.items():
+                    shown = ", ".join(f"{name}={told(value, options)}" for name, value in parameters.items())
+                    self.assertRegex(trace.out, rf"(?m)parameters::{function}\({shown}\)$")
+                    self.assertRegex(trace.out, rf"parameters::{function} returned {told(result, options)} and took")
+                if options:
+                    self.assertRegex(trace.out, r"(?m)::large\(l={.*, n=7\)$", "places that are told are trusted")
                 self.check_untouched(target)
                 self.assertEqual(target.end(), 0)
 
