@@ -50,8 +50,9 @@ struct TaskPlace {
 
 /// By /proc/PID/task/TID/stat, which costs less than half of `status`.
 struct TaskStat {
-    char state = '?';         // as ProcessStatus::state
-    std::uint64_t caught = 0; // of the signals 1 to 31, those that its process catches
+    char state = '?'; // as ProcessStatus::state
+    // Of the signals 1 to 31: those that wait for this task alone, that it blocks, and that its process catches.
+    std::uint64_t pending = 0, blocked = 0, caught = 0;
 };
 
 std::vector<Mapping> parse_maps(std::string_view text);

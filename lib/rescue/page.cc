@@ -78,6 +78,25 @@ Result<ktrace_rescue_action> read_action(const Hands &hands, const Page &by) {
     return action;
 }
 
+/// The same in the middle of a hit, while other threads run: below a small stack is what is another one's. The kernel
+/// writes into memory that is mapped for that.
+Result<ktrace_rescue_action> read_action_apart(const Hands &hands, const Page &by) {
+    auto at = call(
+        hands, by, "map memory", SYS_mmap,
+        {0, sizeof(ktrace_rescue_action), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~std::uint64_t{0}, 0});
+    if (!at) return tl::make_unexpected(at.error());
+    constexpr ktrace_rescue_action nothing{};
+    const auto fresh = hands.space.read_value<ktrace_rescue_action>(VirtAddr{*at});
+    if (!fresh || std::memcmp(&*fresh, &nothing, sizeof nothing) != 0) // who knows what that is
+        return fail(Error::Kind::refused, "mmap(2) answers as if it had mapped memory, and has not");
+    auto asked = call(hands, by, "tell its signal actions", SYS_rt_sigaction, {SIGTRAP, 0, *at, kernel_mask_size});
+    const auto action = hands.space.read_value<ktrace_rescue_action>(VirtAddr{*at});
+    auto unmapped = call(hands, by, "unmap memory", SYS_munmap, {*at, sizeof(ktrace_rescue_action)});
+    if (!asked) return tl::make_unexpected(asked.error());
+    if (!unmapped) return tl::make_unexpected(unmapped.error());
+    return action ? Result<ktrace_rescue_action>(*action) : fail(Error::Kind::gone, "the process has ended");
+}
+
 /// The step that ends a system call made in the usual way would undo an action that ignores SIGTRAP.
 Status set_action(const Hands &hands, const Page &by, VirtAddr action, os::Through through = os::Through::steps) {
     auto set = call(hands, by, "change its signal actions", SYS_rt_sigaction,
@@ -357,11 +376,11 @@ Status Page::renew_action(const Hands &hands) {
 }
 
 Result<bool> Page::was_reset(const Hands &hands) {
-    auto now = read_action(hands, *this);
+    auto now = read_action_apart(hands, *this);
     if (!now) return tl::make_unexpected(now.error());
-    const ktrace_rescue_action &set = installed() ? header_.ours : header_.before;
-    if (now->handler == set.handler) return false; // it is there again
-    if (now->handler == handler_default && now->flags == set.flags && now->restorer == set.restorer) return true;
+    if (now->handler == header_.ours.handler) return false; // it is there again
+    if (now->handler == handler_default && now->flags == header_.ours.flags && now->restorer == header_.ours.restorer)
+        return true;
     note_action(hands.space, *now);
     return false;
 }

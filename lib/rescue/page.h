@@ -82,8 +82,8 @@ class Page {
     /// That the action is not there any more is the kernel's doing. False: the program has set another one out of
     /// sight, which is what it gets back.
     Result<bool> was_reset(const Hands &hands);
-    /// True where such a reset shows in what the process catches.
-    bool shows_resets() const { return installed() || (header_.before.handler != 0 && !ignored_before()); }
+    /// True where such a reset shows in what the process catches, and cannot be the program's doing (SA_RESETHAND).
+    bool shows_resets() const { return installed(); }
     /// How often the action may have become another one, or may have been put back.
     std::uint32_t changes() const { return changes_; }
     /// True where the process's action is one that such a reset would lose.

@@ -169,7 +169,7 @@ Event on_restored_hit(World &world, Traced &traced, Task &task, Site &site, Stop
 Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopped) {
     stopped.rest_at(site.at);
     restore_signals(world, traced, task, stopped);
-    if (!std::exchange(traced.resets.is_news, false))
+    if (!std::exchange(traced.ground->resets.is_news, false))
         return on_restored_hit(world, traced, task, site, std::move(stopped));
     Event event;
     event.kind = Event::Kind::blocks_traps;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "os/procfs.h"
 #include "os/stopped.h"
 #include "rescue/ledger.h"
 #include "rescue/page.h"
@@ -44,6 +45,18 @@ struct Restart {
     VirtAddr function, sp;
 };
 
+/// What is known of the losses of a process's action for SIGTRAP, for reset.cc.
+struct Resets {
+    os::Caught caught;
+    std::uint64_t looked_ns = 0; // when the action was last seen
+    bool has_unseen = false;     // a task has come by a trap since, or since it was put back
+    bool looks_always = false;   // it was lost, and not by a task that was known to block SIGTRAP
+    bool is_news = false;        // by one that blocks SIGTRAP alone: the session has not been told of that yet
+    bool was_told = false;       // but has been since
+    bool tells_nothing = false;  // it could not be put back
+    Tid explained_by;            // the task that stood at a trap when it was lost last
+};
+
 struct Ground {
     std::shared_ptr<target::AddressSpace> space;
     Slots slots;
@@ -54,6 +67,7 @@ struct Ground {
     // withheld until then (AddressSpace).
     bool owes_room = false;
     bool has_had_tripwires = false; // tasks of it (Task::tripwire)
+    Resets resets;
     std::unordered_map<VirtAddr, std::unique_ptr<Site>> sites;
     std::unordered_map<VirtAddr, Site *> by_slot; // start of the slot → its site
     std::vector<Buried> buried;                   // for buried.cc

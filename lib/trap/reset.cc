@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::uint64_t look_every_ns = 200'000; // of a process
 constexpr std::uint64_t look_at_each_task_every_ns = 10'000'000;
-constexpr std::uint64_t until_stopped_ns = 50'000; // more than a task needs from its trap to its stop
 
 bool is_due(const Resets &resets, Task &task, std::uint64_t now) {
     if (task.first_looks != 0) {
@@ -24,16 +23,6 @@ bool is_due(const Resets &resets, Task &task, std::uint64_t now) {
            now - task.looked_ns >= look_at_each_task_every_ns;
 }
 
-void note_unseen(Resets &resets, Tid tid) {
-    resets.unseen_of_more = resets.unseen_of_more || (resets.unseen_of.value != 0 && resets.unseen_of != tid);
-    resets.unseen_of = tid;
-}
-
-bool blocks_everything_at_stop(Tid tid) {
-    auto mask = os::signal_mask(tid);
-    return mask && blocks_everything(*mask);
-}
-
 /// Does the task, which has stopped, stand at a trap? The codes of ptrace's own stops are greater.
 bool stands_at_trap(Tid tid) {
     constexpr int most = SI_KERNEL;
@@ -41,73 +30,77 @@ bool stands_at_trap(Tid tid) {
     return info && info->si_signo == SIGTRAP && info->si_code > 0 && info->si_code <= most;
 }
 
-/// What other tasks of the process may have to do with the loss.
-struct Others {
-    bool may_have_lost_it = false; // one stands at a trap, perhaps
-    bool are_known_to = false;     // one that is known to block SIGTRAP
-    bool run = false;              // one may be on its way from a trap to its stop
+enum class Part : std::uint8_t {
+    none,
+    may_have_lost, // it is at a trap
+    has_lost,      // and blocks SIGTRAP
 };
 
-Others look_at_others(const World &world, const Task &task) {
-    Others seen;
-    for (const auto &[tid, other] : world.tasks) {
-        if (other.pid != task.pid || other.tid == task.tid) continue;
-        auto stat = os::read_task_stat(other.pid, other.tid);
-        const char state = stat ? stat->state : 'X';
-        seen.run = seen.run || state == 'R';
-        if (state == 't' ? !stands_at_trap(other.tid) : state != 'R' || !other.blocks) continue;
-        seen.may_have_lost_it = true;
-        seen.are_known_to = seen.are_known_to || other.blocks || blocks_everything_at_stop(other.tid);
+/// What another task may have to do with a loss that has been seen. From its trap on SIGTRAP is pending for it, and
+/// when it is not any more, the task has stopped (get_signal in kernel/signal.c): of one that runs the second look
+/// tells that.
+Part part_of(const Task &other) {
+    for (int look = 0; look < 2; look++) {
+        const auto stat = os::read_task_stat(other.pid, other.tid);
+        if (!stat) return Part::none;
+        const bool at_trap =
+            (stat->pending & signal_bit(SIGTRAP)) != 0 || (stat->state == 't' && stands_at_trap(other.tid));
+        if (at_trap && (other.blocks || blocks_everything(stat->blocked))) return Part::has_lost;
+        if (at_trap) return Part::may_have_lost;
+        if (stat->state != 'R') return Part::none;
     }
-    return seen;
+    return Part::none;
 }
 
-/// The same when those that were on their way have stopped.
-Others wait_for_others(const World &world, const Task &task) {
-    Others seen = look_at_others(world, task);
-    if (!seen.run || seen.may_have_lost_it) return seen;
-    const std::uint64_t start = monotonic_ns();
-    while (monotonic_ns() - start < until_stopped_ns) {
+Part part_of_others(const World &world, Resets &resets, const Task &task) {
+    auto known = world.tasks.find(resets.explained_by.value); // mostly it is the same one
+    if (known != world.tasks.end() && known->second.pid == task.pid && known->second.tid != task.tid &&
+        part_of(known->second) == Part::has_lost)
+        return Part::has_lost;
+    Part most = Part::none;
+    for (const auto &[tid, other] : world.tasks) {
+        if (other.pid != task.pid || other.tid == task.tid) continue;
+        const Part part = part_of(other);
+        if (part > most) most = part;
+        if (part != Part::has_lost) continue;
+        resets.explained_by = other.tid;
+        break;
     }
-    return look_at_others(world, task);
+    return most;
 }
+
+/// Some other process has the memory, and perhaps the actions too.
+bool is_shared(const Traced &traced) { return traced.borrowed || traced.ground.use_count() > 1; }
 
 } // namespace
 
 Action look_at_action(Traced &traced, Task &task) {
-    Resets &resets = traced.resets;
-    const rescue::Page &page = traced.ground->rescue;
-    // A child in its parent's memory has an action of its own.
-    if (!page.shows_resets() || resets.is_final || traced.borrowed) return Action::unknown;
+    Ground &ground = *traced.ground;
+    Resets &resets = ground.resets;
+    if (!ground.rescue.shows_resets() || resets.tells_nothing) return Action::unknown;
     const std::uint64_t now = monotonic_ns();
-    const auto caught = is_due(resets, task, now) ? resets.caught.read(task.pid, task.tid) : std::nullopt;
+    const auto caught =
+        !is_shared(traced) && is_due(resets, task, now) ? resets.caught.read(task.pid, task.tid) : std::nullopt;
     if (!caught) {
-        note_unseen(resets, task.tid);
+        resets.has_unseen = true;
         return Action::unknown;
     }
     resets.looked_ns = task.looked_ns = now;
     if ((*caught & signal_bit(SIGTRAP)) == 0) return Action::lost;
-    return task.changes_seen == page.changes() ? Action::kept : Action::unknown;
+    return task.changes_seen == ground.rescue.changes() ? Action::kept : Action::unknown;
 }
 
 bool has_lost_action(World &world, Traced &traced, const Task &task, os::Stopped &stopped) {
-    Resets &resets = traced.resets;
-    if (!traced.process.syscall_instruction) return false;
-    const bool unseen_of_others =
-        resets.unseen_of_more || (resets.unseen_of.value != 0 && resets.unseen_of != task.tid);
-    const Others others = wait_for_others(world, task);
-    if (others.are_known_to) return false;
+    Resets &resets = traced.ground->resets;
+    const Part others = part_of_others(world, resets, task);
+    if (others == Part::has_lost) return false;
+    resets.looks_always = true;
+    if (resets.has_unseen || others != Part::none || !traced.process.syscall_instruction) return false;
     auto reset = traced.ground->rescue.was_reset(
         {*traced.ground->space, *traced.process.syscall_instruction, world.waiter, stopped});
-    if (!reset || !*reset) return false;
-    resets.is_news = resets.is_news || !resets.looks_always;
-    resets.looks_always = true;
-    return !unseen_of_others && !others.may_have_lost_it;
+    return reset && *reset;
 }
 
-void note_action_kept(Traced &traced) {
-    traced.resets.unseen_of = {};
-    traced.resets.unseen_of_more = false;
-}
+void note_action_kept(Traced &traced) { traced.ground->resets.has_unseen = false; }
 
 } // namespace ktrace::trap

@@ -21,8 +21,8 @@ enum class Action : std::uint8_t {
 };
 Action look_at_action(Traced &traced, Task &task);
 
-/// The action was lost, and what is known of the task's mask does not explain that. True: no other task's trap can have
-/// done it. A system call may be made in the task.
+/// The action was lost, and what is known of the task's mask does not explain that. True: no other task, and no other
+/// trap of this one, can have done it, and it is the kernel's doing. System calls may be made in the task.
 bool has_lost_action(World &world, Traced &traced, const Task &task, os::Stopped &stopped);
 
 /// The action is what it is to be.

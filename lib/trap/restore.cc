@@ -40,16 +40,17 @@ bool catches_sigtrap(const Task &task) {
 /// for SIGTRAP, and be out of it: then no trap has reset the action.
 bool was_blocked(const Traced &traced, Task &task, std::uint64_t mask) {
     if (blocks_everything(mask)) return true;
-    if (!task.blocks) return false;
+    if (!task.blocks || task.blocks->how == Blocks::How::proved) return false;
     const bool is_less = (task.blocks->mask & ~(mask | signal_bit(SIGTRAP))) != 0;
-    if (is_less && task.blocks->set_in_sight) return false;
+    if (is_less && task.blocks->how == Blocks::How::in_sight) return false;
     if (is_less || (!traced.ground->rescue.installed() && catches_sigtrap(task))) task.blocks.reset();
     return task.blocks.has_value();
 }
 
 /// What it blocks when the mask is this one.
 std::optional<Blocks> blocks_of(std::uint64_t mask) {
-    return (mask & signal_bit(SIGTRAP)) != 0 ? std::optional(Blocks{.mask = mask, .set_in_sight = true}) : std::nullopt;
+    return (mask & signal_bit(SIGTRAP)) != 0 ? std::optional(Blocks{.mask = mask, .how = Blocks::How::in_sight})
+                                             : std::nullopt;
 }
 
 void take_mask_call(Task &task) {
@@ -79,6 +80,7 @@ void settle_mask_call_before_handler(Task &task, Stopped &stopped) {
 
 /// The task's mask when its call of pthread_sigmask(how, set) has returned, if SIGTRAP may be in it, else 0.
 std::uint64_t mask_after(const Task &task, int how, std::uint64_t set) {
+    set &= ~(signal_bit(SIGKILL) | signal_bit(SIGSTOP)); // as the kernel does
     if (how == SIG_SETMASK) return set;
     if (!task.blocks && (how != SIG_BLOCK || (set & signal_bit(SIGTRAP)) == 0)) return 0;
     const std::uint64_t mask = os::signal_mask(task.tid).value_or(0);
@@ -104,15 +106,18 @@ void renew_action(World &world, Traced &traced, Stopped &stopped) {
     if (!traced.ground->rescue.has_action() || !traced.process.syscall_instruction) return;
     auto renewed = traced.ground->rescue.renew_action(
         {*traced.ground->space, *traced.process.syscall_instruction, world.waiter, stopped});
-    traced.resets.is_final = !renewed;
+    traced.ground->resets.tells_nothing = !renewed;
     if (!renewed) log::write("trap", log::Level::debug, "action for SIGTRAP is lost: " + renewed.error().message);
 }
 
 /// The trap has opened SIGTRAP to a task that nobody knew to block it.
-bool block_again(Task &task) {
+bool block_again(Traced &traced, Task &task) {
     const auto mask = os::signal_mask(task.tid);
     if (!mask) return false;
-    task.blocks = {.mask = *mask | signal_bit(SIGTRAP), .set_in_sight = false};
+    Resets &resets = traced.ground->resets;
+    resets.is_news = resets.is_news || !resets.was_told;
+    resets.was_told = true;
+    task.blocks = {.mask = *mask | signal_bit(SIGTRAP), .how = Blocks::How::proved};
     os::set_signal_mask(task.tid, task.blocks->mask);
     return true;
 }
@@ -226,7 +231,8 @@ void restore_at_birth(World &world, Traced &child, Stopped &stopped) {
 
 void note_mask(Task &task) {
     auto status = os::read_status(task.tid.value);
-    if (status && (status->blocked & signal_bit(SIGTRAP)) != 0) task.blocks = {.mask = status->blocked};
+    if (status && (status->blocked & signal_bit(SIGTRAP)) != 0)
+        task.blocks = {.mask = status->blocked, .how = Blocks::How::at_seize};
 }
 
 void restore_signals(World &world, Traced &traced, Task &task, Stopped &stopped) {
@@ -242,7 +248,7 @@ void restore_signals(World &world, Traced &traced, Task &task, Stopped &stopped)
         if (seen == Action::lost) task.hits_until_mask = 0;
         bool restored = blocked_sigtrap(traced, task, stopped);
         if (!restored && seen == Action::lost && has_lost_action(world, traced, task, stopped))
-            restored = block_again(task);
+            restored = block_again(traced, task);
         is_lost = is_lost || restored || seen == Action::lost;
     }
     if (is_lost) renew_action(world, traced, stopped);

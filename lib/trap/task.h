@@ -53,10 +53,15 @@ struct Undone {
     bool fails_now = false; // job control stops its process meanwhile
 };
 
-/// A mask with SIGTRAP in it, as it was when the task or its maker was seized, or as they have set it since.
+/// A mask with SIGTRAP in it.
 struct Blocks {
+    enum class How : std::uint8_t {
+        at_seize, // as it was when the task or its maker was seized
+        in_sight, // as they have set it since: it changes by nothing else but handlers
+        proved,   // at one trap (reset.h), which says nothing of the next one
+    };
     std::uint64_t mask = 0;
-    bool set_in_sight = false; // the mask changes by nothing else but handlers
+    How how = How::at_seize;
 };
 
 /// A call that is about to set a task's mask.
@@ -103,7 +108,7 @@ struct Task {
     bool mask_unseen = false;          // it has come by traps since
     std::optional<Blocks> blocks;      // of its mask, where SIGTRAP is in it
     std::optional<MaskCall> mask_call; // since its last trap
-    std::uint8_t first_looks = 64;     // how many of its traps are looked at still before there is a choice (reset.h)
+    std::uint8_t first_looks = 4;      // how many of its traps are looked at still before there is a choice (reset.h)
     std::uint64_t looked_ns = 0;       // when one was, last
     std::uint32_t changes_seen = 0;    // of the process's action for SIGTRAP (Page::changes), at its last trap
     bool enters_handler = false;       // its next stop is at the first instruction of the program's handler for SIGTRAP

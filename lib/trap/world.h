@@ -21,17 +21,6 @@
 
 namespace ktrace::trap {
 
-/// What is known of the losses of a process's action for SIGTRAP, for reset.cc.
-struct Resets {
-    os::Caught caught;
-    std::uint64_t looked_ns = 0; // when the action was last seen
-    Tid unseen_of;               // a task that has come by a trap since
-    bool unseen_of_more = false; // and others have
-    bool looks_always = false;   // a thread has blocked SIGTRAP which nobody knew to do so
-    bool is_news = false;        // the session has not been told of that yet
-    bool is_final = false;       // it was lost, and could not be put back
-};
-
 struct Traced {
     target::Process process;
     std::shared_ptr<Ground> ground;
@@ -40,7 +29,6 @@ struct Traced {
     bool had_threads = false; // it may end by one while another is in the middle of a call
     bool uses_sigtrap = true; // it catches, ignores or blocks SIGTRAP: one that is sent to it is not its end
     bool action_lost = false; // our action for SIGTRAP was reset by a trap in a task that blocks it
-    Resets resets;
     std::uint64_t looked_at_signals = 0; // when (by count of stops) that was found out; it may change
 };
 

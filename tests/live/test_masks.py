@@ -45,6 +45,13 @@ class Masks(LiveTest):
     def test_where_nobody_blocks_it_at_first_with_children(self):
         self.check(("-f",), CHILDREN * HITS_OF_CHILD, "open", orders=("ways 100", "set 100"))
 
+    def test_open_ones_beside_blocked_ones(self):
+        """Nobody gets SIGTRAP blocked for another one's trap, nor for one of its own that came when it was blocked."""
+        self.check((), 0, "open", orders=("open 2000",))
+
+    def test_open_ones_beside_blocked_ones_with_steps(self):
+        self.check(("--post",), 0, "open", orders=("open 1000",))
+
     def test_children_of_a_process_whose_action_is_reset_all_the_time(self):
         """What they are born with gets them over the traps, should ktrace be killed before they come by the first."""
         target = self.start(program("masks"))

@@ -15,6 +15,10 @@
  *     ways N     the first thread N times by each of what no library function shows: a system call of its own,
  *                swapcontext, a handler's sa_mask, and a mask that it gets as it is born.  "ways N hits H bad B"
  *
+ *     open N     the first thread N times: blocks all signals and calls hit(), opens them and calls it again, all by
+ *                library functions and by a handler's sa_mask; then, while another thread that blocks all signals
+ *                calls it.  "open N hits H bad B"
+ *
  * bad: a mask that is not as the program set it. At the end of its input it leaves with status 0.
  */
 #define _GNU_SOURCE
@@ -257,6 +261,51 @@ static void *hit_blocked(void *unused) {
     return NULL;
 }
 
+static atomic_long hits_of_other;
+
+static void *hit_blocked_and_count(void *unused) {
+    sigset_t all;
+
+    (void)unused;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    while (!stop) {
+        hit();
+        hits_of_other++;
+    }
+    return NULL;
+}
+
+static void on_usr2(int sig) {
+    (void)sig;
+    hit();
+    hits++;
+}
+
+static void stay_open(void) {
+    struct sigaction action = {.sa_handler = on_usr2};
+    sigset_t all, before;
+    pthread_t other;
+
+    sigfillset(&all);
+    sigfillset(&action.sa_mask);
+    sigaction(SIGUSR2, &action, NULL);
+    hits = bad = hits_of_other = stop = 0;
+    for (long i = 0; i < 2 * rounds; i++) {
+        if (i == rounds) pthread_create(&other, NULL, hit_blocked_and_count, NULL);
+        sigprocmask(SIG_BLOCK, &all, &before);
+        hit();
+        hits++;
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        hit_and_look(0);
+        if (i % 8 == 0) raise(SIGUSR2);
+        hit_and_look(0);
+    }
+    stop = 1;
+    pthread_join(other, NULL);
+    printf("open %ld hits %ld bad %ld\n", rounds, hits + hits_of_other, (long)bad);
+}
+
 /* Asked of the kernel, whose struct begins with the handler. */
 static int catches_traps(void) {
     unsigned long action[4] = {0};
@@ -298,6 +347,8 @@ int main(int argc, char **argv) {
             fork_all();
         else if (strcmp(what, "ways") == 0)
             set_by_all_ways();
+        else if (strcmp(what, "open") == 0)
+            stay_open();
         else
             set_all();
         fflush(stdout);

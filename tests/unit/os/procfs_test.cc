@@ -74,10 +74,12 @@ TEST(TaskPlace, RunningAsleepAndBlocked) {
 
 TEST(TaskStat, IsReadBehindAnyName) {
     const std::string rest = " t 1 42 42 0 -1 1077936192 136 0 0 0 0 0 0 0 20 0 1 0 1150000 2830336 240 "
-                             "18446744073709551615 1 2 3 0 0 0 65536 6 8210 0 0 0 17 1 0 0 0 0 0\n";
+                             "18446744073709551615 1 2 3 0 0 16 65536 6 8210 0 0 0 17 1 0 0 0 0 0\n";
     auto stat = parse_task_stat("42 (odd) R name)" + rest);
     ASSERT_TRUE(stat);
     EXPECT_EQ(stat->state, 't');
+    EXPECT_EQ(stat->pending, 16U);
+    EXPECT_EQ(stat->blocked, 65536U);
     EXPECT_EQ(stat->caught, 8210U);
     EXPECT_FALSE(parse_task_stat("42 (cut) t 1 42"));
     EXPECT_FALSE(parse_task_stat(""));
