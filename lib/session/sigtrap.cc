@@ -94,7 +94,8 @@ void plan_sigtrap(const Traced &traced, ArmPlan &plan) {
     }
     // The arguments are known at the first instruction of a function, which mostly needs a slot: a program without
     // shared libraries can be traced without any.
-    if (is_dynamic && (traced.ground->resets.was_told || blocks_traps(traced.process.pid))) plan_masks(traced, plan, true);
+    if (is_dynamic && (traced.ground->resets.was_told || blocks_traps(traced.process.pid)))
+        plan_masks(traced, plan, true);
 }
 
 void watch_masks(State &state, Traced &traced, os::Stopped &stopped) {
