@@ -12,6 +12,7 @@
 #include "session/settle.h"
 #include "session/start.h"
 #include "trap/dispatch.h"
+#include "trap/reset.h"
 
 namespace ktrace::session {
 
@@ -57,9 +58,11 @@ void trace(State &state) {
         if (state.control && state.control->has_orders() && !anyone_unloads(state)) serve_order(state);
         tell_progress(state);
         bool waiting = state.world.records.size() > 0 || state.writer->pending();
-        auto stop = state.world.waiter.next(waiting ? os::Waiter::Block::briefly : os::Waiter::Block::yes);
+        const bool is_brief = waiting || state.world.has_unseen;
+        auto stop = state.world.waiter.next(is_brief ? os::Waiter::Block::briefly : os::Waiter::Block::yes);
         if (!stop && state.world.waiter.none_left()) return;
         quiet = stop ? 0 : quiet + 1;
+        if (!stop && state.world.has_unseen) trap::look_at_actions_when_quiet(state.world);
         bool due = state.world.records.size() >= most_waiting || quiet >= quiet_looks;
         if (waiting && !due && ++since_clock >= look_at_clock_every) {
             since_clock = 0;

@@ -11,7 +11,7 @@ using os::signal_bit;
 
 namespace {
 
-constexpr std::uint64_t look_every_ns = 200'000; // of a process
+constexpr std::uint64_t look_every_ns = 50'000; // of a process
 constexpr std::uint64_t look_at_each_task_every_ns = 10'000'000;
 
 bool is_due(const Resets &resets, Task &task, std::uint64_t now) {
@@ -74,7 +74,7 @@ bool is_shared(const Traced &traced) { return traced.borrowed || traced.ground.u
 
 } // namespace
 
-Action look_at_action(Traced &traced, Task &task) {
+Action look_at_action(World &world, Traced &traced, Task &task) {
     Ground &ground = *traced.ground;
     Resets &resets = ground.resets;
     if (!ground.rescue.shows_resets() || resets.tells_nothing) return Action::unknown;
@@ -82,12 +82,23 @@ Action look_at_action(Traced &traced, Task &task) {
     const auto caught =
         !is_shared(traced) && is_due(resets, task, now) ? resets.caught.read(task.pid, task.tid) : std::nullopt;
     if (!caught) {
-        resets.has_unseen = true;
+        resets.has_unseen = world.has_unseen = true;
         return Action::unknown;
     }
     resets.looked_ns = task.looked_ns = now;
     if ((*caught & signal_bit(SIGTRAP)) == 0) return Action::lost;
+    resets.has_unseen = false;
     return task.changes_seen == ground.rescue.changes() ? Action::kept : Action::unknown;
+}
+
+void look_at_actions_when_quiet(World &world) {
+    world.has_unseen = false;
+    for (const auto &[pid, traced] : world.processes) {
+        Resets &resets = traced->ground->resets;
+        if (!resets.has_unseen || is_shared(*traced)) continue;
+        const auto caught = resets.caught.read(Pid{pid}, Tid{pid});
+        if (caught && (*caught & signal_bit(SIGTRAP)) != 0) resets.has_unseen = false;
+    }
 }
 
 bool has_lost_action(World &world, Traced &traced, const Task &task, os::Stopped &stopped) {
@@ -101,6 +112,6 @@ bool has_lost_action(World &world, Traced &traced, const Task &task, os::Stopped
     return reset && *reset;
 }
 
-void note_action_kept(Traced &traced) { traced.ground->resets.has_unseen = false; }
+void note_action_renewed(Traced &traced) { traced.ground->resets.has_unseen = false; }
 
 } // namespace ktrace::trap

@@ -19,13 +19,16 @@ enum class Action : std::uint8_t {
     kept,    // SIGTRAP was open to the task
     lost,    // SIGTRAP was blocked: in this task, or in another one that has come by a trap since the last look
 };
-Action look_at_action(Traced &traced, Task &task);
+Action look_at_action(World &world, Traced &traced, Task &task);
+
+/// No stop has come for a while: of traps that were not looked at it is seen now that they have found SIGTRAP open.
+void look_at_actions_when_quiet(World &world);
 
 /// The action was lost, and what is known of the task's mask does not explain that. True: no other task, and no other
 /// trap of this one, can have done it, and it is the kernel's doing. System calls may be made in the task.
 bool has_lost_action(World &world, Traced &traced, const Task &task, os::Stopped &stopped);
 
-/// The action is what it is to be.
-void note_action_kept(Traced &traced);
+/// The action has been put back.
+void note_action_renewed(Traced &traced);
 
 } // namespace ktrace::trap

@@ -239,7 +239,7 @@ void restore_signals(World &world, Traced &traced, Task &task, Stopped &stopped)
     settle_mask_call(task, stopped);
     bool is_lost = std::exchange(traced.action_lost, false);
     const bool is_opened = is_in_handler(task, stopped) || task.saved_mask;
-    const Action seen = is_lost || is_opened ? Action::unknown : look_at_action(traced, task);
+    const Action seen = is_lost || is_opened ? Action::unknown : look_at_action(world, traced, task);
     look_at_signals(world, traced);
     if (seen == Action::kept) {
         task.blocks.reset();
@@ -252,7 +252,7 @@ void restore_signals(World &world, Traced &traced, Task &task, Stopped &stopped)
         is_lost = is_lost || restored || seen == Action::lost;
     }
     if (is_lost) renew_action(world, traced, stopped);
-    if (is_lost || seen == Action::kept) note_action_kept(traced);
+    if (is_lost) note_action_renewed(traced);
     task.changes_seen = traced.ground->rescue.changes();
 }
 

@@ -53,8 +53,9 @@ struct World {
     std::unordered_map<pid_t, Task> tasks;
     RecordQueue records;
     symbols::Unwinder unwinder;
-    bool watches = false; // somewhere there are watchpoints
-    Tid unwatched;        // a task whose debug registers could not be set
+    bool has_unseen = false; // traps that were not looked at (Resets)
+    bool watches = false;    // somewhere there are watchpoints
+    Tid unwatched;           // a task whose debug registers could not be set
     // Of the evaluation at hand: what it sees (all where its program needs them, else the pc), and what it changes.
     arch::Host::Registers registers{};
     program::Changes changes;

@@ -2,7 +2,7 @@
 import signal
 import sys
 
-from live import LiveTest, adds_up, program, told_of, until
+from live import LiveTest, adds_up, ktrace, program, told_of, until
 
 CHILDREN, HITS_OF_CHILD = 4 * 10, 3  # of "set 100"
 
@@ -61,6 +61,26 @@ class Masks(LiveTest):
         self.assertEqual(tracer.stop().status, 0)
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
+
+
+TO_BE_RUN = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTRAP])
+bad = 0
+for _ in range(300):
+    os.getppid()
+    bad += signal.pthread_sigmask(signal.SIG_BLOCK, []) != {signal.SIGTRAP}
+print("bad", bad)
+"""
+
+
+class OfRun(LiveTest):
+    def test_a_program_that_blocks_it_once(self):
+        for kind in "-k", "-r":
+            trace = ktrace("run", kind, "libc:getppid", "--count", "--", sys.executable, "-c", TO_BE_RUN)
+            self.assertEqual(trace.status, 0, trace)
+            self.assertIn("bad 0\n", trace.out, trace)
+            self.assertIn(": 300 hits = 300 events", trace.err, trace)
 
 
 IGNORING = """
