@@ -23,6 +23,7 @@
 #include "session/waking.h"
 #include "trap/dispatch.h"
 #include "trap/interruption.h"
+#include "trap/reset.h"
 #include "trap/rest.h"
 #include "trap/restore.h"
 
@@ -145,6 +146,7 @@ Status seize_all(State &state, Traced &traced) {
     bool any = std::any_of(state.world.tasks.begin(), state.world.tasks.end(),
                            [&](const auto &entry) { return entry.second.pid == pid; });
     if (!any) return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
+    trap::prepare_looks(traced);
     return {};
 }
 

@@ -91,6 +91,11 @@ Action look_at_action(World &world, Traced &traced, Task &task) {
     return task.changes_seen == ground.rescue.changes() ? Action::kept : Action::unknown;
 }
 
+void prepare_looks(Traced &traced) {
+    const Pid pid = traced.process.pid;
+    traced.ground->resets.caught.read(pid, Tid{pid.value});
+}
+
 void look_at_actions_when_quiet(World &world) {
     world.has_unseen = false;
     for (const auto &[pid, traced] : world.processes) {

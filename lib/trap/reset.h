@@ -21,6 +21,9 @@ enum class Action : std::uint8_t {
 };
 Action look_at_action(World &world, Traced &traced, Task &task);
 
+/// The process has been seized: opens what looks are made by, so that no later moment has more descriptors open.
+void prepare_looks(Traced &traced);
+
 /// No stop has come for a while: of traps that were not looked at it is seen now that they have found SIGTRAP open.
 void look_at_actions_when_quiet(World &world);
 
