@@ -116,6 +116,16 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
     return seen;
 }
 
+/// One that goes up with the task's stop.
+Event event_of(Event::Kind kind, const Task &task, Stopped stopped) {
+    Event event;
+    event.kind = kind;
+    event.pid = task.pid;
+    event.tid = task.tid;
+    event.stopped = std::make_unique<Stopped>(std::move(stopped));
+    return event;
+}
+
 /// The event that a site of ours stands for, if it is one that goes up.
 Event::Kind reported_by(const Site &site) {
     for (const Armed *armed : site.probes) {
@@ -155,13 +165,8 @@ Event on_restored_hit(World &world, Traced &traced, Task &task, Site &site, Stop
         continue_task(world, task, std::move(stopped));
         return event;
     }
-    event.kind = reported_by(site);
-    if (event.kind != Event::Kind::none) {
-        event.pid = task.pid;
-        event.tid = task.tid;
-        event.stopped = std::make_unique<Stopped>(std::move(stopped));
-        return event;
-    }
+    const Event::Kind reported = reported_by(site);
+    if (reported != Event::Kind::none) return event_of(reported, task, std::move(stopped));
     get_over(world, traced, task, site, std::move(stopped), std::move(follows.post));
     return event;
 }
@@ -171,12 +176,7 @@ Event on_hit(World &world, Traced &traced, Task &task, Site &site, Stopped stopp
     restore_signals(world, traced, task, stopped);
     if (!std::exchange(traced.ground->resets.is_news, false))
         return on_restored_hit(world, traced, task, site, std::move(stopped));
-    Event event;
-    event.kind = Event::Kind::blocks_traps;
-    event.pid = task.pid;
-    event.tid = task.tid;
-    event.stopped = std::make_unique<Stopped>(std::move(stopped));
-    return event;
+    return event_of(Event::Kind::blocks_traps, task, std::move(stopped));
 }
 
 /// True at a stop from which a task of a ground that owes room would run on: the room is to be made first. At other
@@ -192,12 +192,8 @@ bool waits_for_room(const Ground &ground, Verdict verdict, Stopped &stopped) {
 Event ask_for_room(Task &task, const Stop &stop, Stopped stopped) {
     task.stopped_by_group = false;
     task.announced = true;
-    Event event;
-    event.kind = Event::Kind::owed_room;
-    event.pid = task.pid;
-    event.tid = task.tid;
+    Event event = event_of(Event::Kind::owed_room, task, std::move(stopped));
     event.stop = stop;
-    event.stopped = std::make_unique<Stopped>(std::move(stopped));
     return event;
 }
 
@@ -244,11 +240,7 @@ Event on_syscall(World &world, Task &task, Stopped stopped) {
         continue_task(world, task, std::move(stopped));
         return event;
     }
-    event.kind = Event::Kind::may_exec;
-    event.pid = task.pid;
-    event.tid = task.tid;
-    event.stopped = std::make_unique<Stopped>(std::move(stopped));
-    return event;
+    return event_of(Event::Kind::may_exec, task, std::move(stopped));
 }
 
 Event on_end(World &world, const Stop &stop) {

@@ -106,7 +106,7 @@ void renew_action(World &world, Traced &traced, Stopped &stopped) {
     if (!traced.ground->rescue.has_action() || !traced.process.syscall_instruction) return;
     auto renewed = traced.ground->rescue.renew_action(
         {*traced.ground->space, *traced.process.syscall_instruction, world.waiter, stopped});
-    traced.ground->resets.tells_nothing = !renewed;
+    traced.ground->resets.tells_nothing = !renewed && renewed.error().kind != Error::Kind::gone;
     if (!renewed) log::write("trap", log::Level::debug, "action for SIGTRAP is lost: " + renewed.error().message);
 }
 
@@ -218,7 +218,8 @@ void open_traps(Task &task, Stopped &stopped) {
 
 void inherit_mask(Task &child, const Task &maker) {
     if (child.blocks || child.changes_seen != 0) return; // it was faster than the news of it
-    child.blocks = maker.blocks;                         // glibc blocks all signals meanwhile
+    const bool has_set = maker.mask_call && !maker.mask_call->not_below;
+    child.blocks = has_set ? maker.mask_call->after : maker.blocks; // glibc blocks all signals meanwhile
     child.hits_until_mask = 0;
     child.changes_seen = maker.changes_seen;
 }
@@ -251,8 +252,10 @@ void restore_signals(World &world, Traced &traced, Task &task, Stopped &stopped)
             restored = block_again(traced, task);
         is_lost = is_lost || restored || seen == Action::lost;
     }
-    if (is_lost) renew_action(world, traced, stopped);
-    if (is_lost) note_action_renewed(traced);
+    if (is_lost) {
+        renew_action(world, traced, stopped);
+        note_action_renewed(traced);
+    }
     task.changes_seen = traced.ground->rescue.changes();
 }
 
