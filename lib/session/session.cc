@@ -252,8 +252,13 @@ Result<std::unique_ptr<Traced>> look_patiently(State &state, pid_t pid) {
     }
 }
 
-/// The first plan of a process, of which nothing is touched yet: who interrupts ktrace does not wait for it, whatever
-/// is armed in others.
+/// A process that is to be attached to, of which nothing is touched yet.
+struct Candidate {
+    std::unique_ptr<Traced> traced;
+    std::optional<ArmPlan> plan; // as for arm_all
+};
+
+/// The first plan of a process: who interrupts ktrace does not wait for it.
 Result<ArmPlan> plan_untouched(State &state, Traced &traced) {
     state.gives_up = os::Interrupts::are_pending;
     auto plan = plan_all(state, traced);
@@ -261,28 +266,47 @@ Result<ArmPlan> plan_untouched(State &state, Traced &traced) {
     return plan;
 }
 
-Status attach_one(State &state, pid_t pid) {
+Result<Candidate> look_and_plan(State &state, pid_t pid) {
     constexpr int attempts = 4; // for one that calls exec again and again while it is being looked at
     for (int i = 1;; i++) {
         auto looked = look_patiently(state, pid);
         if (!looked) return tl::make_unexpected(looked.error());
-        Pid id = (*looked)->process.pid;
-        if (auto thawed = refuse_frozen(id); !thawed) return thawed;
-        if (auto known = state.world.processes.find(id.value); known != state.world.processes.end()) {
-            known->second->silent = false; // it may be one that shares the memory of another
-            return {};
-        }
-        Traced &traced = *(state.world.processes[id.value] = std::move(*looked));
+        Traced &traced = **looked;
+        if (auto thawed = refuse_frozen(traced.process.pid); !thawed) return tl::make_unexpected(thawed.error());
         auto plan = plan_untouched(state, traced);
-        if (plan) return take(state, id, std::move(*plan));
+        if (plan) return Candidate{std::move(*looked), std::move(*plan)};
         if (plan.error().kind == Error::Kind::given_up) return tl::make_unexpected(plan.error());
         const bool was_gone = plan.error().kind == Error::Kind::fault; // and may be there again
         if (!was_gone && !is_changing(state, traced)) return tl::make_unexpected(plan.error());
         // Seized, it cannot get ahead of ktrace any more.
-        if (i == attempts) return take(state, id, std::nullopt);
+        if (i == attempts) return Candidate{std::move(*looked), std::nullopt};
         state.armings.erase(traced.ground.get());
-        state.world.processes.erase(id.value);
     }
+}
+
+Status take_candidate(State &state, Candidate candidate) {
+    const Pid pid = candidate.traced->process.pid;
+    if (auto known = state.world.processes.find(pid.value); known != state.world.processes.end()) {
+        known->second->silent = false; // it shares the memory of another
+        state.armings.erase(candidate.traced->ground.get());
+        return {};
+    }
+    state.world.processes[pid.value] = std::move(candidate.traced);
+    return take(state, pid, std::move(candidate.plan));
+}
+
+/// All are searched before the first is taken: nobody serves the hits of one while another is searched.
+Status attach_to_all(State &state) {
+    std::vector<Candidate> candidates;
+    for (pid_t pid : state.config.pids) {
+        auto candidate = look_and_plan(state, pid);
+        if (!candidate) return tl::make_unexpected(candidate.error());
+        candidates.push_back(std::move(*candidate));
+    }
+    Status taken;
+    for (std::size_t i = 0; taken && i < candidates.size(); i++)
+        taken = take_candidate(state, std::move(candidates[i]));
+    return taken;
 }
 
 int status_of(const Error &error) {
@@ -331,7 +355,7 @@ int attach_here(const Config &config, const Voice &voice, os::Interrupts &interr
     state.interrupts = &interrupts;
     permit_downloads();
     Status ready = prepare(state);
-    for (std::size_t i = 0; ready && i < config.pids.size(); i++) ready = attach_one(state, config.pids[i]);
+    if (ready) ready = attach_to_all(state);
     if (ready) ready = add_plugins(state);
     if (!ready) {
         if (state.writer) { // what a plugin has said to it
