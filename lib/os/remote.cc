@@ -37,13 +37,50 @@ bool faults_at(std::optional<VirtAddr> call, const siginfo_t &info) {
     return call && is_fault && info.si_code > 0 && info.si_addr == reinterpret_cast<void *>(call->value);
 }
 
+Result<void> cannot_make_calls() {
+    return fail(Error::Kind::refused, "the process cannot run what makes system calls for ktrace in it",
+                "it has changed what ktrace has mapped");
+}
+
+/// A task that runs up to the stop of a system call, and runs on and on: somebody has made another instruction of the
+/// one that makes the call, one that leads to itself. It is interrupted then.
+class Runaway {
+  public:
+    explicit Runaway(Tid tid) : tid_(tid) {}
+
+    /// While its stop is waited for.
+    void look() {
+        if (is_stopped_ || ++looks_ % looks_between != 0) return;
+        if (!pid_) {
+            auto status = read_status(tid_.value);
+            if (!status) return;
+            pid_ = Pid{status->tgid};
+            had_run_ms_ = processor_time_ms(*pid_, tid_);
+        }
+        if (processor_time_ms(*pid_, tid_) > had_run_ms_ + patience_ms) is_stopped_ = interrupt(tid_);
+    }
+    bool is_stopped() const { return is_stopped_; }
+
+  private:
+    static constexpr unsigned looks_between = 64;
+    static constexpr std::uint64_t patience_ms = 500; // of the processor's time: a call may have much to do
+
+    Tid tid_;
+    unsigned looks_ = 0;
+    std::optional<Pid> pid_;
+    std::uint64_t had_run_ms_ = 0;
+    bool is_stopped_ = false;
+};
+
 /// Steps the task once, or to the next stop of a system call; a signal that is delivered first is kept for later.
 /// SIGSTOP, which cannot be blocked, is not: a SIGCONT could not take it back then.
 Result<void> advance(Waiter &waiter, Tid tid, Resume how, Meanwhile &meanwhile) {
+    Runaway runaway(tid);
+    auto is_before_call = [&] { return meanwhile.call && HostNative::read_pc(tid) == meanwhile.call; };
     for (int signal = 0;;) {
         if (!resume(tid, how, std::exchange(signal, 0))) return fail(Error::Kind::gone, "the task has ended");
         waiter.resumed(tid);
-        auto stop = waiter.next_of(tid);
+        auto stop = waiter.next_of(tid, Waiter::Block::yes, [&] { runaway.look(); });
         if (!stop || stop->kind == Stop::Kind::exited || stop->kind == Stop::Kind::killed) {
             if (stop) waiter.put_back(*stop);
             return fail(Error::Kind::gone, "the task has ended");
@@ -54,7 +91,10 @@ Result<void> advance(Waiter &waiter, Tid tid, Resume how, Meanwhile &meanwhile) 
         }
         if (stop->kind == Stop::Kind::syscall && how == Resume::syscall) return {};
         meanwhile.stopped_by_group = meanwhile.stopped_by_group || stop->kind == Stop::Kind::group;
-        if (stop->kind != Stop::Kind::signal) continue; // a group stop or a trap of SEIZE: go on
+        if (stop->kind != Stop::Kind::signal) { // a group stop or a trap of SEIZE: go on
+            if (runaway.is_stopped() && is_before_call()) return cannot_make_calls();
+            continue;
+        }
         if (stop->signal == SIGSTOP) {
             signal = SIGSTOP;
             continue;
@@ -62,10 +102,10 @@ Result<void> advance(Waiter &waiter, Tid tid, Resume how, Meanwhile &meanwhile) 
         auto info = signal_info(tid);
         if (!info) return fail(Error::Kind::gone, "the task has ended");
         if (stop->signal == SIGTRAP && info->si_code > 0) return {};
-        if (faults_at(meanwhile.call, *info))
-            return fail(Error::Kind::refused, "the process cannot run what makes system calls for ktrace in it",
-                        "it has changed what ktrace has mapped");
+        if (faults_at(meanwhile.call, *info)) return cannot_make_calls();
         meanwhile.held.push_back(*info);
+        // The step's own is dropped by the kernel where one that was sent waits.
+        if (stop->signal == SIGTRAP && how == Resume::step && meanwhile.call && !is_before_call()) return {};
     }
 }
 
@@ -204,8 +244,11 @@ class Frame {
 Result<void> run_call(Waiter &waiter, Tid tid, Through through, const Host::Registers &call, Meanwhile &meanwhile,
                       Host::Registers &after) {
     const Resume how = through == Through::steps ? Resume::step : Resume::syscall;
+    constexpr int most_tries = 8;
     auto gone = [] { return fail(Error::Kind::gone, "the task has ended"); };
+    int tries = 0;
     do { // at the entry of a call of its own it is first led out of that
+        if (tries++ == most_tries) return cannot_make_calls();
         if (auto advanced = advance(waiter, tid, how, meanwhile); !advanced) return advanced;
         if (!HostNative::read_registers(tid, after)) return gone();
         if (Host::pc(after) == Host::pc(call) && !HostNative::write_registers(tid, call)) return gone();

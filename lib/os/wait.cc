@@ -241,7 +241,7 @@ std::optional<Stop> Waiter::next(Block block) {
     return stop;
 }
 
-std::optional<Stop> Waiter::next_of(Tid tid, Block block) {
+std::optional<Stop> Waiter::next_of(Tid tid, Block block, const std::function<void()> &at_tick) {
     watch(tid); // whoever looks at the others must not take its news
     auto same = [&](const Stop &s) { return s.tid == tid; };
     auto queued = std::find_if(queue_.begin(), queue_.end(), same);
@@ -266,6 +266,7 @@ std::optional<Stop> Waiter::next_of(Tid tid, Block block) {
             errno = EINTR;
             return std::nullopt;
         }
+        if (at_tick) at_tick();
     }
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -60,8 +61,9 @@ class Waiter {
     /// where the task is gone: without a trace, or as a leader whose end is told only after that of its threads. That
     /// is found out, and ends of other tasks are taken meanwhile (an exec, or the end of the process, may wait for
     /// them), again and again. With Block::briefly a signal ends the wait (errno: EINTR), a Ticker's say; with
-    /// Block::no there is none.
-    std::optional<Stop> next_of(Tid tid, Block block = Block::yes);
+    /// Block::no there is none. `at_tick` is called every millisecond or so of a wait with Block::yes, and may
+    /// interrupt the task.
+    std::optional<Stop> next_of(Tid tid, Block block = Block::yes, const std::function<void()> &at_tick = {});
 
     /// True where the task stands at a stop already, or has ended, whether that was handed out or not: an interrupt now
     /// would make it stop once more after that.

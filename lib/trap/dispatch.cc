@@ -32,7 +32,8 @@ struct Seen {
     Facts facts;
     Site *site = nullptr;
     VirtAddr trap_at;
-    unsigned fired = 0; // debug registers
+    unsigned fired = 0;            // debug registers
+    std::optional<siginfo_t> sent; // in whose place the task has stopped for a trap
 };
 
 /// A trap instruction of the program's own at `at`?
@@ -88,15 +89,19 @@ Seen gather(const World &world, Traced &traced, Task &task, const Stop &stop, St
         Site *site = ground.site_at(seen.trap_at);
         f.site = site && site->armed && !steps;
         seen.site = site;
-        // Behind a longer instruction's first byte the pc is nowhere but at a trap; behind a whole instruction somebody
-        // may have sent SIGTRAP, which only a process that is prepared for it survives.
-        bool unmistakable = f.site && (site->plan.length > 1 || !may_be_sent_sigtrap(world, traced));
-        // One that stands elsewhere than where its step began has made it: that trap comes before one that was sent.
-        unmistakable =
-            unmistakable || (steps && stopped.pc() != task.stepped_from && !may_be_sent_sigtrap(world, traced));
+        // Behind a longer instruction's first byte the pc is nowhere but at a trap, and who stands elsewhere than where
+        // its step began has made it. Behind a whole instruction somebody may have sent SIGTRAP, which only a process
+        // that is prepared for it survives.
+        bool is_at_trap = (f.site && site->plan.length > 1) || (steps && stopped.pc() != task.stepped_from);
+        const bool may_be_sent = (f.site || steps) && may_be_sent_sigtrap(world, traced);
+        const bool unmistakable = !may_be_sent && (is_at_trap || f.site);
         const auto info = unmistakable ? std::nullopt : os::signal_info(stop.tid);
         const int code = info ? info->si_code : 0;
-        f.from_kernel = f.watched || unmistakable || code > 0;
+        const bool was_sent = info && code <= 0;
+        is_at_trap = is_at_trap || (was_sent && f.site && is_forced(task));
+        // A task has one SIGTRAP pending at most: the trap's is dropped where one that was sent waits.
+        if (was_sent && (is_at_trap || f.watched)) seen.sent = info;
+        f.from_kernel = f.watched || unmistakable || is_at_trap || code > 0;
         f.behind = comes_behind(code);
         f.own_step = code == TRAP_TRACE && !steps;
         if (f.site && f.from_kernel && !f.behind) return seen;
@@ -283,6 +288,10 @@ void continue_task(World &world, Task &task, Stopped stopped, int signal) {
     if (signal != 0 && signal != SIGTRAP && !task.saved_mask)
         if (const Traced *traced = world.process_of(task)) restore_saved_mask(*traced, task, stopped);
     const bool trap_pending = task.over == Over::stepping && !at_signal && os::has_fault_pending(task.tid, SIGTRAP);
+    if (signal == SIGTRAP && waits_for_handler(task, stopped)) {
+        if (auto info = os::signal_info(task.tid)) send_on(task, *info);
+        signal = 0;
+    }
     if (signal != 0) follow_handler(task, stopped, signal);
     if (signal == SIGTRAP) follow_into_handler(task);
     const bool at_calls = task.until_exec || task.follows != 0 || task.watches_action != 0;
@@ -328,6 +337,7 @@ Event dispatch(World &world, const Stop &stop) {
     if (task.calls) note_stop(task, stopped);
     if (task.watches_action != 0 && stop.kind == Stop::Kind::syscall) see_action(*traced, task, stopped);
     if (seen.fired != 0) run_watches(world, *traced, task, seen.fired, stopped);
+    if (seen.sent) send_on(task, *seen.sent);
     const Verdict verdict = classify(seen.facts);
     if (stop.kind == Stop::Kind::started) go_unnoticed(*traced, task, stopped); // of an interrupt of ours, perhaps
     if (stop.kind == Stop::Kind::syscall && task.over == Over::none) renew_interrupt(stopped);

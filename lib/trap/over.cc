@@ -415,6 +415,13 @@ bool comes_to_no_step(const Task &task, os::Stopped &stopped) {
 
 } // namespace
 
+void send_on(Task &task, const siginfo_t &info) {
+    if (task.over == Over::stepping)
+        keep_for_later(task, info);
+    else
+        send_usual_again(task, info);
+}
+
 void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped) {
     if (auto info = os::signal_info(task.tid)) keep_for_later(task, *info);
     if (comes_to_no_step(task, stopped)) {

@@ -23,6 +23,9 @@ void pay(Task &task);
 /// before a real-time signal those that came earlier (`Task::earlier`).
 void tell_as_sent(Task &task, int signal);
 
+/// A signal that was sent has been taken for the stop of a trap, and is told when that has been seen to.
+void send_on(Task &task, const siginfo_t &info);
+
 /// The task, at a trap's stop, is about to go to an address that may be right behind another trap of ours: killed
 /// before it has gone on, we leave it where the handler in the rescue page would take it for a hit there. Marks it for
 /// that.

@@ -216,6 +216,17 @@ void open_traps(Task &task, Stopped &stopped) {
     task.handler_sp = stopped.sp();
 }
 
+bool waits_for_handler(Task &task, Stopped &stopped) {
+    if (!is_in_handler(task, stopped)) return false;
+    const auto info = os::signal_info(task.tid);
+    const auto mask = os::signal_mask(task.tid);
+    if (!info || info->si_code > 0 || !mask) return false;
+    task.handler_sp = {};
+    task.blocks = {.mask = *mask | signal_bit(SIGTRAP), .how = Blocks::How::at_seize}; // until there is less in it
+    task.hits_until_mask = 0;
+    return os::set_signal_mask(task.tid, task.blocks->mask);
+}
+
 void inherit_mask(Task &child, const Task &maker) {
     if (child.blocks || child.changes_seen != 0) return; // it was faster than the news of it
     const bool has_set = maker.mask_call && !maker.mask_call->not_below;
@@ -223,6 +234,8 @@ void inherit_mask(Task &child, const Task &maker) {
     child.hits_until_mask = 0;
     child.changes_seen = maker.changes_seen;
 }
+
+bool is_forced(const Task &task) { return task.blocks && !catches_sigtrap(task); }
 
 void restore_at_birth(World &world, Traced &child, Stopped &stopped) {
     const auto stat = os::read_task_stat(child.process.pid, stopped.tid());

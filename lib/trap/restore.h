@@ -33,6 +33,9 @@ void note_mask(Task &task);
 /// trap, or has set its mask, already.
 void inherit_mask(Task &child, const Task &maker);
 
+/// SIGTRAP was blocked to the task, and the process's action for it is gone: it was no signal that somebody has sent.
+bool is_forced(const Task &task);
+
 /// A fork's child, which is traced and has not run yet, may have been made while a trap in another thread had reset the
 /// action: it gets it back.
 void restore_at_birth(World &world, Traced &child, os::Stopped &stopped);
@@ -55,5 +58,9 @@ void follow_into_handler(Task &task);
 /// There, SIGTRAP is made open to it. It is blocked while its handler runs, and a trap of ours in there would take the
 /// action from all threads: the next SIGTRAP of any of them would be the end of the process.
 void open_traps(Task &task, os::Stopped &stopped);
+
+/// A SIGTRAP is about to be delivered to the task. True: somebody has sent it, and the task is in that handler. SIGTRAP
+/// is blocked to it then, as the program has it, and the signal is to be sent again: it waits for the handler's end.
+bool waits_for_handler(Task &task, os::Stopped &stopped);
 
 } // namespace ktrace::trap

@@ -230,7 +230,8 @@ class Masks(LiveTest):
 class OwnTraps(LiveTest):
     """Trap instructions, single steps and hardware breakpoints of the program's own: each comes once, at its own place."""
     PROBES = (("-k", "do_work"), ("-k", "do_work", "--post"), ("-r", "do_work"), ("-r", "do_work", "-w", "handled"),
-              ("-k", "do_work", "-k", "in_handler", "-w", "seen_in_handler"))
+              ("-k", "do_work", "-k", "in_handler", "-w", "seen_in_handler"),
+              ("-k", "do_work", "-k", "handler_byte"))
 
     def check(self, way, times=40):
         for options in self.PROBES:
@@ -252,6 +253,24 @@ class OwnTraps(LiveTest):
 
     def test_single_steps(self):
         self.check("step")
+
+    def test_sent_in_the_handler_of_another(self):
+        """It waits until that has returned, as the program has blocked it, whatever is probed in there."""
+        self.check("again")
+
+    def test_sent_in_the_midst_of_hits(self):
+        """Each is a hit still, once, and none of those that arrive is taken for one."""
+        for options in (("-k", "do_work"), ("-k", "do_work", "--post"), ("-r", "do_work")):
+            with self.subTest(options):
+                target = self.start(program("traps"))
+                tracer = self.attach(target, *options, "--count", "--format", "json")
+                target.tell("send 100000")
+                handled, bad, calls = map(int, target.truth(r"^send \d+ handled (\d+) bad (\d+) calls (\d+)").groups())
+                trace = tracer.stop()
+                self.assertEqual((bad, trace.summary("do_work")["hits"]), (0, calls), trace)
+                self.assertGreater(handled, 0)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
 
     # What a walk of the program "steps" comes by; where nothing is said, once. rep: each of its traps would come while
     # its post handler waits.

@@ -9,6 +9,7 @@
  *     away      unmaps each of them first: "away N"
  *     page      as over, but that one alone in which ktrace says what it has changed: "page 1"
  *     plain     makes that one unexecutable: "plai 1"
+ *     endless   makes a jump to itself of each instruction in there that may be a system call: "endl 1"
  *     drop      has the kernel drop the pages of its code, and read them from the file again: "drop 1"
  *     child     a child calls do_work ten times and looks: "chil S", the child's status as waitpid tells it
  *     look      "bad N": bytes of these data that have another value than it has written, or pages that are gone
@@ -96,6 +97,22 @@ static void make_plain(void) {
     for (int i = 0; i < owned; i++) mprotect(own[i].start, own[i].size, PROT_READ);
 }
 
+static void make_endless(void) {
+#if defined(__x86_64__)
+    static const char call[] = {0x0f, 0x05}, jump[] = {(char)0xeb, (char)0xfe};
+#else
+    static const char call[] = {0x01, 0x00, 0x00, (char)0xd4}, jump[] = {0x00, 0x00, 0x00, 0x14};
+#endif
+
+    find_page();
+    for (int i = 0; i < owned; i++) {
+        mprotect(own[i].start, own[i].size, PROT_READ | PROT_WRITE);
+        for (size_t at = 0; at + sizeof call <= own[i].size; at++)
+            if (memcmp(own[i].start + at, call, sizeof call) == 0) memcpy(own[i].start + at, jump, sizeof jump);
+        mprotect(own[i].start, own[i].size, PROT_READ | PROT_EXEC);
+    }
+}
+
 /* All of ktrace's changes go with the pages. */
 static void drop(void) {
     const uintptr_t start = (uintptr_t)&__executable_start, end = (uintptr_t)&etext;
@@ -167,6 +184,8 @@ int main(void) {
                 take_page();
             else if (strcmp(line, "plain\n") == 0)
                 make_plain();
+            else if (strcmp(line, "endless\n") == 0)
+                make_endless();
             else
                 take(strcmp(line, "away\n") == 0);
             printf("%.4s %d\n", line, owned);

@@ -1,15 +1,21 @@
 /*
  * traps: a program with a handler for SIGTRAP and traps of its own.
  *
- * Prints "ready PID" and, for each line "WAY N", "WAY WANTED handled H bad B": how many traps there had to be and were,
- * and how often one was told at another place than the program's own text, or with another si_code. WAY, N times: break
- * a trap instruction, and a call of do_work step     a call of do_work with the trap flag set (x86), so that each of
- * its instructions ends in a trap watch    a write to data that perf_event_open(2) watches, with SIGTRAP for it; WANTED
- * is -1 where it cannot be watched
+ * Prints "ready PID" and, for each line "WAY N", "WAY WANTED handled H bad B calls CALLS": how many traps there had to
+ * be and were, and how often one was told at another place than the program's own text, or with another si_code. WAY, N
+ * times: break a trap instruction, and a call of do_work step     a call of do_work with the trap flag set (x86), so
+ * that each of its instructions ends in a trap watch    a write to data that perf_event_open(2) watches, with SIGTRAP
+ * for it; WANTED is -1 where it cannot be watched again    SIGTRAP, in whose handler another one is sent: handled when
+ * it has returned send     SIGTRAP from another thread, in the midst of calls of do_work, of which each is checked.
+ * WANTED is how many were handled: the kernel keeps one SIGTRAP for a thread, and drops one that comes when a trap's
+ * waits
+ *
+ * CALLS is how often do_work was called.
  */
 #define _GNU_SOURCE
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,12 +27,20 @@ enum { perf_trap = 6 }; /* TRAP_PERF */
 
 extern char __executable_start, etext;
 volatile long handled, watched, seen_in_handler;
-static volatile long bad, wanted_code;
+static volatile long bad, wanted_code, depth, calls, sending;
+static volatile int sends_again;
+static pthread_t main_thread;
 
 static int is_own(unsigned long at) { return at >= (unsigned long)&__executable_start && at < (unsigned long)&etext; }
 
 __attribute__((noinline)) long in_handler(long n) {
-    __asm__ volatile("" ::: "memory");
+    /* an instruction of one byte, where that is what an instruction may have */
+#if defined(__x86_64__)
+    __asm__ volatile("xchg %%rax, %0\n.globl handler_byte\nhandler_byte:\npush %%rax\npop %%rax\nxchg %%rax, %0"
+                     : "+r"(n)::"memory");
+#else
+    __asm__ volatile(".globl handler_byte\nhandler_byte:\nnop" ::: "memory");
+#endif
     return n + 1;
 }
 
@@ -38,10 +52,16 @@ static void on_trap(int sig, siginfo_t *info, void *context) {
 #endif
 
     (void)sig;
+    if (++depth > 1 && sends_again) bad++;
     handled++;
     seen_in_handler = in_handler(handled);
-    if (!is_own(pc) || info->si_code != wanted_code) bad++;
+    if (sends_again && handled % 2 != 0) {
+        raise(SIGTRAP);
+        seen_in_handler = in_handler(handled);
+    }
+    if ((!is_own(pc) && !sends_again) || info->si_code != wanted_code) bad++;
     if (info->si_code == TRAP_TRACE && (unsigned long)info->si_addr != pc) bad++;
+    depth--;
 }
 
 __attribute__((noinline)) long do_work(long n) {
@@ -127,11 +147,45 @@ static long watch(long times) {
     return times;
 }
 
+static long again(long times) {
+    wanted_code = SI_TKILL;
+    sends_again = 1;
+    for (long i = 0; i < times; i++) {
+        do_work(i);
+        raise(SIGTRAP);
+    }
+    sends_again = 0;
+    return 2 * times;
+}
+
+static void *send_some(void *times) {
+    while (calls == 0) continue;
+    for (long i = 0; i < (long)times; i++) pthread_kill(main_thread, SIGTRAP);
+    sending = 0;
+    return NULL;
+}
+
+static long send_from_other(long times) {
+    pthread_t sender;
+    long result;
+
+    wanted_code = SI_TKILL;
+    sending = 1;
+    if (pthread_create(&sender, NULL, send_some, (void *)times)) return -2;
+    while (sending) {
+        result = do_work(calls);
+        if (result != calls++ * 3 + 1) bad++;
+    }
+    pthread_join(sender, NULL);
+    return handled;
+}
+
 int main(void) {
     struct sigaction action;
     char line[64], way[32];
     long times, wanted = 0;
 
+    main_thread = pthread_self();
     memset(&action, 0, sizeof(action));
     action.sa_sigaction = on_trap;
     action.sa_flags = SA_SIGINFO;
@@ -140,11 +194,13 @@ int main(void) {
     fflush(stdout);
     while (fgets(line, sizeof(line), stdin)) {
         if (sscanf(line, "%31s %ld", way, &times) != 2) return 2;
-        handled = bad = 0;
+        handled = bad = calls = 0;
         if (strcmp(way, "break") == 0) wanted = break_here(times);
         if (strcmp(way, "step") == 0) wanted = step(times);
         if (strcmp(way, "watch") == 0) wanted = watch(times);
-        printf("%s %ld handled %ld bad %ld\n", way, wanted, handled, bad);
+        if (strcmp(way, "again") == 0) wanted = again(times);
+        if (strcmp(way, "send") == 0) wanted = send_from_other(times);
+        printf("%s %ld handled %ld bad %ld calls %ld\n", way, wanted, handled, bad, calls);
         fflush(stdout);
     }
     return 0;
