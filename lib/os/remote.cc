@@ -103,9 +103,11 @@ Result<void> advance(Waiter &waiter, Tid tid, Resume how, Meanwhile &meanwhile) 
         if (!info) return fail(Error::Kind::gone, "the task has ended");
         if (stop->signal == SIGTRAP && info->si_code > 0) return {};
         if (faults_at(meanwhile.call, *info)) return cannot_make_calls();
-        meanwhile.held.push_back(*info);
-        // The step's own is dropped by the kernel where one that was sent waits.
-        if (stop->signal == SIGTRAP && how == Resume::step && meanwhile.call && !is_before_call()) return {};
+        // Of a system call some architectures tell a step's end so, as if the task had sent it (user_single_step_report
+        // in include/linux/ptrace.h). Where one that was sent to the task waits, the step's own is dropped.
+        const bool is_done = stop->signal == SIGTRAP && how == Resume::step && meanwhile.call && !is_before_call();
+        if (!is_done || info->si_code != SI_USER) meanwhile.held.push_back(*info);
+        if (is_done) return {};
     }
 }
 
