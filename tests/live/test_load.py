@@ -1,9 +1,12 @@
 """Load: what ktrace costs and takes is bounded, and what is not shown is counted."""
 import json
 import os
+import re
+import resource
 import select
 import signal
 import subprocess
+import tempfile
 import unittest
 
 from live import KTRACE, LIMIT, LiveTest, Lines, adds_up, figure, has_sanitizers, ktrace, program
@@ -50,7 +53,7 @@ class Threads(LiveTest):
                f"{after_first / MIB:.1f} MiB, at most {most / MIB:.1f} MiB later")
 
 
-class SlowReader(LiveTest):
+class PipeReader(LiveTest):
     def begin(self, calls, *options):
         target = self.start(program("calls"), 4, calls)
         tracer = subprocess.Popen([KTRACE, "attach", "-p", str(target.pid), "--format", "json", *options],
@@ -63,6 +66,8 @@ class SlowReader(LiveTest):
         self.errors.until("Attached")
         return target, tracer
 
+
+class SlowReader(PipeReader):
     def test_it_holds_nobody_up(self):
         """Nobody reads: the target comes to its end, ktrace's memory is bounded, and the counts tell what was dropped."""
         calls = 25000
@@ -100,6 +105,49 @@ class SlowReader(LiveTest):
         self.assertEqual(tracer.returncode, 0)
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
+
+
+class LostOutput(PipeReader):
+    def counts(self, err):
+        """Of the only line of the summary: hits, events, dropped."""
+        found = re.search(r"do_work\+0x0 \[calls\] .: (\d+) hits = (\d+) events .* \+ (\d+) dropped", err)
+        return [int(n) for n in found.groups()]
+
+    def check_counts(self, target, err, shown):
+        hits, events, dropped = self.counts(err)
+        self.assertEqual(events, shown, err)
+        self.assertEqual(events + dropped, hits, err)
+        self.assertGreater(dropped, 0, err)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_full_disk(self):
+        """The file takes 20,000 bytes: events count up to the last one that is in it as a whole."""
+        target = self.start(program("calls"), 2, 20000)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        file = os.path.join(folder.name, "out")
+        tracer = self.attach(target, "-k", "do_work", "--post", "--format", "json", "-o", file)
+        resource.prlimit(tracer.tracing, resource.RLIMIT_FSIZE, (20000, 20000))
+        target.tell()
+        trace = tracer.finish()
+        self.assertEqual(trace.status, 1, trace)
+        self.assertIn("File too large", trace.err)
+        with open(file, "rb") as written:
+            whole = written.read().splitlines(keepends=True)
+        self.check_counts(target, trace.err, sum(b'"type":"pre"' in line and line.endswith(b"\n") for line in whole))
+
+    def test_nobody_waits_for_the_reader(self):
+        """A second signal ends the wait for who does not read: he has what the pipe holds."""
+        target, tracer = self.begin(2000, "-j", "do_work")
+        target.tell()
+        target.truth("do_work 8000 sum")
+        while tracer.poll() is None:
+            tracer.send_signal(signal.SIGINT)
+            select.select([], [], [], 0.02)
+        self.assertEqual(tracer.returncode, 0)
+        out, err = tracer.communicate(timeout=LIMIT)
+        self.check_counts(target, err.decode(), out.count(b"\n"))
 
 
 class MaxOverhead(Ctl):
