@@ -53,6 +53,29 @@ class Threads(LiveTest):
                f"{after_first / MIB:.1f} MiB, at most {most / MIB:.1f} MiB later")
 
 
+class ManyThreads(LiveTest):
+    def cost(self, threads):
+        """Processor time that attach and detach take, in seconds."""
+        target = self.start(program("crowd"), threads)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        tracer = self.attach(target, "-k", "do_work", "--count", "--format", "json")
+        target.tell()
+        target.truth(f"do_work {3 * threads}$")
+        trace = tracer.stop()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.assertEqual(trace.status, 0, trace)
+        self.assertEqual(trace.summary("do_work")["hits"], 1)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    def test_each_costs_the_same(self):
+        """Not by the square of their number: some files of /proc sum up all threads of a process when they are read."""
+        few, many = self.cost(1000), self.cost(4000)
+        figure(f"attach and detach: {few:.2f} s of processor time with 1,000 threads that sleep, {many:.2f} s with 4,000")
+        self.assertLess(many, 10 * few)
+
+
 class PipeReader(LiveTest):
     def begin(self, calls, *options):
         target = self.start(program("calls"), 4, calls)
