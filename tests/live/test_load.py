@@ -196,6 +196,18 @@ class MaxOverhead(Ctl):
         self.assertEqual(self.hits()[2], 4)
         self.finish()
 
+    def test_the_thread_has_ended_meanwhile(self):
+        """The notice names a process by which ktrace ctl finds the trace."""
+        target = self.start(program("threads"))
+        tracer = self.attach(target, "-k", "do_work", "--count", "--max-overhead", "0.001%")
+        while not tracer.errors.told("is disarmed"):
+            target.tell("short 500")
+            target.truth("calls")
+        tracer.errors.until(rf"; ktrace ctl -p {target.pid} enable 1 arms it again")
+        self.assertEqual(tracer.stop().status, 0)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
     def test_run(self):
         trace = ktrace("run", "-k", "do_work", "--count", "--max-overhead", "0.5", "--", program("processes"), "work",
                        "1000000")
