@@ -134,6 +134,8 @@ Result<Writer> Writer::create(const std::string &path) {
     Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (!fd) {
         int error = errno;
+        if (error == EINTR) // a FIFO is open when somebody reads it
+            return fail(Error::Kind::given_up, "interrupted while nobody read the output file " + path);
         return fail(kind_of(error), "cannot open the output file " + path + ": " + std::strerror(error), advice(error));
     }
     return Writer(std::move(fd), path);

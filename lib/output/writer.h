@@ -26,7 +26,8 @@ class Writer {
 
     /// Writes to a descriptor that somebody else owns (standard output). `name` is what errors call it.
     Writer(int fd, std::string name);
-    /// Creates (or empties) a file, mode 0666 under the umask. Errors: denied, not_found, system.
+    /// Creates (or empties) a file, mode 0666 under the umask. Errors: denied, not_found, given_up (a signal ended the
+    /// wait for the reader of a FIFO), system.
     static Result<Writer> create(const std::string &path);
 
     Writer(Writer &&) = default;

@@ -9,12 +9,14 @@ import subprocess
 import tempfile
 import unittest
 
-from live import KTRACE, LIMIT, LiveTest, Lines, adds_up, figure, has_sanitizers, ktrace, program
+from live import (KTRACE, LIMIT, LiveTest, Lines, adds_up, children_of, figure, has_sanitizers, ktrace, program, sleeps_in,
+                  thread_folders, until)
 from test_ctl import Ctl
 
 HITS = int(os.environ.get("KTRACE_LOAD_HITS", "100000"))
 THREADS, ROUNDS = 64, 5
 MIB = 1 << 20
+OPENAT = 257  # the number of the system call, on x86-64
 
 
 def resident(pid):
@@ -159,6 +161,22 @@ class LostOutput(PipeReader):
         with open(file, "rb") as written:
             whole = written.read().splitlines(keepends=True)
         self.check_counts(target, trace.err, sum(b'"type":"pre"' in line and line.endswith(b"\n") for line in whole))
+
+    def test_nobody_opens_a_fifo(self):
+        """Ctrl-C ends the wait for somebody who reads it, and is no error."""
+        target = self.start(program("calls"), 1, 10)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        fifo = os.path.join(folder.name, "fifo")
+        os.mkfifo(fifo)
+        tracer = self.attach(target, "-k", "do_work", "-o", fifo, wait=False)
+        until(lambda: any(sleeps_in(folder) == OPENAT for pid in children_of(tracer.pid) for folder in thread_folders(pid)),
+              "ktrace opens the FIFO")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.assertEqual(trace.err.strip(), f"ktrace: interrupted while nobody read the output file {fifo}")
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
 
     def test_nobody_waits_for_the_reader(self):
         """A second signal ends the wait for who does not read: he has what the pipe holds."""
