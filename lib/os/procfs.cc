@@ -217,7 +217,10 @@ std::string stat_field(const std::string &path, int number) {
     return std::string(word);
 }
 
-std::string stat_field(pid_t pid_or_tid, int number) { return stat_field(proc(pid_or_tid, "stat"), number); }
+/// By the task's own folder: for /proc/TID/stat the kernel sums up the times of all threads of the process.
+std::string stat_field(pid_t pid_or_tid, int number) {
+    return stat_field(proc_task(Pid{pid_or_tid}, Tid{pid_or_tid}, "stat"), number);
+}
 
 } // namespace
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <condition_variable>
 #include <csignal>
 #include <cstring>
@@ -63,13 +64,16 @@ void wait_until_writable(int fd) {
     ::poll(&wanted, 1, -1);
 }
 
-/// Writes all; returns 0 or errno.
-int write_all(int fd, std::string_view text) {
+/// Writes all, and adds to `done` what is written; returns 0 or errno. `is_pipe`: in pieces that a pipe takes as a
+/// whole or not at all, so that a write that waits for the reader, for ever perhaps, has written nothing.
+template <typename Count> int write_all(int fd, bool is_pipe, std::string_view text, Count &done) {
     while (!text.empty()) {
-        ssize_t written = ::write(fd, text.data(), text.size());
-        if (written >= 0)
+        const std::string_view piece = text.substr(0, is_pipe ? PIPE_BUF : text.size());
+        ssize_t written = ::write(fd, piece.data(), piece.size());
+        if (written >= 0) {
             text.remove_prefix(static_cast<std::size_t>(written));
-        else if (errno == EAGAIN)
+            done += static_cast<std::uint64_t>(written);
+        } else if (errno == EAGAIN)
             wait_until_writable(fd);
         else if (errno != EINTR)
             return errno;
@@ -118,6 +122,7 @@ struct Writer::Background {
 
     std::atomic<std::size_t> size = 0; // of what waits, and of what is being written
     std::atomic<int> error = 0;        // errno of the failure
+    std::atomic<std::uint64_t> written = 0;
 };
 
 Writer::Writer(int fd, std::string name) : fd_(fd), name_(std::move(name)), guard_(is_pipe_like(fd)) {}
@@ -129,6 +134,8 @@ Result<Writer> Writer::create(const std::string &path) {
     Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (!fd) {
         int error = errno;
+        if (error == EINTR) // a FIFO is open when somebody reads it
+            return fail(Error::Kind::given_up, "interrupted while nobody read the output file " + path);
         return fail(kind_of(error), "cannot open the output file " + path + ": " + std::strerror(error), advice(error));
     }
     return Writer(std::move(fd), path);
@@ -141,6 +148,7 @@ void Writer::write(std::string_view text) {
 
 void Writer::drain() {
     if (buffer_.empty()) return;
+    drained_ += buffer_.size();
     if (background_ && !failed()) {
         background_->size += buffer_.size();
         std::lock_guard lock(background_->mutex);
@@ -148,7 +156,7 @@ void Writer::drain() {
         background_->changed.notify_all();
     } else if (!failed_) {
         PipeGuard guard(guard_);
-        if (int error = write_all(fd_, buffer_); error != 0) give_up(error);
+        if (int error = write_all(fd_, guard_, buffer_, written_); error != 0) give_up(error);
     }
     buffer_.clear();
 }
@@ -178,7 +186,7 @@ void Writer::write_waiting(const std::shared_ptr<Background> &background) {
         lock.unlock();
         auto write = [&] {
             PipeGuard guard(shared.guard);
-            if (int error = write_all(shared.fd, text); error != 0) shared.error = error;
+            if (int error = write_all(shared.fd, shared.guard, text, shared.written); error != 0) shared.error = error;
         };
         shared.around ? shared.around(write) : write();
         lock.lock();
@@ -190,6 +198,8 @@ void Writer::write_waiting(const std::shared_ptr<Background> &background) {
         shared.changed.wait_for(lock, until_woken);
     }
 }
+
+std::uint64_t Writer::written() const { return written_ + (background_ ? background_->written.load() : 0); }
 
 bool Writer::has_room() const { return !background_ || background_->size < background_->most; }
 
@@ -212,6 +222,7 @@ void Writer::finish(const std::function<bool()> &is_enough) {
     }
     failed();
     if (enough) failed_ = closed_ = true;
+    written_ = written();
     background_.reset();
 }
 

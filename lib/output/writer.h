@@ -26,7 +26,8 @@ class Writer {
 
     /// Writes to a descriptor that somebody else owns (standard output). `name` is what errors call it.
     Writer(int fd, std::string name);
-    /// Creates (or empties) a file, mode 0666 under the umask. Errors: denied, not_found, system.
+    /// Creates (or empties) a file, mode 0666 under the umask. Errors: denied, not_found, given_up (a signal ended the
+    /// wait for the reader of a FIFO), system.
     static Result<Writer> create(const std::string &path);
 
     Writer(Writer &&) = default;
@@ -57,6 +58,9 @@ class Writer {
     /// without that; what is left then is dropped, and what comes later, too.
     void finish(const std::function<bool()> &is_enough);
     bool pending() const { return !buffer_.empty(); }
+    /// Bytes that it was given since it was made, and those of them, the first ones, that are with the kernel.
+    std::uint64_t taken() const { return drained_ + buffer_.size(); }
+    std::uint64_t written() const;
 
     /// True once writing failed: the trace has nobody to tell any more.
     bool failed();
@@ -77,7 +81,9 @@ class Writer {
     int fd_;
     std::string name_;
     std::string buffer_;
-    bool guard_ = false; // the descriptor may raise SIGPIPE
+    std::uint64_t drained_ = 0; // bytes that have left buffer_
+    std::uint64_t written_ = 0; // by itself
+    bool guard_ = false;        // the descriptor may raise SIGPIPE: a pipe, or a socket
     bool failed_ = false, closed_ = false, told_ = false;
     int error_ = 0;
     std::shared_ptr<Background> background_; // nullptr: writes by itself

@@ -14,21 +14,29 @@ namespace {
 
 constexpr std::uint64_t window_ns = 1'000'000'000;
 
+/// A process by which ktrace ctl finds this trace: one that the user has named, if it is there still. The thread that
+/// was stopped, and a child that it was in, may have ended since.
+pid_t reachable(const State &state) {
+    const auto &processes = state.world.processes;
+    for (pid_t pid : state.config.pids)
+        if (processes.contains(pid)) return pid;
+    return processes.empty() || processes.contains(state.program.value) ? state.program.value
+                                                                        : processes.begin()->first;
+}
+
 void switch_off(State &state, const trap::Overhead::Share &share, double part) {
     CountedLocation &location = *state.locations[share.location];
     location.too_costly = true;
     apply_switches(state, location.probe);
     if (state.config.quiet) return;
-    auto task = state.world.tasks.find(share.tid.value);
-    pid_t pid = task == state.world.tasks.end() ? 0 : task->second.pid.value;
     std::string thread = std::to_string(share.tid.value);
-    if (pid != 0) thread += " (" + text::escape(os::read_comm(Pid{pid}, share.tid)) + ")";
-    std::string process = pid != 0 ? std::to_string(pid) : "PID";
+    if (auto task = state.world.tasks.find(share.tid.value); task != state.world.tasks.end())
+        thread += " (" + text::escape(os::read_comm(task->second.pid, share.tid)) + ")";
     state.voice.notice(
         fmt::format("{} {} is disarmed: thread {} spent {:.1f}% of a second stopped for it, more than the "
                     "{:g}% of --max-overhead; ktrace ctl -p {} enable {} arms it again",
                     output::place_with_module(location.info), location.info.kind, thread, part * 100,
-                    *state.config.max_overhead * 100, process, location.probe));
+                    *state.config.max_overhead * 100, reachable(state), location.probe));
 }
 
 } // namespace

@@ -16,7 +16,8 @@ constexpr std::uint32_t try_again = 32;   // looks, until one that has evaded is
 
 /// The processor that a task ran on last (proc(5), stat, field 39); -1: not known.
 int processor_of(Tid tid) {
-    auto stat = os::read_file("/proc/" + std::to_string(tid.value) + "/stat");
+    const std::string id = std::to_string(tid.value);
+    auto stat = os::read_file("/proc/" + id + "/task/" + id + "/stat"); // /proc/TID/stat looks at all threads
     if (!stat) return -1;
     std::size_t at = stat->rfind(')'); // field 2 may hold anything
     for (int field = 2; field < 39 && at != std::string::npos; field++) at = stat->find(' ', at + 1);

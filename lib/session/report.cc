@@ -40,6 +40,12 @@ std::string_view text_behind(std::span<const std::byte> record) {
     return {reinterpret_cast<const char *>(text.data()), text.size()};
 }
 
+/// An event that nobody is told of.
+void count_as_dropped(program::Counters &counters) {
+    counters.events--;
+    counters.dropped++;
+}
+
 /// There is no room for the record in the output: it is counted as dropped. False: it is to be shown nevertheless,
 /// since the first half of its hit was.
 bool drop(State &state, const program::RecordHeader &header) {
@@ -48,9 +54,7 @@ bool drop(State &state, const program::RecordHeader &header) {
     const std::pair hit(header.tid, header.location);
     if (header.moment == program::Moment::post) return state.dropped_halves.erase(hit) != 0;
     state.dropped_halves.insert(hit);
-    program::Counters &counters = state.locations[header.location]->counters;
-    counters.events--;
-    counters.dropped++;
+    count_as_dropped(state.locations[header.location]->counters);
     return true;
 }
 
@@ -58,6 +62,24 @@ bool drop(State &state, const program::RecordHeader &header) {
 bool drop_rest(State &state, const program::RecordHeader &header) {
     bool is_rest = state.dropped_halves.erase({header.tid, header.location}) != 0;
     return is_rest && header.moment == program::Moment::post;
+}
+
+/// The writer was given the event: until it is with the kernel, that may fail.
+void note_unwritten(State &state, const program::RecordHeader &header) {
+    if (header.moment == program::Moment::log || header.moment == program::Moment::post) return; // not counted
+    state.unwritten.push_back({state.writer->taken(), header.location});
+}
+
+void forget_written(State &state) {
+    const std::uint64_t written = state.writer->written();
+    while (!state.unwritten.empty() && state.unwritten.front().end <= written) state.unwritten.pop_front();
+}
+
+/// What will not be written any more: writing failed, or nobody waits for the reader.
+void drop_unwritten(State &state) {
+    forget_written(state);
+    for (const Unwritten &event : state.unwritten) count_as_dropped(state.locations[event.location]->counters);
+    state.unwritten.clear();
 }
 
 constexpr std::size_t most_unwritten = std::size_t{16} << 20; // bytes; about 100,000 events
@@ -113,9 +135,11 @@ void report_records(State &state, bool flush) {
             state.sink->log(header, header.location, text_behind(copy));
         else
             state.sink->record(copy, state.locations[header.location]->info);
+        note_unwritten(state, header);
         rest = rest.subspan(header.size);
     }
     state.world.records.clear();
+    forget_written(state);
     if (flush) state.writer->flush();
 }
 
@@ -183,6 +207,7 @@ void report_summary(State &state, const std::function<void()> &meanwhile) {
         timed = timed || location->info.kind == 'r';
     }
     finish_output(state, meanwhile);
+    drop_unwritten(state);
     output_failed(state);
     if (state.config.quiet) return;
     std::string text;

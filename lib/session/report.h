@@ -7,7 +7,7 @@
 
 namespace ktrace::session {
 
-/// Opens where output goes, and the sink. Errors: denied, not_found, system.
+/// Opens where output goes, and the sink. Errors: those of output::Writer::create.
 Status open_output(State &state);
 
 /// Hands all waiting records to the sink, but for those that whoever reads the output leaves no room for: these are

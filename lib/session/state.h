@@ -2,6 +2,7 @@
 // change it, each file for its own reason.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -41,6 +42,12 @@ struct CountedLocation {
     program::LocationInfo info;
     program::Counters counters;
     program::ProbeStatePointer state; // its table; selection is the probe's
+};
+
+/// An event in the output that may not be with the kernel yet.
+struct Unwritten {
+    std::uint64_t end = 0;      // the Writer's taken() behind it
+    std::uint32_t location = 0; // index in State::locations
 };
 
 /// A location armed (or to be armed) in one address space: the program is compiled for where it lies there.
@@ -98,6 +105,7 @@ struct State {
     std::unordered_set<std::string> told;                                        // notices that were given
     std::unordered_map<pid_t, std::vector<target::LoadedModule>> former_modules; // for the names in tables
     std::unique_ptr<output::Writer> writer;
+    std::deque<Unwritten> unwritten;                                 // in the order in which the writer was given them
     std::set<std::pair<std::int32_t, std::uint32_t>> dropped_halves; // by tid and location: a post event may follow
     std::unique_ptr<output::Sink> sink;
     std::unique_ptr<output::Symbolizer> symbolizer;

@@ -1,17 +1,22 @@
 """Load: what ktrace costs and takes is bounded, and what is not shown is counted."""
 import json
 import os
+import re
+import resource
 import select
 import signal
 import subprocess
+import tempfile
 import unittest
 
-from live import KTRACE, LIMIT, LiveTest, Lines, adds_up, figure, has_sanitizers, ktrace, program
+from live import (KTRACE, LIMIT, LiveTest, Lines, adds_up, children_of, figure, has_sanitizers, ktrace, program, sleeps_in,
+                  thread_folders, until)
 from test_ctl import Ctl
 
 HITS = int(os.environ.get("KTRACE_LOAD_HITS", "100000"))
 THREADS, ROUNDS = 64, 5
 MIB = 1 << 20
+OPENAT = 257  # the number of the system call, on x86-64
 
 
 def resident(pid):
@@ -50,7 +55,30 @@ class Threads(LiveTest):
                f"{after_first / MIB:.1f} MiB, at most {most / MIB:.1f} MiB later")
 
 
-class SlowReader(LiveTest):
+class ManyThreads(LiveTest):
+    def cost(self, threads):
+        """Processor time that attach and detach take, in seconds."""
+        target = self.start(program("crowd"), threads)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        tracer = self.attach(target, "-k", "do_work", "--count", "--format", "json")
+        target.tell()
+        target.truth(f"do_work {3 * threads}$")
+        trace = tracer.stop()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.assertEqual(trace.status, 0, trace)
+        self.assertEqual(trace.summary("do_work")["hits"], 1)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    def test_each_costs_the_same(self):
+        """Not by the square of their number: some files of /proc sum up all threads of a process when they are read."""
+        few, many = self.cost(1000), self.cost(4000)
+        figure(f"attach and detach: {few:.2f} s of processor time with 1,000 threads that sleep, {many:.2f} s with 4,000")
+        self.assertLess(many, 10 * few)
+
+
+class PipeReader(LiveTest):
     def begin(self, calls, *options):
         target = self.start(program("calls"), 4, calls)
         tracer = subprocess.Popen([KTRACE, "attach", "-p", str(target.pid), "--format", "json", *options],
@@ -63,6 +91,8 @@ class SlowReader(LiveTest):
         self.errors.until("Attached")
         return target, tracer
 
+
+class SlowReader(PipeReader):
     def test_it_holds_nobody_up(self):
         """Nobody reads: the target comes to its end, ktrace's memory is bounded, and the counts tell what was dropped."""
         calls = 25000
@@ -102,6 +132,65 @@ class SlowReader(LiveTest):
         self.assertEqual(target.end(), 0)
 
 
+class LostOutput(PipeReader):
+    def counts(self, err):
+        """Of the only line of the summary: hits, events, dropped."""
+        found = re.search(r"do_work\+0x0 \[calls\] .: (\d+) hits = (\d+) events .* \+ (\d+) dropped", err)
+        return [int(n) for n in found.groups()]
+
+    def check_counts(self, target, err, shown):
+        hits, events, dropped = self.counts(err)
+        self.assertEqual(events, shown, err)
+        self.assertEqual(events + dropped, hits, err)
+        self.assertGreater(dropped, 0, err)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_full_disk(self):
+        """The file takes 20,000 bytes: events count up to the last one that is in it as a whole."""
+        target = self.start(program("calls"), 2, 20000)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        file = os.path.join(folder.name, "out")
+        tracer = self.attach(target, "-k", "do_work", "--post", "--format", "json", "-o", file)
+        resource.prlimit(tracer.tracing, resource.RLIMIT_FSIZE, (20000, 20000))
+        target.tell()
+        trace = tracer.finish()
+        self.assertEqual(trace.status, 1, trace)
+        self.assertIn("File too large", trace.err)
+        with open(file, "rb") as written:
+            whole = written.read().splitlines(keepends=True)
+        self.check_counts(target, trace.err, sum(b'"type":"pre"' in line and line.endswith(b"\n") for line in whole))
+
+    def test_nobody_opens_a_fifo(self):
+        """Ctrl-C ends the wait for somebody who reads it, and is no error."""
+        target = self.start(program("calls"), 1, 10)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        fifo = os.path.join(folder.name, "fifo")
+        os.mkfifo(fifo)
+        tracer = self.attach(target, "-k", "do_work", "-o", fifo, wait=False)
+        until(lambda: any(sleeps_in(folder) == OPENAT for pid in children_of(tracer.pid) for folder in thread_folders(pid)),
+              "ktrace opens the FIFO")
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        self.assertEqual(trace.err.strip(), f"ktrace: interrupted while nobody read the output file {fifo}")
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_nobody_waits_for_the_reader(self):
+        """A second signal ends the wait for who does not read: he has what the pipe holds."""
+        target, tracer = self.begin(2000, "-j", "do_work")
+        target.tell()
+        target.truth("do_work 8000 sum")
+        while tracer.poll() is None:
+            tracer.send_signal(signal.SIGINT)
+            select.select([], [], [], 0.02)
+        self.assertEqual(tracer.returncode, 0)
+        out, err = tracer.communicate(timeout=LIMIT)
+        self.check_counts(target, err.decode(), out.count(b"\n"))
+
+
 class MaxOverhead(Ctl):
     def test_what_costs_too_much_is_disarmed(self):
         """do_work is called all the time, worker once a thread: one goes, the other stays."""
@@ -124,6 +213,18 @@ class MaxOverhead(Ctl):
         self.assertGreater(self.hits()[1], hits[1])
         self.assertEqual(self.hits()[2], 4)
         self.finish()
+
+    def test_the_thread_has_ended_meanwhile(self):
+        """The notice names a process by which ktrace ctl finds the trace."""
+        target = self.start(program("threads"))
+        tracer = self.attach(target, "-k", "do_work", "--count", "--max-overhead", "0.001%")
+        while not tracer.errors.told("is disarmed"):
+            target.tell("short 500")
+            target.truth("calls")
+        tracer.errors.until(rf"; ktrace ctl -p {target.pid} enable 1 arms it again")
+        self.assertEqual(tracer.stop().status, 0)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
 
     def test_run(self):
         trace = ktrace("run", "-k", "do_work", "--count", "--max-overhead", "0.5", "--", program("processes"), "work",
