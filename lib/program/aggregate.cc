@@ -77,8 +77,10 @@ struct Aggregation::Cell {
     double sum = 0;
     Number min, max;
     Distribution distribution;
-    std::uint64_t positive[65] = {}; // [0]: zero; [n]: 2^(n-1) … 2^n - 1
-    std::uint64_t negative[65] = {}; // the same of the absolute value
+    // hist: by magnitude. [0]: zero; [n]: 2^(n-1) … 2^n - 1; of negative values the absolute value. nullptr: there is
+    // none yet (a table may have many rows).
+    using Magnitudes = std::array<std::uint64_t, 65>;
+    std::unique_ptr<Magnitudes> positive, negative;
 
     void add_stats(Number number);
     void add_hist(Number number);
@@ -113,7 +115,9 @@ void Aggregation::Cell::add_hist(Number number) {
     }
     bool below = number.kind == Number::Kind::sint && static_cast<std::int64_t>(number.bits) < 0;
     std::uint64_t magnitude = below ? 0 - number.bits : number.bits;
-    ++(below ? negative : positive)[std::bit_width(magnitude)];
+    auto &magnitudes = below ? negative : positive;
+    if (!magnitudes) magnitudes = std::make_unique<Magnitudes>();
+    ++(*magnitudes)[static_cast<std::size_t>(std::bit_width(magnitude))];
 }
 
 namespace {
@@ -155,10 +159,14 @@ Stats Aggregation::Cell::stats() const {
 
 std::vector<Bucket> Aggregation::Cell::hist() const {
     std::vector<Bucket> all;
+    auto values_of = [](const auto &magnitudes, int width) {
+        return magnitudes ? (*magnitudes)[static_cast<std::size_t>(width)] : 0;
+    };
     for (int width = 64; width > 0; --width)
         all.push_back({width == 64 ? INT64_MIN : -bucket_high(width), width == 64 ? INT64_MIN : -bucket_low(width),
-                       negative[width]});
-    for (int width = 0; width <= 64; ++width) all.push_back({bucket_low(width), bucket_high(width), positive[width]});
+                       values_of(negative, width)});
+    for (int width = 0; width <= 64; ++width)
+        all.push_back({bucket_low(width), bucket_high(width), values_of(positive, width)});
     auto filled = [](const Bucket &bucket) { return bucket.count != 0; };
     auto first = std::find_if(all.begin(), all.end(), filled);
     auto last = std::find_if(all.rbegin(), all.rend(), filled).base();

@@ -1,7 +1,8 @@
 // Aggregate: the tables of --count, --stats and --hist: a row for each key, filled in the hit path and read by sinks.
 //
 // Invariants: memory is bounded: at most max_rows keys, hits of further keys are counted in one row `other`; a row is
-// of a fixed size but for its buckets, which come with the first value of their magnitude. add() allocates only then.
+// of a fixed size but for its buckets, which come with the first value of their magnitude (of --hist, with the first
+// one of their sign). add() allocates only then.
 #pragma once
 
 #include <array>
