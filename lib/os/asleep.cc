@@ -239,7 +239,7 @@ bool has_a_mask_of_its_own(const TaskPlace &place) {
     case SYS_epoll_pwait2: return place.arguments[4] != 0;
     case SYS_pselect6:
     case SYS_io_pgetevents: return place.arguments[5] != 0;
-    case SYS_io_uring_enter: return (place.arguments[3] & enter_ext_arg) != 0;
+    case SYS_io_uring_enter: return (place.arguments[3] & enter_ext_arg) != 0 || place.arguments[4] != 0;
     case SYS_rt_sigtimedwait:
     case SYS_rt_sigsuspend: return true;
     default: return false;
