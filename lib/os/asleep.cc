@@ -134,6 +134,13 @@ bool has_time_limit(const Fd &socket, int option) {
     return limit.tv_sec != 0 || limit.tv_usec != 0;
 }
 
+/// A reader waits until so many bytes have come (SO_RCVLOWAT); interrupted, it answers with those that are there.
+bool waits_for_several_bytes(const Fd &socket) {
+    int bytes = 0;
+    socklen_t size = sizeof bytes;
+    return ::getsockopt(socket.get(), SOL_SOCKET, SO_RCVLOWAT, &bytes, &size) == 0 && bytes > 1;
+}
+
 /// A terminal whose reader waits for so many bytes, or for so long (termios(3), VMIN and VTIME).
 bool has_read_limit(const Fd &terminal) {
     termios mode{};
@@ -154,7 +161,8 @@ bool is_limited_by_file(Pid pid, Tid tid, const TaskPlace &place) {
     Fd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), place.arguments[0], 0)));
     if (!copy) return !is_device;
     const bool reads = place.syscall == SYS_read || place.syscall == SYS_readv;
-    return is_device ? reads && has_read_limit(copy) : has_time_limit(copy, option);
+    if (is_device) return reads && has_read_limit(copy);
+    return has_time_limit(copy, option) || (option == SO_RCVTIMEO && waits_for_several_bytes(copy));
 }
 
 /// The kernel writes what is left of the time-out when it is interrupted, and cannot: the call fails, or begins anew.
