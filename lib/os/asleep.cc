@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/personality.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -165,15 +166,25 @@ bool is_limited_by_file(Pid pid, Tid tid, const TaskPlace &place) {
     return has_time_limit(copy, option) || (option == SO_RCVTIMEO && waits_for_several_bytes(copy));
 }
 
-/// The kernel writes what is left of the time-out when it is interrupted, and cannot: the call fails, or begins anew.
+/// The time-out of select and its like, which the kernel makes what is left of it; 0: none, or another call.
+VirtAddr time_out_of_select(const TaskPlace &place) {
+    switch (place.syscall) {
+    case SYS_ppoll: return VirtAddr{place.arguments[2]};
+#ifdef SYS_select
+    case SYS_select:
+#endif
+    case SYS_pselect6: return VirtAddr{place.arguments[4]};
+    default: return {};
+    }
+}
+
+/// The kernel writes what is left of the time-out when it is interrupted, and cannot, or may not: the call fails, or
+/// begins anew.
 bool cannot_tell_rest(Pid pid, Tid tid, const TaskPlace &place) {
     constexpr std::int64_t near_by = 65536; // on the stack, as usual
-    VirtAddr at = told_rest_at(pid, tid, place);
-    if (place.syscall == SYS_ppoll) at = VirtAddr{place.arguments[2]};
-    if (place.syscall == SYS_pselect6) at = VirtAddr{place.arguments[4]};
-#ifdef SYS_select
-    if (place.syscall == SYS_select) at = VirtAddr{place.arguments[4]};
-#endif
+    VirtAddr at = time_out_of_select(place);
+    if (at.value != 0 && (read_personality(pid, tid) & STICKY_TIMEOUTS) != 0) return true;
+    if (at.value == 0) at = told_rest_at(pid, tid, place);
     if (at.value == 0 || (place.sp <= at && at < place.sp + near_by)) return false;
     auto maps = read_maps(pid);
     return maps && std::none_of(maps->begin(), maps->end(),

@@ -15,6 +15,7 @@ WOKEN = {"poll", "select", "epoll_wait", "futex", "read", "accept", "sigwait", "
          "msgrcv", "semop", "eventfd", "signalfd", "robust"}
 TIMED = {"nanosleep_timeout": (0, 0), "clock_nanosleep_timeout": (0, 0), "poll_timeout": (0, 0),
          "nanosleep_same_timeout": (0, 0), "clock_nanosleep_same_timeout": (0, 0), "ppoll_constant_timeout": (0, 0),
+         "ppoll_sticky_timeout": (0, 0),
          "preadv2_timeout": (-1, 11), "terminal_timeout": (0, 0),
          "select_timeout": (0, 0), "epoll_wait_timeout": (0, 0), "epoll_pwait2_timeout": (0, 0),
          "futex_timeout": (-1, 110), "recv_timeout": (-1, 11), "sigtimedwait_timeout": (-1, 11),
