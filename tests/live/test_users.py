@@ -427,6 +427,10 @@ class Changes(UsersTest):
         for order in ("undumpable", "load libm.so.6", "fork 5", "spawn 5"):
             target.tell(order)
             target.truth(r"^\w+ \d+$")
+        added = subprocess.run([*NOBODY, KTRACE, "ctl", "-p", str(target.pid), "add", "-k", "main"],
+                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(added.returncode, 1, added)
+        self.assertIn(b"it has made itself not dumpable", added.stderr)
         self.work(target, 50)
         out, err = tracer.communicate(timeout=LIMIT)
         self.assertIn(b"may not be read any more: it has made itself not dumpable", err)
