@@ -19,7 +19,7 @@
 #define KTRACE_RESCUE_MAGIC "ktrace rescue\n\0" /* 16 bytes with the zero that ends it */
 
 enum {
-    ktrace_rescue_abi = 2,
+    ktrace_rescue_abi = 3,
     ktrace_rescue_most_tables = 16,
     ktrace_rescue_most_arenas = 64,
     ktrace_rescue_page = 4096,
@@ -82,7 +82,7 @@ struct ktrace_rescue_action {
 
 /*
  * In `tracer`, of a page at rest: no trap is there, and no task is in our memory or on its way there. Who comes may
- * take it over. The low bits: how many seccomp filters have let it be made, and 1; 0: nobody knows.
+ * take it over.
  */
 #define KTRACE_RESCUE_AT_REST (UINT64_C(1) << 63)
 
@@ -104,9 +104,15 @@ struct ktrace_rescue_header {
      * PTRACE_SETSIGINFO: what is told there goes when the signal is another one).
      */
     uint64_t retold;
+    /*
+     * ABI 3. How many seccomp filters have let the page be made, and 1; 0: nobody knows. Where there are more, one that
+     * has come since may end the process for what would take the page out.
+     */
+    uint64_t filters;
 };
 
-#define KTRACE_RESCUE_HEADER_1 offsetof(struct ktrace_rescue_header, retold) /* bytes of it in ABI 1 */
+#define KTRACE_RESCUE_HEADER_1 offsetof(struct ktrace_rescue_header, retold)  /* bytes of it in ABI 1 */
+#define KTRACE_RESCUE_HEADER_2 offsetof(struct ktrace_rescue_header, filters) /* in ABI 2 */
 
 /* Where the search for a site begins. */
 static inline uint64_t ktrace_rescue_hash(uint64_t site, uint64_t capacity) {

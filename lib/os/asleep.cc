@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/personality.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -134,6 +135,13 @@ bool has_time_limit(const Fd &socket, int option) {
     return limit.tv_sec != 0 || limit.tv_usec != 0;
 }
 
+/// A reader waits until so many bytes have come (SO_RCVLOWAT); interrupted, it answers with those that are there.
+bool waits_for_several_bytes(const Fd &socket) {
+    int bytes = 0;
+    socklen_t size = sizeof bytes;
+    return ::getsockopt(socket.get(), SOL_SOCKET, SO_RCVLOWAT, &bytes, &size) == 0 && bytes > 1;
+}
+
 /// A terminal whose reader waits for so many bytes, or for so long (termios(3), VMIN and VTIME).
 bool has_read_limit(const Fd &terminal) {
     termios mode{};
@@ -154,18 +162,29 @@ bool is_limited_by_file(Pid pid, Tid tid, const TaskPlace &place) {
     Fd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), place.arguments[0], 0)));
     if (!copy) return !is_device;
     const bool reads = place.syscall == SYS_read || place.syscall == SYS_readv;
-    return is_device ? reads && has_read_limit(copy) : has_time_limit(copy, option);
+    if (is_device) return reads && has_read_limit(copy);
+    return has_time_limit(copy, option) || (option == SO_RCVTIMEO && waits_for_several_bytes(copy));
 }
 
-/// The kernel writes what is left of the time-out when it is interrupted, and cannot: the call fails, or begins anew.
+/// The time-out of select and its like, which the kernel makes what is left of it; 0: none, or another call.
+VirtAddr time_out_of_select(const TaskPlace &place) {
+    switch (place.syscall) {
+    case SYS_ppoll: return VirtAddr{place.arguments[2]};
+#ifdef SYS_select
+    case SYS_select:
+#endif
+    case SYS_pselect6: return VirtAddr{place.arguments[4]};
+    default: return {};
+    }
+}
+
+/// The kernel writes what is left of the time-out when it is interrupted, and cannot, or may not: the call fails, or
+/// begins anew.
 bool cannot_tell_rest(Pid pid, Tid tid, const TaskPlace &place) {
     constexpr std::int64_t near_by = 65536; // on the stack, as usual
-    VirtAddr at = told_rest_at(pid, tid, place);
-    if (place.syscall == SYS_ppoll) at = VirtAddr{place.arguments[2]};
-    if (place.syscall == SYS_pselect6) at = VirtAddr{place.arguments[4]};
-#ifdef SYS_select
-    if (place.syscall == SYS_select) at = VirtAddr{place.arguments[4]};
-#endif
+    VirtAddr at = time_out_of_select(place);
+    if (at.value != 0 && (read_personality(pid, tid) & STICKY_TIMEOUTS) != 0) return true;
+    if (at.value == 0) at = told_rest_at(pid, tid, place);
     if (at.value == 0 || (place.sp <= at && at < place.sp + near_by)) return false;
     auto maps = read_maps(pid);
     return maps && std::none_of(maps->begin(), maps->end(),
@@ -239,7 +258,7 @@ bool has_a_mask_of_its_own(const TaskPlace &place) {
     case SYS_epoll_pwait2: return place.arguments[4] != 0;
     case SYS_pselect6:
     case SYS_io_pgetevents: return place.arguments[5] != 0;
-    case SYS_io_uring_enter: return (place.arguments[3] & enter_ext_arg) != 0;
+    case SYS_io_uring_enter: return (place.arguments[3] & enter_ext_arg) != 0 || place.arguments[4] != 0;
     case SYS_rt_sigtimedwait:
     case SYS_rt_sigsuspend: return true;
     default: return false;

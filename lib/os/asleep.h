@@ -16,9 +16,9 @@ enum class Interrupted : std::uint8_t {
                  // has to fill in)
 };
 
-/// `limited_by_file`: the call is one on a socket that limits how long such calls wait, or reads from a terminal that
-/// waits for several bytes, or for a time. Pure. Source: which calls the kernel restarts is told in signal(7); those
-/// with a time-out of their own that it does not, here.
+/// `limited_by_file`: the call is one on a socket that limits how long such calls wait, or reads from one or from a
+/// terminal that waits for several bytes, or for a time. Pure. Source: which calls the kernel restarts is told in
+/// signal(7); those with a time-out of their own that it does not, here.
 Interrupted interrupted(const TaskPlace &place, bool limited_by_file);
 
 /// The same of a task, as it is now. One that has ended `runs`.

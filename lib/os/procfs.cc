@@ -358,6 +358,11 @@ std::string read_sleep_function(Pid pid, Tid tid) {
     return !text || *text == "0" ? std::string() : *text;
 }
 
+std::uint64_t read_personality(Pid pid, Tid tid) {
+    auto text = read_file(proc_task(pid, tid, "personality"));
+    return text ? hex(*text) : 0;
+}
+
 std::string read_comm(Pid pid, Tid tid) {
     auto text = read_file(proc_task(pid, tid, "comm"));
     if (!text) return {};

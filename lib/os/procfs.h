@@ -103,6 +103,8 @@ std::string read_comm(Pid pid, Tid tid);
 
 /// The function of the kernel's that a task sleeps in; "": it does not, or that is not told.
 std::string read_sleep_function(Pid pid, Tid tid);
+/// What a task has set by personality(2); 0: nothing, or that is not told.
+std::uint64_t read_personality(Pid pid, Tid tid);
 /// Waits until a process, which need not be a child, has ended.
 void wait_for_end(Pid pid);
 /// An entry of the auxiliary vector (AT_*).

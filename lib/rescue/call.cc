@@ -26,7 +26,8 @@ std::optional<os::WayBack> way_back_by_page(const Page &page, target::AddressSpa
 bool may_be_ended(const Page &page, Tid tid) {
     if (!page.mapped() || !page.filters()) return false;
     auto status = os::read_status(tid.value);
-    return status && status->seccomp_filters > *page.filters() && !os::may_suspend_seccomp();
+    return status && static_cast<std::uint64_t>(status->seccomp_filters) > *page.filters() &&
+           !os::may_suspend_seccomp();
 }
 
 } // namespace

@@ -79,7 +79,8 @@ void clean(const std::vector<os::Mapping> &maps, ktrace_rescue_header &header) {
         return !may_be_ours(maps, arena.address, arena.size);
     });
     header.arenas = static_cast<std::uint32_t>(arenas - header.arena);
-    if (header.header_size < sizeof header) header.retold = 0; // no field of that ABI
+    if (header.header_size < KTRACE_RESCUE_HEADER_2) header.retold = 0; // no field of that ABI
+    if (header.header_size < sizeof header) header.filters = 0;
 }
 
 /// What a page tells, `most` entries of it.

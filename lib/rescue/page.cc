@@ -185,8 +185,8 @@ Status Page::create(const Hands &hands, std::size_t entries) {
     if (!at) return tl::make_unexpected(at.error());
     address_ = *at;
     auto status = os::read_status(hands.stopped.tid().value);
-    filters_ = status ? std::optional(status->seccomp_filters) : std::nullopt;
     header_ = {};
+    header_.filters = status ? static_cast<std::uint64_t>(status->seccomp_filters) + 1 : 0;
     std::memcpy(header_.magic, KTRACE_RESCUE_MAGIC, sizeof header_.magic);
     header_.abi = ktrace_rescue_abi;
     header_.header_size = sizeof header_;
@@ -312,7 +312,7 @@ bool Page::rest(target::AddressSpace &space) {
     if (!mapped() || lost_) return false;
     header_.retold = 0;
     was_retold_ = false;
-    header_.tracer = KTRACE_RESCUE_AT_REST | static_cast<std::uint64_t>(filters_ ? *filters_ + 1 : 0);
+    header_.tracer = KTRACE_RESCUE_AT_REST;
     return write_header(space);
 }
 
@@ -338,8 +338,6 @@ std::optional<Page> Page::adopt_ready(target::AddressSpace &space, VirtAddr addr
                                       const ktrace_rescue_header &header) {
     if (!is_ready(space, address, header)) return std::nullopt;
     Page page = adopt(address, header);
-    const std::uint64_t filters = header.tracer & ~KTRACE_RESCUE_AT_REST;
-    if (filters != 0) page.filters_ = static_cast<int>(filters - 1);
     page.first_ = header.before;
     for (std::uint32_t i = 0; i < header.tables; i++) page.tables_[i].entries.resize(header.table[i].capacity);
     return page;

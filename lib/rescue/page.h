@@ -33,8 +33,10 @@ class Page {
     bool mapped() const { return address_.value != 0; }
     VirtAddr address() const { return address_; }
     bool contains(VirtAddr pc) const;
-    /// How many seccomp filters have let it be made. Nothing: another ktrace made it.
-    std::optional<int> filters() const { return filters_; }
+    /// How many seccomp filters have let it be made. Nothing: an older ktrace made it, which did not say.
+    std::optional<std::uint64_t> filters() const {
+        return header_.filters != 0 ? std::optional(header_.filters - 1) : std::nullopt;
+    }
     /// What is there is what was written: the program has neither unmapped it nor mapped something else over it.
     bool is_there(target::AddressSpace &space) const;
     /// By the last look at the maps (forget_lost): no code of ours can be run there any more.
@@ -131,7 +133,6 @@ class Page {
     bool was_retold_ = false;      // by the ktrace that left it
     bool lost_ = false;            // something else is there; the process's action may be ours still
     ktrace_rescue_action first_{}; // what the process's action was when the page was made
-    std::optional<int> filters_;
     ktrace_rescue_header header_{};
     std::vector<Table> tables_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <unordered_set>
 
 #include "session/calibrate.h"
@@ -70,17 +71,21 @@ Status arm_in(State &state, Pid pid, const Numbers &numbers, os::Stopped *stoppe
 /// A process has ended under us: that is no error of the probes.
 bool is_failure(const Status &status) { return !status && status.error().kind != Error::Kind::gone; }
 
-/// Arms probes in all processes, up to the first error. Errors: those of the probes; gone where none is left.
+/// Arms probes in all processes, up to the first error. Errors: those of the probes; gone where none is left, denied
+/// where one is that may not be read any more.
 Status arm_everywhere(State &state, const std::vector<Pid> &pids, const Numbers &numbers, os::Stopped *stopped) {
     bool alive = pids.empty();
+    std::optional<Error> denied;
     for (Pid pid : pids) {
         Status armed = arm_in(state, pid, numbers, stopped_of(state, stopped, pid));
         // What cannot be read in a process that is just ending is no error either.
         auto maps = armed ? std::nullopt : os::read_maps(pid);
         if (is_failure(armed) && maps && !maps->empty()) return armed;
         alive = alive || armed.has_value();
+        if (!armed && armed.error().kind == Error::Kind::denied) denied = armed.error();
     }
-    return alive ? Status{} : has_ended(pids.front());
+    if (alive) return {};
+    return denied ? fail(*denied) : has_ended(pids.front());
 }
 
 /// The error of a probe that no process has.

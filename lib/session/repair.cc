@@ -125,7 +125,7 @@ Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue:
         const bool first = repaired.pages == 0; // what is owed is given once
         if (auto out = take_out_page(pid, each, first ? owed : std::vector<rescue::Owed>{}, rests, voice); !out)
             return tl::make_unexpected(out.error());
-        repaired.pages++;
+        if (!rescue::read_left(pid, each.page)) repaired.pages++; // else it stays, and why was said
     }
     return repaired;
 }

@@ -15,6 +15,7 @@ WOKEN = {"poll", "select", "epoll_wait", "futex", "read", "accept", "sigwait", "
          "msgrcv", "semop", "eventfd", "signalfd", "robust"}
 TIMED = {"nanosleep_timeout": (0, 0), "clock_nanosleep_timeout": (0, 0), "poll_timeout": (0, 0),
          "nanosleep_same_timeout": (0, 0), "clock_nanosleep_same_timeout": (0, 0), "ppoll_constant_timeout": (0, 0),
+         "ppoll_sticky_timeout": (0, 0),
          "preadv2_timeout": (-1, 11), "terminal_timeout": (0, 0),
          "select_timeout": (0, 0), "epoll_wait_timeout": (0, 0), "epoll_pwait2_timeout": (0, 0),
          "futex_timeout": (-1, 110), "recv_timeout": (-1, 11), "sigtimedwait_timeout": (-1, 11),
@@ -25,7 +26,7 @@ TOGETHER = 4  # one is attached to after the other
 LONGEST_MS = 24000  # a third of it is less than what ktrace waits for sleepers when it leaves
 BY_INT80 = {"int80_epoll_wait_timeout": (0, 0), "int80_nanosleep_timeout": (0, 0)}
 PARTLY = {"write": 1, "writev": 20, "send": 44, "sendmsg": 46, "recv": 45, "recvmmsg": 299,
-          "pwritev2": 328, "terminal": 0, "close": 3}  # numbers of the system calls
+          "pwritev2": 328, "terminal": 0, "socket": 0, "close": 3}  # numbers of the system calls
 
 
 def has_int80():

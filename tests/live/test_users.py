@@ -219,6 +219,32 @@ class Users(UsersTest):
                 target.truth(r"^do_work 50 ")
                 self.assertEqual(target.end(), 0)
 
+    def test_filter_that_comes_before_a_kill(self):
+        """Who takes out what a killed ktrace has left does not know the filter either."""
+        self.become_nobody()
+        self.need_filter("kill")
+        for killed in ("tracing process", "both"):
+            with self.subTest(killed):
+                target = self.start(*NOBODY, program("sandboxed"), "kill", "later")
+                tracer = self.tracer_of_nobody("attach", "-p", target.pid, "-r", "do_work", "--count")
+                target.tell()
+                target.truth(r"^do_work 50 ")
+                tracing = children_of(tracer.pid)[0]
+                if killed == "both":
+                    tracer.send_signal(signal.SIGSTOP)  # it has begun with nothing when it is killed
+                os.kill(tracing, signal.SIGKILL)
+                if killed == "both":
+                    tracer.kill()
+                err = tracer.communicate(timeout=LIMIT)[1]
+                if killed == "both":
+                    err = subprocess.run([*NOBODY, KTRACE, "repair", "-p", str(target.pid)], stderr=subprocess.PIPE,
+                                         check=True).stderr
+                self.assertIn(b"seccomp filter", err)
+                self.assertNotIn(b"page", err)
+                target.tell()
+                target.truth(r"^do_work 50 ")
+                self.assertEqual(target.end(), 0)
+
     def test_filter_of_another_thread(self):
         """It would end the process for what ktrace does: a thread that has none does it, though it sleeps."""
         self.become_nobody()
@@ -427,6 +453,10 @@ class Changes(UsersTest):
         for order in ("undumpable", "load libm.so.6", "fork 5", "spawn 5"):
             target.tell(order)
             target.truth(r"^\w+ \d+$")
+        added = subprocess.run([*NOBODY, KTRACE, "ctl", "-p", str(target.pid), "add", "-k", "main"],
+                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(added.returncode, 1, added)
+        self.assertIn(b"it has made itself not dumpable", added.stderr)
         self.work(target, 50)
         out, err = tracer.communicate(timeout=LIMIT)
         self.assertIn(b"may not be read any more: it has made itself not dumpable", err)

@@ -27,6 +27,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/sem.h>
@@ -123,6 +124,13 @@ static long sleep_ppoll_constant(void) {
     *constant = duration;
     mprotect(constant, 4096, PROT_READ);
     return syscall(SYS_ppoll, NULL, 0, constant, NULL, 0);
+}
+/* The kernel may not write what is left. */
+static long sleep_ppoll_sticky(void) {
+    struct timespec sticky = duration;
+
+    personality(STICKY_TIMEOUTS);
+    return same_duration(syscall(SYS_ppoll, NULL, 0, &sticky, NULL, 0), &sticky);
 }
 static long sleep_select_timeout(void) {
     struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000L};
@@ -338,6 +346,7 @@ static const struct {
     {"poll_timeout", sleep_poll_timeout},
     {"ppoll_timeout", sleep_ppoll_timeout},
     {"ppoll_constant_timeout", sleep_ppoll_constant},
+    {"ppoll_sticky_timeout", sleep_ppoll_sticky},
     {"preadv2_timeout", sleep_preadv2_timeout},
     {"terminal_timeout", sleep_terminal_timeout},
     {"accept_timeout", sleep_accept_timeout},

@@ -67,6 +67,13 @@ static long by_pwritev2(void) {
 }
 /* Of a terminal that answers with so many bytes at once. */
 static long by_terminal(void) { return read(terminal, bytes, packets); }
+/* Of a socket that does not answer with less. */
+static long by_socket(void) {
+    int least = packets;
+
+    if (setsockopt(pair[0], SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least)) != 0) return -1;
+    return read(pair[0], bytes, size);
+}
 /* Of a socket that waits then until its peer has read everything. */
 static long by_close(void) { return close(sender) == 0 && *is_read; }
 
@@ -115,6 +122,7 @@ static void do_rest(void) {
     if (strcmp(call, "recv") == 0) fill(pair[1], size - 1);
     if (strcmp(call, "recvmmsg") == 0)
         for (int i = 1; i < packets; i++) fill(pair[1], 1);
+    if (strcmp(call, "socket") == 0) fill(pair[1], packets - 1);
     if (strcmp(call, "terminal") == 0) fill(keyboard, packets - 1);
     if (strcmp(call, "close") == 0) {
         *is_read = 1;
@@ -133,7 +141,7 @@ static const struct {
     {"send", by_send, size},         {"sendmsg", by_sendmsg, size},
     {"recv", by_recv, size},         {"recvmmsg", by_recvmmsg, packets},
     {"pwritev2", by_pwritev2, size}, {"terminal", by_terminal, packets},
-    {"close", by_close, 1},
+    {"socket", by_socket, packets},  {"close", by_close, 1},
 };
 
 int main(int argc, char **argv) {
@@ -143,7 +151,7 @@ int main(int argc, char **argv) {
     call = argc > 1 ? argv[1] : "";
     if (pipe(pipe_fds) != 0 || pipe(without) != 0) return 2;
     if (socketpair(AF_UNIX, strcmp(call, "recvmmsg") == 0 ? SOCK_DGRAM : SOCK_STREAM, 0, pair) != 0) return 2;
-    fill(pair[1], strncmp(call, "recv", 4) == 0); // the part that is done
+    fill(pair[1], strncmp(call, "recv", 4) == 0 || strcmp(call, "socket") == 0); // the part that is done
     open_terminal();
     open_lingering();
     helper = fork();

@@ -88,6 +88,8 @@ TEST(Asleep, KnowsCallsThatHaveAMaskOfTheirOwn) {
     EXPECT_FALSE(with(SYS_ppoll, 2, pointer));
     EXPECT_TRUE(with(SYS_io_pgetevents, 5, pointer));
     EXPECT_TRUE(with(SYS_rt_sigtimedwait, 2, pointer));
+    EXPECT_TRUE(with(SYS_io_uring_enter, 4, pointer));
+    EXPECT_FALSE(with(SYS_io_uring_enter, 3, 1));
     EXPECT_FALSE(with(SYS_semtimedop, 3, pointer));
 }
 
