@@ -305,25 +305,30 @@ trap::Corrections calibrate() {
     return corrections;
 }
 
-trap::Corrections calibrate_aside() {
+Calibration::Calibration() {
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return {};
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
     Fd from(ends[0]), to(ends[1]);
-    pid_t helper = ::fork();
-    if (helper == 0) {
+    process_ = ::fork();
+    if (process_ == 0) {
         trap::Corrections measured = calibrate();
         ::_exit(::write(to.get(), &measured, sizeof measured) == sizeof measured ? 0 : 1);
     }
-    if (helper < 0) return {};
-    to = Fd();
-    trap::Corrections correction;
-    ssize_t got = 0;
-    do got = ::read(from.get(), &correction, sizeof correction);
-    while (got < 0 && errno == EINTR && !os::Interrupts::are_pending());
-    if (got < 0) ::kill(helper, SIGKILL);
-    while (::waitpid(helper, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    return got == sizeof correction ? correction : trap::Corrections{};
+    if (process_ > 0) from_ = std::move(from);
+}
+
+Calibration::~Calibration() {
+    if (!result()) ::kill(process_, SIGKILL);
+    if (process_ > 0) ::waitpid(process_, nullptr, 0); // if the Waiter has not taken its end
+}
+
+std::optional<trap::Corrections> Calibration::result() {
+    trap::Corrections measured;
+    if (!from_) return measured;
+    const ssize_t got = ::read(from_.get(), &measured, sizeof measured);
+    if (got < 0) return std::nullopt;
+    from_ = Fd();
+    return got == sizeof measured ? measured : trap::Corrections{};
 }
 
 } // namespace ktrace::session

@@ -1,6 +1,11 @@
 // calibrate: measures, on the machine at hand, what a stop adds to a duration beyond the time that ktrace sees.
 #pragma once
 
+#include <optional>
+
+#include <sys/types.h>
+
+#include "base/fd.h"
 #include "trap/world.h"
 
 namespace ktrace::session {
@@ -11,8 +16,22 @@ namespace ktrace::session {
 /// be measured: no correction.
 trap::Corrections calibrate();
 
-/// The same while others are traced: in a process of its own, since a wait for the child would answer the others'
-/// stops.
-trap::Corrections calibrate_aside();
+/// The same while others are traced, whose stops can be served meanwhile: in a process of its own, since a wait for the
+/// child would answer theirs.
+class Calibration {
+  public:
+    /// Begins with it.
+    Calibration();
+    /// Where it is not done, it comes to nothing.
+    ~Calibration();
+    Calibration(const Calibration &) = delete;
+
+    /// Nothing: it is not done yet.
+    std::optional<trap::Corrections> result();
+
+  private:
+    Fd from_; // what was measured comes here; none: it could not be begun
+    pid_t process_ = -1;
+};
 
 } // namespace ktrace::session

@@ -55,10 +55,10 @@ void trace(State &state) {
     while (!state.world.closing && !all_gone(state)) {
         if (ends_trace(state, state.interrupts->take()) || state.interrupts->time_is_up()) return;
         // In the middle of a dlclose nothing is armed anew. The end of that is a stop.
-        if (state.control && state.control->has_orders() && !anyone_unloads(state)) serve_order(state);
+        if (has_orders(state) && !anyone_unloads(state)) serve_order(state);
         tell_progress(state);
         bool waiting = state.world.records.size() > 0 || state.writer->pending();
-        const bool is_brief = waiting || state.world.has_unseen;
+        const bool is_brief = waiting || state.world.has_unseen || state.postponed;
         auto stop = state.world.waiter.next(is_brief ? os::Waiter::Block::briefly : os::Waiter::Block::yes);
         if (!stop && state.world.waiter.none_left()) return;
         quiet = stop ? 0 : quiet + 1;

@@ -1,5 +1,7 @@
 #include "session/orders.h"
 
+#include <utility>
+
 #include "session/listing.h"
 #include "session/refusals.h"
 #include "session/registry.h"
@@ -29,15 +31,19 @@ Result<std::vector<std::uint32_t>> named_probes(const State &state, const std::v
     return numbers;
 }
 
+std::vector<probe::Wish> wishes_of(const Order &order) {
+    std::vector<probe::Wish> wishes;
+    for (const probe::Probe &probe : order.probes) wishes.push_back({probe.kind, probe.spec});
+    return wishes;
+}
+
 Answer add(State &state, const Order &order) {
     for (const auto &[pid, traced] : state.world.processes)
         if (auto thawed = refuse_frozen(Pid{pid}); !thawed) return refusal(state, thawed.error());
     auto set = std::make_shared<probe::ProbeSet>();
     set->actions = order.actions;
     set->allow_missing = order.allow_missing;
-    std::vector<probe::Wish> wishes;
-    for (const probe::Probe &probe : order.probes) wishes.push_back({probe.kind, probe.spec});
-    auto numbers = register_probes(state, set, wishes, nullptr);
+    auto numbers = register_probes(state, set, wishes_of(order), nullptr);
     if (!numbers) return refusal(state, numbers.error());
     return {0, added_text(state, *numbers), {}};
 }
@@ -53,17 +59,32 @@ Answer change(State &state, const Order &order) {
     return {};
 }
 
-Answer answer_request(State &state, const std::vector<std::string> &words) {
-    auto order = state.voice.read_order(words);
-    if (!order) return refusal(state, order.error());
-    return carry_out_order(state, *order);
+void take_order(State &state) {
+    auto request = state.control->take();
+    if (!request) return;
+    auto order = state.voice.read_order(request->words);
+    if (!order)
+        state.control->answer(request->client, refusal(state, order.error()));
+    else if (order->verb == Verb::add && wants_calibration(state, order->actions, wishes_of(*order)))
+        state.postponed.reset(new PostponedOrder{request->client, std::move(*order), {}});
+    else
+        state.control->answer(request->client, carry_out_order(state, *order));
 }
 
 } // namespace
 
+bool has_orders(const State &state) { return state.control && (state.postponed || state.control->has_orders()); }
+
 void serve_order(State &state) {
-    if (auto request = state.control->take())
-        state.control->answer(request->client, answer_request(state, request->words));
+    if (!state.postponed) {
+        take_order(state);
+        return;
+    }
+    auto measured = state.postponed->calibration.result();
+    if (!measured) return;
+    const auto postponed = std::exchange(state.postponed, nullptr);
+    state.world.corrections = *measured;
+    state.control->answer(postponed->client, carry_out_order(state, postponed->order));
 }
 
 Answer carry_out_order(State &state, const Order &order) {

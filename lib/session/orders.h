@@ -6,7 +6,10 @@
 
 namespace ktrace::session {
 
-/// Carries out one of the orders that wait at the socket.
+/// True where there is something to do for serve_order, or will be soon.
+bool has_orders(const State &state);
+
+/// Carries out one of the orders that wait at the socket, each when the one before it is done.
 void serve_order(State &state);
 
 /// One of them. Nothing of an order that fails is done.

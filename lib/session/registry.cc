@@ -214,14 +214,18 @@ std::uint32_t enter_enclosing(State &state, probe::ProbeSet &set) {
 
 } // namespace
 
+bool wants_calibration(const State &state, const probe::Actions &actions, const std::vector<probe::Wish> &wishes) {
+    auto returns = [](const probe::Wish &wish) { return wish.kind == probe::Kind::ret; };
+    return state.world.corrections.is_empty() && probe::wants_durations(actions) &&
+           std::any_of(wishes.begin(), wishes.end(), returns);
+}
+
 Result<Numbers> register_probes(State &state, const std::shared_ptr<probe::ProbeSet> &set,
                                 const std::vector<probe::Wish> &wishes, os::Stopped *stopped) {
     if (auto expressions = probe::check_expressions(set->actions); !expressions) return fail(expressions.error());
-    const bool timed = std::any_of(wishes.begin(), wishes.end(),
-                                   [](const probe::Wish &wish) { return wish.kind == probe::Kind::ret; }) &&
-                       probe::wants_durations(set->actions);
-    if (timed && state.world.corrections.is_empty())
-        state.world.corrections = state.world.processes.empty() ? calibrate() : calibrate_aside();
+    // Else the hits of who is traced would have to wait for that: it was seen to before, or comes to nothing.
+    if (state.world.processes.empty() && wants_calibration(state, set->actions, wishes))
+        state.world.corrections = calibrate();
     Numbers numbers = state.registry.enter(set, wishes);
     if (set->actions.inside) numbers.push_back(enter_enclosing(state, *set));
     std::vector<Pid> pids = armable_processes(state);

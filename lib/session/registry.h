@@ -20,6 +20,9 @@ namespace ktrace::session {
 Result<std::vector<std::uint32_t>> register_probes(State &state, const std::shared_ptr<probe::ProbeSet> &set,
                                                    const std::vector<probe::Wish> &wishes, os::Stopped *stopped);
 
+/// True where these would measure durations, and it is not known yet what is to be subtracted from them.
+bool wants_calibration(const State &state, const probe::Actions &actions, const std::vector<probe::Wish> &wishes);
+
 /// Takes probes out everywhere, for good. Their calls in flight end as unreturned; their counts stay for the summary.
 void unregister_probes(State &state, std::span<const std::uint32_t> numbers);
 

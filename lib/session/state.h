@@ -23,6 +23,7 @@
 #include "program/record.h"
 #include "program/state.h"
 #include "rescue/ledger.h"
+#include "session/calibrate.h"
 #include "session/config.h"
 #include "session/control.h"
 #include "session/session.h"
@@ -89,6 +90,13 @@ struct Arming {
 
 struct Plugins; // plugins.cc's own
 
+/// An order that needs to know what is to be subtracted from durations: stops are served until that is measured.
+struct PostponedOrder {
+    std::uint64_t client = 0;
+    Order order;
+    Calibration calibration;
+};
+
 struct State {
     State(const Config &c, const Voice &v) : config(c), voice(v) {}
 
@@ -111,6 +119,7 @@ struct State {
     std::unique_ptr<output::Symbolizer> symbolizer;
     std::shared_ptr<output::LiveLine> live_line; // nullptr: there is none
     std::unique_ptr<Control> control;            // nullptr: no socket could be had
+    std::unique_ptr<PostponedOrder> postponed;   // one of ctl's, which waits for a calibration
     os::Interrupts *interrupts = nullptr;
     std::function<bool()> gives_up; // a search for what to probe that the user does not wait for any more; may be empty
     std::unordered_map<pid_t, std::string> last_names; // of tasks and processes, as last seen

@@ -7,7 +7,8 @@ import subprocess
 import threading
 import time
 
-from live import KTRACE, LIMIT, LiveTest, adds_up, figure, ktrace, program, until, wait_until_asleep
+from live import (KTRACE, LIMIT, LiveTest, adds_up, children_of, figure, ktrace, program, thread_folders, told_of, until,
+                  wait_until_asleep)
 
 
 WATCHES = platform.machine() == "x86_64"  # debug registers
@@ -15,6 +16,11 @@ WATCHES = platform.machine() == "x86_64"  # debug registers
 
 def ctl(target, *arguments, **options):
     return ktrace("ctl", "-p", target.pid, *arguments, **options)
+
+
+def is_measuring(tracing):
+    """One of its threads has a child."""
+    return any(told_of(folder, "children") for folder in thread_folders(tracing))
 
 
 class Ctl(LiveTest):
@@ -279,6 +285,29 @@ class UnderLoad(Ctl):
     places = {"-k": ["do_work", "do_work+4", "worker"], "-j": ["do_work", "worker"], "-r": ["do_work", "worker"],
               "-w": ["do_work:x"]}
     most, most_watched = 12, 4  # probes; a processor's debug registers
+
+    def test_hits_are_served_while_durations_are_calibrated(self):
+        """Which the first probe of a return waits for: in a process of its own, which is seen to come and to go."""
+        self.target = self.start(program("threads"))
+        self.target.tell("spin 1")
+        self.target.truth("spinning 1")
+        self.tracer = self.attach(self.target, "-k", "do_work", "--every", "16", "--format", "json")
+        tracing = children_of(self.tracer.process.pid)[0]
+        order = subprocess.Popen([KTRACE, "ctl", "-p", str(self.target.pid), "add", "-r", "do_work", "--stats"],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        until(lambda: is_measuring(tracing), "something is measured")
+        begin = time.time()
+        until(lambda: not is_measuring(tracing), "it is measured")
+        end = time.time()
+        self.assertEqual(order.wait(LIMIT), 0)
+        trace = self.tracer.stop()
+        self.assertEqual(trace.status, 0, trace)
+        meanwhile = [event for event in trace.events("pre") if begin < event["time_ns"] * 1e-9 < end]
+        self.assertGreater(len(meanwhile), 3)
+        self.target.tell("on")
+        self.target.truth("calls")
+        self.check_untouched(self.target)
+        self.assertEqual(self.target.end(), 0)
 
     def order_at_random(self, chance, known):
         """One order; `known`: by number, what is probed and whether it is on."""
