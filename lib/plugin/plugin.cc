@@ -141,7 +141,11 @@ Status Plugin::load_object(const std::string &path, const std::string &parameter
     if (wire.ended != Ended::returned)
         return fail(Error::Kind::refused,
                     "it " + ending(wire.ended, text_of(wire), init_limit_ns) + " as it was loaded");
-    if (wire.result != 0) return fail(Error::Kind::refused, text::escape(text_of(wire)));
+    if (wire.result != 0) {
+        const bool is_source = file.ends_with(".c") || file.ends_with(".cc") || file.ends_with(".cpp");
+        return fail(Error::Kind::refused, text::escape(text_of(wire)),
+                    is_source ? "build it first: ktrace plugin build " + text::escape(path) : "");
+    }
     return {};
 }
 

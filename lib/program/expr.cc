@@ -184,6 +184,12 @@ bool is_integer_arg(std::string_view name) {
 
 } // namespace
 
+std::vector<std::string_view> words_of_expr() {
+    std::vector<std::string_view> names;
+    for (const Word &word : words) names.push_back(word.name);
+    return names;
+}
+
 int ExprBuilder::name(TextRange at, std::string_view name) {
     Expr node;
     node.kind = Expr::Kind::name;

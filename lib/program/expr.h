@@ -112,4 +112,7 @@ struct Tree {
 /// Parses one EXPR (product.md, section 1). Error: usage, with source, column and width.
 Result<Tree> parse_expr(std::string_view text);
 
+/// The bare names that mean the same in every program: duration, tid and their like; arg0 to arg9 are not among them.
+std::vector<std::string_view> words_of_expr();
+
 } // namespace ktrace::program

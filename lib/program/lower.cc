@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/text.h"
 #include "program/lower_place.h"
 #include "program/types.h"
 
@@ -167,6 +168,19 @@ Operand Lowering::captured(const Expr &e) {
     return again(saved);
 }
 
+namespace {
+
+/// What was meant by a bare name that nothing here is called by.
+std::string hint_for_name(const std::string &name) {
+    if (auto near = text::nearest(name, words_of_expr(), 1); !near.empty()) return "did you mean " + near[0] + "?";
+    std::string hint = "args.NAME is a parameter, var.NAME a variable, reg(\"NAME\") a register, \"text\" a string; or "
+                       "use arg0 to arg9";
+    for (std::string_view word : words_of_expr()) hint += ", " + std::string(word);
+    return hint;
+}
+
+} // namespace
+
 Operand Lowering::name(const Expr &e, const Type *expected_enum) {
     Scope &arguments = capture_ ? capture_->entry : scope_;
     if (arguments.argument(e.text)) return argument(e);
@@ -177,8 +191,7 @@ Operand Lowering::name(const Expr &e, const Type *expected_enum) {
             if (enumerator.name == e.text)
                 return constant(static_cast<std::uint64_t>(enumerator.value), *expected_enum);
     if (auto value = scope_.enumerator(e.text)) return constant(static_cast<std::uint64_t>(value->value), *value->type);
-    misfit(e, "`" + e.text + "` means nothing here",
-           "args.NAME is a parameter, var.NAME a variable, \"text\" a string");
+    misfit(e, "`" + e.text + "` means nothing here", hint_for_name(e.text));
 }
 
 namespace {

@@ -25,12 +25,30 @@ using trap::Traced;
 
 namespace {
 
+/// What runs a program that is a script; empty: it is none, and has its arguments as they were given.
+std::string interpreter_of(Pid pid, const std::string &program) {
+    std::string first = os::read_file(os::process_folder(pid) + "/cmdline").value_or(program).c_str();
+    return first == program ? std::string() : std::string(text::base_name(first));
+}
+
+/// What was looked for is mostly in what a script starts.
+Error explained_by_script(Error error, Pid pid, const std::string &program) {
+    std::string interpreter = error.kind == Error::Kind::not_found ? interpreter_of(pid, program) : "";
+    if (interpreter.empty()) return error;
+    if (!error.hint.empty()) error.hint += error.hint.ends_with('?') ? " " : "; ";
+    error.hint += text::escape(text::base_name(program)) + " is a script, run by " + text::escape(interpreter) +
+                  ": for what that starts name the module (MODULE:FUNCTION), and follow children with -f";
+    return error;
+}
+
 /// A probe cannot be placed in a program that ktrace has started: the program does not run. Elsewhere tracing ends
 /// there.
 void give_up(State &state, Traced &traced, os::Stopped stopped, const Error &error) {
-    if (error.kind != Error::Kind::gone) state.voice.complain(error);
     Pid pid = traced.process.pid;
-    if (pid == state.program && state.armings[traced.ground.get()].waits_for_loader) {
+    const bool is_starting = pid == state.program && state.armings[traced.ground.get()].waits_for_loader;
+    if (error.kind != Error::Kind::gone)
+        state.voice.complain(is_starting ? explained_by_script(error, pid, state.config.program[0]) : error);
+    if (is_starting) {
         state.trouble = 125;
         ::kill(pid.value, SIGKILL);
     } else {

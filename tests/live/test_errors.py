@@ -230,6 +230,17 @@ class Errors(LiveTest):
             self.assertEqual(second.index("^") - first.index(text), column, err)
         self.check_works(target)
 
+    def test_unknown_words(self):
+        """A slip of the pen is put right; for anything else it is told what can stand there."""
+        target = self.start(program("threads"))
+        for option, text, hint in (("--if", "durration > 5", "did you mean duration?"),
+                                   ("--by", "commm", "did you mean comm?"),
+                                   ("--by", "caller", ", stack, "),
+                                   ("--print", "arg12", "arg0 to arg9"),
+                                   ("--print", "rax", 'reg("NAME") a register')):
+            self.refused("-p", target.pid, "-r", "do_work", option, text, says=["means nothing here", hint], lines=2)
+        self.check_works(target)
+
     def test_pending_is_no_error_until_the_end(self):
         target = self.start(program("threads"))
         for options, status in (([], 1), (["--allow-missing"], 0)):

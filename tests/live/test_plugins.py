@@ -412,9 +412,13 @@ class GoneWrong(PluginTest):
 
     def test_cannot_be_loaded(self):
         target = self.target()
+        source = os.path.join(workshop.room(), "source.c")
+        with open(source, "w") as f:
+            f.write("#include <linux/module.h>\n")
         for plugin, error in (("/nonexistent.so", "cannot be read"), (f"{built('deep')} nothing=1", "there is no parameter nothing; it has write"),
                               (f"{built('timing')} maxactive=many", "parameter maxactive cannot be `many'"),
                               (f"{built('timing')} func=no_such", r"no function no_such[\s\S]*module_init returned -2"),
+                              (source, f"; build it first: ktrace plugin build {source}"),
                               (program("plugged"), "plugin ")):
             trace = ktrace("attach", "-p", target.pid, "--plugin", plugin)
             self.assertEqual(trace.status, 1, trace)

@@ -82,6 +82,22 @@ class Status(LiveTest):
             self.assertEqual(trace.out, "")
             self.assertIn(spec.split("+")[0], trace.err)
 
+    def test_probe_without_place_in_a_script(self):
+        """It is mostly meant for what the script starts; with its module's name it is found there."""
+        with tempfile.TemporaryDirectory() as folder:
+            for first, interpreter in (("#!/bin/sh\n", "sh"), ("#!/usr/bin/env sh\n", "env"), ("", "sh")):
+                script = os.path.join(folder, "wrapper")
+                with open(script, "w") as f:
+                    f.write(f"{first}exec {program('processes')} work 5\n")
+                os.chmod(script, 0o755)
+                trace = run("-k", "do_work", "--", script)
+                self.assertEqual(trace.status, 125, trace)
+                self.assertIn(f"wrapper is a script, run by {interpreter}: for what that starts name the module", trace.err)
+                trace = run("-k", "processes:do_work", "--count", "--", script)
+                self.assertIn("do_work+0x0 [processes] k: 5 hits", trace.err)
+        trace = run("-k", "no_such_function", "--", program("processes"), "work", "5")
+        self.assertNotIn("script", trace.err)
+
     def test_missing_is_allowed(self):
         trace = run("-k", "no_such_function", "-k", "do_work", "--allow-missing", "--count", "--",
                     program("processes"), "work", "5")
