@@ -4,7 +4,9 @@
 #include <array>
 
 #include "base/text.h"
+#include "option_table.h"
 #include "usage.h"
+#include "values.h"
 
 namespace ktrace::cli {
 
@@ -33,18 +35,30 @@ Status check_tracing(Invocation &into) {
     return {};
 }
 
+/// What was meant by a word that attach does not take.
+std::string hint_for_stray(const Invocation &into, const std::string &word) {
+    if (std::string hint = hint_for_value_apart(into, word); !hint.empty()) return hint;
+    if (std::string hint = hint_for_pid_alone(word); !hint.empty()) return hint;
+    if (into.config.probes.empty() && !into.config.pids.empty())
+        return "a probe goes behind -k, -j, -r or -w, for example --ret " + text::escape(word);
+    return "to start a program: ktrace run PROBE... -- PROGRAM [ARG...]";
+}
+
 Status check_attach(Invocation &into) {
     if (!into.operands.empty())
         return usage("attach does not take `" + text::escape(into.operands[0]) + "'",
-                     "to start a program: ktrace run PROBE... -- PROGRAM [ARG...]");
+                     hint_for_stray(into, into.operands[0]));
     if (into.config.pids.empty()) return usage("attach needs a process: -p PID");
     return check_tracing(into);
 }
 
 Status check_run(Invocation &into, bool separated) {
-    if (!into.operands.empty())
+    if (!into.operands.empty()) {
+        // Without a -- it is most likely the program.
+        std::string hint = separated ? hint_for_value_apart(into, into.operands[0]) : std::string();
         return usage("run does not take `" + text::escape(into.operands[0]) + "' before --",
-                     "put the program behind it: ktrace run PROBE... -- PROGRAM [ARG...]");
+                     hint.empty() ? "put the program behind it: ktrace run PROBE... -- PROGRAM [ARG...]" : hint);
+    }
     if (!separated || into.config.program.empty())
         return usage("run needs a program: ktrace run PROBE... -- PROGRAM [ARG...]");
     return check_tracing(into);
@@ -90,9 +104,9 @@ Result<VerbName> find_verb(const std::vector<std::string> &operands) {
         if (operands[0] == each.name) return each;
         names.push_back(each.name);
     }
-    auto near = text::nearest(operands[0], names, 1);
-    return usage("ctl cannot `" + text::escape(operands[0]) + "'",
-                 near.empty() ? all : "did you mean " + near[0] + "?");
+    std::string hint = hint_for_pid_alone(operands[0]);
+    if (auto near = text::nearest(operands[0], names, 1); !near.empty()) hint = "did you mean " + near[0] + "?";
+    return usage("ctl cannot `" + text::escape(operands[0]) + "'", hint.empty() ? all : hint);
 }
 
 /// The options that are not about the process are those of `add`; `stats` has a format.
@@ -116,9 +130,11 @@ Status check_ctl(Invocation &into) {
     if (verb->takes_names && order.names.empty())
         return usage("ctl " + name + " needs the number of a probe, or its SPEC as it was given",
                      "ktrace ctl -p PID stats shows the numbers");
-    if (!verb->takes_names && !order.names.empty())
-        return usage("ctl " + name + " does not take `" + text::escape(order.names[0]) + "'",
-                     verb->verb == Verb::add ? "say what to probe with -k, -j, -r or -w" : "");
+    if (!verb->takes_names && !order.names.empty()) {
+        std::string hint = hint_for_value_apart(into, order.names[0]);
+        if (hint.empty() && verb->verb == Verb::add) hint = "say what to probe with -k, -j, -r or -w";
+        return usage("ctl " + name + " does not take `" + text::escape(order.names[0]) + "'", hint);
+    }
     if (verb->verb == Verb::add)
         if (auto checked = check_tracing(into); !checked) return checked;
     order.verb = verb->verb;
@@ -130,7 +146,9 @@ Status check_ctl(Invocation &into) {
 }
 
 Status check_repair(const Invocation &into) {
-    if (!into.operands.empty()) return usage("repair does not take `" + text::escape(into.operands[0]) + "'");
+    if (!into.operands.empty())
+        return usage("repair does not take `" + text::escape(into.operands[0]) + "'",
+                     hint_for_pid_alone(into.operands[0]));
     if (into.config.pids.size() != 1) return usage("repair needs one process: -p PID");
     return {};
 }

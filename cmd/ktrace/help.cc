@@ -40,7 +40,7 @@ Examples:
 
 constexpr std::string_view examples_run = R"(
 Examples:
-  ktrace run -j main -j 'libc:write' -- ls -l              the arguments of each call
+  ktrace run -j 'libc:write' -- ls -l                      the arguments of each call
   ktrace run --ret parse --if 'duration > 1000000' -- ./a  only the calls that took more than 1 ms
   ktrace run -r parse --stats --format json -o t -- ./a    statistics for a script
 )";

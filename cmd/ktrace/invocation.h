@@ -37,6 +37,7 @@ struct Invocation {
     session::Config config;            // attach, run
     ListRequest list;                  // list
     session::Order order;              // ctl, to the ktrace that traces config.pids[0]
+    std::vector<std::string> words;    // all of the command line behind the command and in front of --
     std::vector<std::string> given;    // names of the options
     std::vector<std::string> operands; // what is no option, as given
 };

@@ -10,6 +10,7 @@
 #include "os/cut_files.h"
 #include "output/writer.h"
 #include "session/catalog.h"
+#include "values.h"
 
 namespace ktrace::cli {
 
@@ -38,7 +39,11 @@ int list(const Invocation &invocation) {
     const ListRequest &request = invocation.list;
     auto modules =
         request.pid != 0 ? session::modules_of_process(Pid{request.pid}) : session::module_of_file(request.file);
-    if (!modules) return complain_and_end(modules.error());
+    if (!modules) {
+        Error error = modules.error();
+        if (request.pid == 0 && error.hint.empty()) error.hint = hint_for_pid_alone(request.file);
+        return complain_and_end(error);
+    }
 
     output::Writer writer(STDOUT_FILENO, "standard output");
     auto show = [&](const session::CatalogEntry &entry) { writer.write(line_of(entry)); };

@@ -355,4 +355,19 @@ bool belongs_to(const Option &option, Command command) {
     return command == Command::none || (option.commands & bit(command)) != 0;
 }
 
+std::string hint_for_value_apart(const Invocation &of, const std::string &word) {
+    auto takes_it = [&](const std::string &before) {
+        return std::any_of(table.begin(), table.end(), [&](const Option &option) {
+            return option.takes == Takes::optional_value && belongs_to(option, of.command) &&
+                   before == std::string("--") + option.name;
+        });
+    };
+    for (std::size_t at = 1; at < of.words.size(); at++) {
+        const std::string &before = of.words[at - 1];
+        if (of.words[at] == word && takes_it(before))
+            return "the value of " + before + " goes behind a `=': " + before + "=" + text::escape(word);
+    }
+    return {};
+}
+
 } // namespace ktrace::cli

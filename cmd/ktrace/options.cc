@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
 
 #include <CLI/CLI.hpp>
@@ -85,8 +86,12 @@ tl::unexpected<Error> misplaced_option(const std::string &name, const Option &op
     return usage(what, "it is an option of " + takers);
 }
 
-tl::unexpected<Error> unknown_option(const std::string &argument, Command command) {
+tl::unexpected<Error> unknown_option(const std::string &argument, const Invocation &into) {
+    const Command command = into.command;
     std::string name = argument.substr(0, argument.find('='));
+    if (std::isdigit(static_cast<unsigned char>(argument[1])))
+        if (std::string hint = hint_for_value_apart(into, argument); !hint.empty())
+            return usage("there is no option " + text::escape(argument), hint);
     if (const Option *option = option_of_others(name)) return misplaced_option(name, *option, command);
     std::vector<std::string> known;
     for (const Option &option : options())
@@ -106,7 +111,8 @@ tl::unexpected<Error> missing_value(const std::vector<std::string> &arguments) {
     return usage("a value is missing at the end", "ktrace --help shows what each option takes");
 }
 
-Status read_options(const std::vector<std::string> &arguments, Invocation &into) {
+Status read_options(Invocation &into) {
+    const std::vector<std::string> &arguments = into.words;
     CLI::App app;
     app.set_help_flag();
     Given given = declare(app, into.command);
@@ -120,7 +126,7 @@ Status read_options(const std::vector<std::string> &arguments, Invocation &into)
     into.operands = app.remaining();
     for (const std::string &operand : into.operands) {
         bool is_option = operand.size() > 1 && operand[0] == '-';
-        if (is_option) return unknown_option(operand, into.command);
+        if (is_option) return unknown_option(operand, into);
         if (into.command == Command::run) break; // what follows was meant for the program, whose -- is missing
     }
     return apply(app, given, into);
@@ -166,11 +172,11 @@ Result<Invocation> parse(const std::vector<std::string> &arguments) {
     // CLI11 reads options behind `--`, too: what belongs to the program is cut off before it sees it.
     auto separator = std::find(arguments.begin() + 1, arguments.end(), "--");
     bool separated = separator != arguments.end();
-    std::vector<std::string> own(arguments.begin() + 1, separator);
+    into.words.assign(arguments.begin() + 1, separator);
     std::vector<std::string> behind(separated ? separator + 1 : separator, arguments.end());
     if (into.command == Command::run) into.config.program = std::move(behind);
 
-    if (auto read = read_options(own, into); !read) return fail(read.error());
+    if (auto read = read_options(into); !read) return fail(read.error());
     if (into.help || into.version) return into;
     if (into.command != Command::run) into.operands.insert(into.operands.end(), behind.begin(), behind.end());
     if (auto checked = check(into, separated); !checked) return fail(checked.error());

@@ -85,6 +85,10 @@ Result<std::vector<pid_t>> read_pids(std::string_view text) {
     return pids;
 }
 
+std::string hint_for_pid_alone(const std::string &word) {
+    return read_pids(word) ? "a process goes behind -p: -p " + text::escape(word) : std::string();
+}
+
 Result<std::vector<std::string>> split_expressions(std::string_view text) {
     std::vector<std::string> parts;
     for (std::size_t at = 0;;) {

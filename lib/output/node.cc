@@ -52,9 +52,13 @@ void append_registers(JsonNotation, std::string &out, const Node &node) {
     out += '}';
 }
 
-/// `symbol+0x4`, or the address; an inlined function has no address of its own to count from.
+/// `symbol+0x4`; without one, what is the same in every run, `module:0x4`, or the address. An inlined function has no
+/// address of its own to count from.
 void append_frame_place(std::string &out, const NamedFrame &frame) {
-    if (frame.symbol.empty()) return append_hex(out, frame.address);
+    if (frame.symbol.empty()) {
+        if (!frame.module.empty()) out += text::escape(frame.module) + ':';
+        return append_hex(out, frame.module.empty() ? frame.address : frame.offset);
+    }
     out += text::escape(frame.symbol);
     if (frame.inlined || frame.trampoline) return;
     out += '+';
@@ -78,6 +82,9 @@ void append_frame_json(std::string &out, const NamedFrame &frame) {
         append_json_string(out, frame.symbol);
         out += ",\"offset\":";
         append_decimal(out, Unsigned128{frame.offset});
+    } else if (!frame.module.empty()) {
+        out += ",\"vaddr\":";
+        JsonNotation::pointer(out, frame.offset);
     }
     if (!frame.module.empty()) {
         out += ",\"module\":";

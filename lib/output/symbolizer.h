@@ -11,7 +11,7 @@ namespace ktrace::output {
 struct NamedFrame {
     std::uint64_t address = 0;
     std::string symbol;
-    std::uint64_t offset = 0;
+    std::uint64_t offset = 0; // from the symbol; without one, the vaddr in the module
     std::string module, file;
     int line = 0;
     bool inlined = false;

@@ -53,11 +53,6 @@ class PipeGuard {
     sigset_t pipe_, before_;
 };
 
-bool is_pipe_like(int fd) {
-    struct stat status;
-    return fstat(fd, &status) != 0 || S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode);
-}
-
 /// A descriptor that somebody made non-blocking: waits until it takes more.
 void wait_until_writable(int fd) {
     pollfd wanted{fd, POLLOUT, 0};
@@ -102,6 +97,11 @@ const char *advice(int error) {
 }
 
 } // namespace
+
+bool is_pipe_like(int fd) {
+    struct stat status;
+    return fstat(fd, &status) != 0 || S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode);
+}
 
 /// What the two threads share.
 struct Writer::Background {

@@ -20,6 +20,9 @@
 
 namespace ktrace::output {
 
+/// A pipe, a socket, or nothing that could be looked at: writing to it can raise SIGPIPE.
+bool is_pipe_like(int fd);
+
 class Writer {
   public:
     static constexpr std::size_t buffer_size = 64 * 1024;

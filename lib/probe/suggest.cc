@@ -20,11 +20,6 @@ bool is_function(const Symbol &symbol) {
     return symbol.kind == Symbol::Kind::function || symbol.kind == Symbol::Kind::ifunc;
 }
 
-bool has_functions(const symbols::Module &module) {
-    auto symbols = module.symbols();
-    return std::any_of(symbols.begin(), symbols.end(), is_function);
-}
-
 /// Names of functions as users write them, each once. Owns the demangled ones.
 class Names {
   public:
@@ -63,6 +58,14 @@ class Names {
     std::vector<std::string_view> all_;
     std::unordered_set<std::string_view> seen_;
 };
+
+/// Is it stripped, and does it export nothing that is spelled nearly like what is wanted?
+bool may_have_lost(const symbols::Module &module, std::string_view wanted) {
+    if (!module.is_stripped()) return false;
+    Names exported(wanted);
+    exported.add(module);
+    return exported.nearest(1).empty();
+}
 
 /// Versions that the modules have of the symbol.
 std::vector<std::string> versions(const Request &request) {
@@ -115,7 +118,7 @@ std::string hint(const Request &request) {
     std::string said;
     if (auto near = names.nearest(3); !near.empty()) said = "did you mean " + listed(near, 3) + "?";
     for (const Loaded *loaded : request.chosen)
-        if ((loaded->is_program || request.chosen.size() == 1) && !has_functions(*loaded->module)) {
+        if ((loaded->is_program || request.chosen.size() == 1) && may_have_lost(*loaded->module, spec.symbol)) {
             std::string name(loaded->module->name());
             return said + (said.empty() ? "" : " ") + name + " is stripped: probe an address (" + name +
                    ":0xVADDR), or install its debug symbols";

@@ -17,6 +17,7 @@
 #include "os/switches.h"
 #include "os/wait.h"
 #include "os/yama.h"
+#include "session/refusals.h"
 
 namespace ktrace::session {
 
@@ -69,7 +70,7 @@ Finding system_call(int error) {
         found.told += "; " + refused->why;
         found.fix = refused->hint.empty() ? "reboot" : "sudo ktrace";
     } else {
-        found.fix = "start the container with --cap-add SYS_PTRACE";
+        found.fix = cap_add;
     }
     return found;
 }
@@ -92,7 +93,7 @@ Finding others(bool privileged) {
         return {State::good, "processes of other users", "allowed", {}};
     if (privileged) return {State::bad, "processes of other users", "not before the next boot", "reboot"};
     return {State::limited, "processes of other users, setuid programs", "not for you (no CAP_SYS_PTRACE)",
-            "sudo ktrace"};
+            ::geteuid() == 0 ? cap_add : "sudo ktrace"};
 }
 
 /// Traps go into code that is mapped read-only: by /proc/PID/mem, or by POKETEXT where that is forbidden

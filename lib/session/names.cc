@@ -67,7 +67,10 @@ class ModuleSymbolizer final : public output::Symbolizer {
         std::vector<NamedFrame> frames = known(*loaded, address - behind - loaded->bias);
         for (NamedFrame &frame : frames) {
             frame.address = address;
-            if (!frame.inlined && !frame.symbol.empty()) frame.offset += behind;
+            if (frame.symbol.empty())
+                frame.offset = address - loaded->bias;
+            else if (!frame.inlined)
+                frame.offset += behind;
         }
         return frames;
     }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "os/interrupts.h"
+#include "output/writer.h"
 
 namespace ktrace::session {
 
@@ -31,6 +32,8 @@ output::Progress progress(const State &state) {
 } // namespace
 
 std::shared_ptr<output::LiveLine> open_live_line(const Config &config) {
+    // Who reads from a pipe (less, grep) may write to the same terminal, behind the half line.
+    if (config.output.empty() && output::is_pipe_like(STDOUT_FILENO)) return nullptr;
     if (config.quiet || !output::LiveLine::is_possible(STDERR_FILENO)) return nullptr;
     // The job is the guardian's: the tracing process has a group of its own.
     return std::make_shared<output::LiveLine>(STDERR_FILENO, ::getpgid(::getppid()), os::Interrupts::waker());

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -52,7 +53,15 @@ Error denied(pid_t pid) {
         error.hint = "run ktrace as root";
         return error;
     }
-    error.hint = "run ktrace as root";
+    if (::geteuid() != 0) {
+        error.hint = "run ktrace as root";
+    } else if (!os::has_capability(CAP_SYS_PTRACE)) {
+        error.message += ": root has no CAP_SYS_PTRACE here";
+        error.hint = cap_add;
+    } else {
+        error.message += ": the kernel forbids it to root, too";
+        error.hint = "run ktrace outside of this container, or change the rules of its security module";
+    }
     return error;
 }
 

@@ -6,6 +6,9 @@
 
 namespace ktrace::session {
 
+/// What gives root in a container the right to trace.
+inline constexpr const char *cap_add = "start the container with --cap-add SYS_PTRACE";
+
 /// Why the kernel does not let this process be traced, and what to do.
 Error denied(pid_t pid);
 

@@ -200,6 +200,11 @@ bool Module::fetch_symbols() const {
     return impl_->has_full_table;
 }
 
+bool Module::is_stripped() const {
+    impl_->symbol_set();
+    return !impl_->has_full_table && !impl_->mini_debug && !is_vdso();
+}
+
 std::span<const Symbol> Module::symbols() const { return impl_->symbol_set().all(); }
 std::vector<const Symbol *> Module::named(std::string_view name) const { return impl_->symbol_set().named(name); }
 

@@ -134,6 +134,8 @@ class Module {
     /// Makes `symbols`, `named` and the rest know also what a debuginfod server knows, where one is configured and the
     /// file has no full symbol table here. True where there is more to know than before.
     bool fetch_symbols() const;
+    /// Has it lost the names of the functions that it does not export?
+    bool is_stripped() const;
 
     struct Impl;
 

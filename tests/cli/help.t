@@ -14,6 +14,10 @@ EXPECT_SOME ^Usage: ktrace attach
 EXPECT_SOME ^Examples:
 EXPECT_SOME ktrace run .* -- 
 
+NAME the example of a program that everybody has
+RUN eval "$(ktrace run --help | sed -n 's/  *the arguments of each call$//p')" 2>/dev/null | grep -c 'ls/[0-9]* write(fd=1, buf=0x[0-9a-f]*, nbytes=[0-9]*)\|ls/[0-9]* write(arg0=0x1, '
+EXPECT 1
+
 NAME the help of a command has only its options
 RUN ktrace list --help | grep -c -e --ret
 STATUS 1

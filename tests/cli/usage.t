@@ -65,6 +65,56 @@ RUN ktrace attach -p 1 -k main other
 STATUS 2
 EXPECT ktrace: attach does not take `other'; to start a program: ktrace run PROBE... -- PROGRAM [ARG...]
 
+NAME a value that has to stand behind =
+RUN ktrace attach -p 1 -j main --stack 5
+STATUS 2
+EXPECT ktrace: attach does not take `5'; the value of --stack goes behind a `=': --stack=5
+
+NAME a negative value that has to stand behind =
+RUN ktrace attach -p 1 -j main --skip -1
+STATUS 2
+EXPECT ktrace: there is no option -1; the value of --skip goes behind a `=': --skip=-1
+
+NAME a value that has to stand behind =, with run
+RUN ktrace run -r main --hist retval -- ls
+STATUS 2
+EXPECT ktrace: run does not take `retval' before --; the value of --hist goes behind a `=': --hist=retval
+
+NAME a value that has to stand behind =, with ctl
+RUN ktrace ctl -p 1 add -j main --stats arg0
+STATUS 2
+EXPECT ktrace: ctl add does not take `arg0'; the value of --stats goes behind a `=': --stats=arg0
+
+NAME an order behind an option that takes a value only behind =
+RUN ktrace ctl -p 1 -j main --stack add --regs=5
+STATUS 2
+EXPECT ktrace: --regs takes no value
+
+NAME a process without -p
+RUN ktrace attach 1234 -j main
+STATUS 2
+EXPECT ktrace: attach does not take `1234'; a process goes behind -p: -p 1234
+
+NAME ctl of a process without -p
+RUN ktrace ctl 1234 list
+STATUS 2
+EXPECT ktrace: ctl cannot `1234'; a process goes behind -p: -p 1234
+
+NAME repair of a process without -p
+RUN ktrace repair 1234
+STATUS 2
+EXPECT ktrace: repair does not take `1234'; a process goes behind -p: -p 1234
+
+NAME list of a process without -p
+RUN ktrace list 1234
+STATUS 1
+EXPECT ktrace: cannot open 1234: No such file or directory; a process goes behind -p: -p 1234
+
+NAME a function without its option
+RUN ktrace attach -p 1 main
+STATUS 2
+EXPECT ktrace: attach does not take `main'; a probe goes behind -k, -j, -r or -w, for example --ret main
+
 NAME run without --
 RUN ktrace run -k main ls -l
 STATUS 2

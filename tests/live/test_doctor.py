@@ -56,6 +56,20 @@ class Doctor(LiveTest):
                 self.assertIn(refused, tried.stderr)
         self.assertEqual(target.end(), 0)
 
+    def test_root_without_rights(self):
+        """As in a container: becoming root is no advice to who is root."""
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            raise unittest.SkipTest("needs root, to give up a right")
+        target = self.start(program("calls"), 1, 1)
+        for arguments in (["doctor"], ["attach", "-p", str(target.pid), "-k", "do_work"]):
+            done = subprocess.run(["setpriv", "--bounding-set=-sys_ptrace", KTRACE, *arguments], text=True, timeout=LIMIT,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.assertIn("CAP_SYS_PTRACE", done.stdout)
+            self.assertIn("start the container with --cap-add SYS_PTRACE", done.stdout)
+            self.assertNotIn("as root", done.stdout)
+            self.assertNotIn("sudo ktrace", done.stdout)
+        self.check_untouched(target)
+
     def test_without_rights(self):
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             raise unittest.SkipTest("needs root, to become nobody")

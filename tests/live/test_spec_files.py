@@ -68,6 +68,16 @@ class Files(SpecTest):
         self.assertEqual(trace.status, 1, trace)
         self.assertRegex(trace.err, r"did you mean printf.*\? \S+ is stripped: probe an address")
 
+    def test_file_stripped_but_for_what_it_exports(self):
+        """A name that it exports is rather a slip of the pen; any other one may be of a function whose name is gone."""
+        path = copy_of(names("-rdynamic"), "exports")
+        execute("strip", path)
+        target, _ = self.started(path)
+        for spec, lost in (("static_that_is_gone", True), ("plain_ome", False)):
+            trace = ktrace("attach", "-p", target.pid, "-k", spec)
+            self.assertEqual(trace.status, 1, trace)
+            self.assertEqual("is stripped: probe an address" in trace.err, lost, trace)
+
     def test_file_minidebuginfo(self):
         require("xz")
         path = self.stripped("mini")

@@ -8,7 +8,7 @@ import tempfile
 from debugger import debugged, traced
 from live import KTRACE, LIMIT, LiveTest, Trace, figure, ktrace, program
 from test_programs import WORK, every_instruction
-from workshop import build, copy_of, execute, room
+from workshop import address_in_file, build, copy_of, execute, room
 
 LONG = bool(os.environ.get("KTRACE_LONG"))  # all 200 places in real programs, instead of some
 
@@ -151,6 +151,25 @@ class Programs(StackTest):
         trace = self.once("-k", "place", "--by", "stack", "--format", "json")
         for row in trace.summary("place")["by"]:
             self.assertEqual(row["key"][0]["symbol"], "place")
+
+    def test_places_without_names(self):
+        """What a stripped program's frames are shown as is a SPEC, which holds in the next run, too."""
+        path = copy_of(build("stacks", "-pthread", "-O2"), "nameless")
+        place = f"stacks:{address_in_file(path, 'place'):#x}"
+        execute("strip", path)
+
+        def shown(number, spec, *options):
+            out = os.path.join(tempfile.mkdtemp(dir=room()), "events")
+            trace = ktrace("run", "-o", out, "-k", spec, *options, "--", path, "once")
+            self.assertEqual(trace.status, 0, trace)
+            with open(out) as f:
+                return re.findall(number + r" *(\S+)(?: \[stacks\]$| <)", f.read(), re.M)
+
+        self.assertEqual(set(shown("#0", place, "--stack")), {place})
+        self.assertEqual(set(shown("^", place, "--by", "stack")), {place})
+        for caller in sorted(set(shown("#1", place, "--stack"))):
+            self.assertRegex(caller, "^stacks:0x[0-9a-f]+$")
+            self.assertEqual(set(shown("#0", caller, "--stack")), {caller})
 
     def test_return_probes(self):
         """Return traps are at return addresses; the stack shows what the program put there."""

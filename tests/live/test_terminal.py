@@ -15,7 +15,7 @@ ERASE = "\r\033[K"
 class Screen:
     """ktrace on a terminal of its own, in whose foreground it is."""
 
-    def __init__(self, test, *arguments, together=False, env=None):
+    def __init__(self, test, *arguments, together=False, stdout=subprocess.DEVNULL, env=None):
         master, slave = pty.openpty()
         self.fd, self.text = master, ""
         test.addCleanup(lambda: os.close(self.fd))
@@ -26,7 +26,7 @@ class Screen:
             os.close(os.open(os.ttyname(slave), os.O_RDWR))
 
         self.process = subprocess.Popen([KTRACE, "attach", *map(str, arguments)], stdin=slave,
-                                        stdout=slave if together else subprocess.DEVNULL, stderr=slave,
+                                        stdout=slave if together else stdout, stderr=slave,
                                         preexec_fn=take_terminal, env={**os.environ, "TERM": "xterm", **(env or {})})
         os.close(slave)
         test.addCleanup(self.end)
@@ -106,6 +106,17 @@ class LiveLine(LiveTest):
                 pass
             self.assertEqual(screen.process.wait(LIMIT), 0)
             self.assertNotIn("\033", screen.text)
+        self.check_untouched(target)
+
+    def test_not_beside_a_pipe(self):
+        """Who reads the events may show them on the same terminal, where a line of ktrace's would stand in front."""
+        target = self.start(program("calls"), 1, 100)
+        screen = Screen(self, "-p", target.pid, "-k", "do_work", "--count", "--duration", "1500ms", stdout=subprocess.PIPE)
+        table, _ = screen.process.communicate(timeout=LIMIT)
+        self.assertEqual(table.split(), [b"0", b"do_work+0x0", b"[calls]", b"k"])
+        while screen.read():
+            pass
+        self.assertNotIn("\033", screen.text)
         self.check_untouched(target)
 
     def test_a_killed_tracer_leaves_no_half_line(self):
