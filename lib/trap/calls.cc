@@ -67,12 +67,6 @@ bool may_trap_return(Traced &traced, VirtAddr at) {
     return found->second;
 }
 
-/// A trap there would break off a restartable sequence each time.
-bool is_in_sequence(Traced &traced, const Site &site) {
-    const target::LoadedModule *loaded = target::module_at(traced.process.modules, site.at);
-    return loaded && loaded->module->in_sequence(site.at.value - loaded->bias, site.plan.length);
-}
-
 /// Where too many return sites wait for calls that do not come, the one that waited longest goes. Its Site and slot
 /// stay (a task may be in there, and the next call may return to it); only the trap is taken out.
 void drop_oldest_return_site(Ground &ground) {
@@ -174,6 +168,11 @@ Instance *miss(Armed &armed) {
 }
 
 } // namespace
+
+bool is_in_sequence(Traced &traced, const Site &site) {
+    const target::LoadedModule *loaded = target::module_at(traced.process.modules, site.at);
+    return loaded && loaded->module->in_sequence(site.at.value - loaded->bias, site.plan.length);
+}
 
 Instance *begin_call(World &world, Traced &traced, Task &task, Armed &armed, Site &site, os::Stopped &stopped,
                      std::vector<std::byte> captured) {

@@ -22,6 +22,9 @@ void adopt_call(World &world, Traced &traced, Task &task, Armed &armed, Site &si
 void end_returned(World &world, Traced &traced, Instance &call);
 void end_unreturned(World &world, Traced &traced, Instance &call);
 
+/// A trap there would break off a restartable sequence each time.
+bool is_in_sequence(Traced &traced, const Site &site);
+
 /// True where an exception or longjmp has passed since the call began and its frame is no longer there.
 bool vanished(Traced &traced, const Task &task, const Instance &call);
 

@@ -2,6 +2,7 @@
 
 #include "trap/calls.h"
 #include "trap/evaluation.h"
+#include "trap/exits.h"
 #include "trap/goroutines.h"
 #include "trap/handled.h"
 #include "trap/inject.h"
@@ -145,9 +146,15 @@ void run_returns(World &world, Traced &traced, Task &task, Site &site, os::Stopp
 void run_exits(World &world, Traced &traced, Task &task, Site &site, os::Stopped &stopped) {
     VirtAddr frame_sp = stopped.sp();
     Returns &returns = traced.ground->returns;
+    const bool is_return = site.plan.flow == arch::Flow::ret;
+    const Instance *youngest = returns.at(frame_sp);
+    if (!youngest || (!is_return && !leaves_unseen(traced, site, *youngest->armed, stopped))) return;
     while (Instance *call = returns.at(frame_sp)) {
         if (call->return_site) break;
-        finish_call(world, traced, task, site, *call, stopped);
+        if (is_return)
+            finish_call(world, traced, task, site, *call, stopped);
+        else
+            end_unreturned(world, traced, *call);
     }
 }
 

@@ -64,3 +64,9 @@ class Returns(LiveTest):
 
     def test_exceptions_thrown_on(self):
         self.check("rethrow", "catches", "throws_on", "passes_through", "throws")
+
+    def test_jumps_away_from_generated_code(self):
+        """A call that leaves by a jump is not seen to return; it is not told with what the next one returns, and when."""
+        trace = self.check("generated", "leaves")
+        told = [(e["args"]["n"], e["retval"]) for e in trace.events("return")]
+        self.assertEqual(told, [(n, 2 * n) for n in range(1, 1000, 2)])

@@ -13,6 +13,7 @@
 
 #include <csignal>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -170,6 +171,23 @@ PROBED long fiber_hand(long n) {
     return n + 1;
 }
 
+PROBED long thrice(long n) {
+    KEEP;
+    return n * 3;
+}
+
+namespace {
+long (*volatile also_thrice)(long) = thrice;
+} // namespace
+
+// Leaves by a jump, to a place that it names or that it looks up, or returns.
+PROBED long leaves(long n) {
+    if (n % 4 == 0) return thrice(n);
+    if (n % 4 == 2) return also_thrice(n);
+    KEEP;
+    return n * 2;
+}
+
 namespace {
 
 void on_signal(int) { in_handler(1); }
@@ -293,6 +311,31 @@ void case_hand() {
     }
 }
 
+// What calls it is made at run time, where no return address may be trapped; each call comes from the same place.
+void case_generated() {
+#if defined(__x86_64__)
+    // push %rax; call *%rsi; pop %rdx; ret
+    const unsigned char code[] = {0x50, 0xff, 0xd6, 0x5a, 0xc3};
+#else
+    // stp x29, x30, [sp, #-16]!; blr x1; ldp x29, x30, [sp], #16; ret
+    const unsigned char code[] = {0xfd, 0x7b, 0xbf, 0xa9, 0x20, 0x00, 0x3f, 0xd6,
+                                  0xfd, 0x7b, 0xc1, 0xa8, 0xc0, 0x03, 0x5f, 0xd6};
+#endif
+    void *page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) std::exit(3);
+    std::memcpy(page, code, sizeof code);
+    if (::mprotect(page, 4096, PROT_READ | PROT_EXEC) != 0) std::exit(3);
+    char *begin = static_cast<char *>(page);
+    __builtin___clear_cache(begin, begin + sizeof code);
+    auto call = reinterpret_cast<long (*)(long, long (*)(long))>(page);
+    for (long i = 0; i < 1000; i++) {
+        truth["leaves"].entered++;
+        truth["leaves"].returned += i % 2;
+        if (call(i, leaves) != (i % 2 != 0 ? i * 2 : i * 3)) std::exit(3);
+    }
+    ::munmap(page, 4096);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -300,6 +343,7 @@ int main(int argc, char **argv) {
         {"recursion", case_recursion}, {"tail", case_tail},     {"longjmp", case_longjmp},
         {"exception", case_exception}, {"thread", case_thread}, {"signal", case_signal},
         {"fiber", case_fiber},         {"hand", case_hand},     {"rethrow", case_rethrow},
+        {"generated", case_generated},
     };
     auto found = cases.find(argc > 1 ? argv[1] : "");
     if (found == cases.end()) return 2;
