@@ -108,7 +108,7 @@ struct Task {
     bool mask_unseen = false;          // it has come by traps since
     std::optional<Blocks> blocks;      // of its mask, where SIGTRAP is in it
     std::optional<MaskCall> mask_call; // since its last trap
-    std::uint8_t first_looks = 4;      // how many of its traps are looked at still before there is a choice (reset.h)
+    std::uint8_t first_looks = 32;     // how many of its traps are looked at still before there is a choice (reset.h)
     std::uint64_t looked_ns = 0;       // when one was, last
     std::uint32_t changes_seen = 0;    // of the process's action for SIGTRAP (Page::changes), at its last trap
     bool enters_handler = false;       // its next stop is at the first instruction of the program's handler for SIGTRAP
