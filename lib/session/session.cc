@@ -303,10 +303,9 @@ Status attach_to_all(State &state) {
         if (!candidate) return tl::make_unexpected(candidate.error());
         candidates.push_back(std::move(*candidate));
     }
-    Status taken;
-    for (std::size_t i = 0; taken && i < candidates.size(); i++)
-        taken = take_candidate(state, std::move(candidates[i]));
-    return taken;
+    for (Candidate &candidate : candidates)
+        if (auto taken = take_candidate(state, std::move(candidate)); !taken) return taken;
+    return {};
 }
 
 int status_of(const Error &error) {
