@@ -274,8 +274,20 @@ std::optional<os::Stop> await_stop_briefly(State &state, const GroundPointer &gr
 
 } // namespace
 
+namespace {
+
+/// Where the user waits with us: nobody of the process has stopped for a while.
+void tell_of_waiting(State &state, Pid pid, Tid tid) {
+    tell_once(state, "waiting for process " + std::to_string(pid.value) + ": its thread " + std::to_string(tid.value) +
+                         " waits in the kernel, where nothing stops it (vfork until its child is through, a disk); "
+                         "Ctrl-C ends the waiting");
+}
+
+} // namespace
+
 Result<os::Stopped> stop_one(State &state, Traced &traced) {
-    constexpr std::uint64_t patience_ns = 200'000'000;
+    constexpr std::uint64_t patience_ns = 200'000'000, silence_ns = 1'000'000'000;
+    const std::uint64_t began_ns = monotonic_ns();
     os::Ticker ticker; // no wait for one task is for ever
     ticker.start();
     Pid pid = traced.process.pid;
@@ -292,6 +304,7 @@ Result<os::Stopped> stop_one(State &state, Traced &traced) {
                             "no thread of process " + std::to_string(pid.value) + " can be stopped: thread " +
                                 std::to_string(tid->value) + " waits in the kernel",
                             "attach again when it has gone on");
+            if (monotonic_ns() - began_ns > silence_ns) tell_of_waiting(state, pid, *tid);
             asked.insert(tid->value);
             continue;
         }

@@ -41,6 +41,32 @@ class CallsOfOurs(LiveTest):
         self.assertEqual(counted, found)
         self.assertEqual(target.end(), 0)
 
+    def parent_in_vfork(self):
+        """Nothing stops it before its child is through; ktrace, which waits for it, has said so."""
+        target = self.start(program("watch"))
+        target.tell("borrow")
+        until(lambda: state_of(f"/proc/{target.pid}") == "D", "the parent waits in vfork")
+        tracer = self.attach(target, "-k", "bump", "--count", wait=False)
+        tracer.errors.until(rf"waiting for process {target.pid}: its thread {target.pid} waits in the kernel")
+        return target, tracer
+
+    def test_a_parent_in_vfork_is_waited_for(self):
+        target, tracer = self.parent_in_vfork()
+        target.tell("enough")
+        tracer.errors.until("Attached 1 probe")
+        self.assertEqual(target.truth(r"^child \d+ (-?\d+)$")[1], "0")
+        self.assertEqual(tracer.stop().status, 0)
+        self.check_untouched(target)
+
+    def test_a_parent_in_vfork_is_not_waited_for_by_who_does_not_want_to(self):
+        target, tracer = self.parent_in_vfork()
+        trace = tracer.stop()
+        self.assertEqual(trace.status, 1, trace)
+        self.assertIn("waits in the kernel", trace.err)
+        target.tell("enough")
+        self.assertEqual(target.truth(r"^child \d+ (-?\d+)$")[1], "0")
+        self.check_untouched(target)
+
     def test_dispatched_system_calls(self):
         """A thread whose system calls are sent back to it makes ktrace's all the same, and is told of its own alone."""
         target = self.start(program("dispatched"), ready="ready|none")
