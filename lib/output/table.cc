@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -62,8 +63,11 @@ std::string figure(const Number &number) {
 
 std::vector<std::string> figures(const Stats &stats) {
     if (stats.count == 0) return {"0", "-", "-", "-", "-", "-", "-"};
-    return {std::to_string(stats.count), figure(stats.avg), figure(stats.min), figure(stats.max),
-            figure(stats.p50),           figure(stats.p90), figure(stats.p99)};
+    std::vector<std::string> all = {std::to_string(stats.count), figure(stats.avg), figure(stats.min),
+                                    figure(stats.max)};
+    for (const Number *percentile : {&stats.p50, &stats.p90, &stats.p99})
+        all.push_back(stats.has_percentiles ? figure(*percentile) : "-");
+    return all;
 }
 
 /// The cells of a row's key; text stands without the quotes that it has in an event.
@@ -163,13 +167,17 @@ void append_histograms(std::string &out, const LocationInfo &location, const Tab
 
 /// How many hits are in none of the rows' figures, by cause.
 void append_left_out(std::string &out, const Table &table) {
-    std::uint64_t unread = 0, nans = 0;
+    std::uint64_t unread = 0, nans = 0, without_percentiles = 0;
     for (const Row &row : table.rows) {
+        without_percentiles += row.stats.count != 0 && !row.stats.has_percentiles ? 1 : 0;
         unread += row.unread;
         nans += row.nans;
     }
     if (unread != 0) out += fmt::format("  {} more could not be read\n", unread);
     if (nans != 0) out += fmt::format("  {} more {} NaN\n", nans, nans == 1 ? "was" : "were");
+    if (without_percentiles != 0)
+        out += fmt::format("  percentiles are not known of {} row{}: all tables together have used up their memory\n",
+                           without_percentiles, without_percentiles == 1 ? "" : "s");
 }
 
 std::string heading(const LocationInfo &location, const Table &table) {
@@ -207,11 +215,17 @@ void append_stats_json(std::string &out, const Stats &stats) {
         return;
     }
     append_double(out, stats.avg);
-    const std::pair<const char *, const Number &> members[] = {
-        {"min", stats.min}, {"max", stats.max}, {"p50", stats.p50}, {"p90", stats.p90}, {"p99", stats.p99}};
-    for (const auto &[name, number] : members) {
+    const std::tuple<const char *, const Number &, bool> members[] = {{"min", stats.min, true},
+                                                                      {"max", stats.max, true},
+                                                                      {"p50", stats.p50, stats.has_percentiles},
+                                                                      {"p90", stats.p90, stats.has_percentiles},
+                                                                      {"p99", stats.p99, stats.has_percentiles}};
+    for (const auto &[name, number, is_known] : members) {
         JsonNotation::key(out, name, false);
-        append_number_json(out, number);
+        if (is_known)
+            append_number_json(out, number);
+        else
+            out += "null";
     }
     out += '}';
 }

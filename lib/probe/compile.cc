@@ -222,14 +222,15 @@ Result<std::vector<Compiled>> compile_all(const Actions &actions, std::span<cons
     return all;
 }
 
-program::ProbeStatePointer make_probe_state(const Actions &actions, Kind) {
+program::ProbeStatePointer make_probe_state(const Actions &actions, std::shared_ptr<program::TableMemory> memory) {
     program::Selection selection = selection_of(actions);
     if (!actions.seed && actions.chance < 1.0) {
         std::random_device device;
         selection.seed = std::uint64_t{device()} << 32 | device();
     }
     std::string of = looks_at_value(actions) ? table_expression(actions) : "";
-    return program::ProbeStatePointer(new program::ProbeState(selection, table_kind(actions), actions.by, of));
+    return program::ProbeStatePointer(
+        new program::ProbeState(selection, table_kind(actions), actions.by, of, std::move(memory)));
 }
 
 } // namespace ktrace::probe

@@ -15,7 +15,7 @@ std::vector<std::uint32_t> Registry::enter(const std::shared_ptr<ProbeSet> &set,
         auto made = std::make_unique<Registered>();
         made->probe = {first + static_cast<std::uint32_t>(entered.size()), wish.kind, wish.spec};
         made->set = set;
-        made->state = make_probe_state(set->actions, wish.kind);
+        made->state = make_probe_state(set->actions, table_memory_);
         made->handler = wish.handler;
         made->enabled = wish.enabled;
         made->maxactive = wish.maxactive;

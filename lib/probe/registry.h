@@ -88,6 +88,7 @@ class Registry {
     std::vector<std::unique_ptr<Registered>> all_;  // [number - 1]
     std::vector<std::unique_ptr<Registered>> ours_; // of hidden sets, [number - first_of_ours]
     bool all_on_ = true;
+    std::shared_ptr<program::TableMemory> table_memory_ = std::make_shared<program::TableMemory>();
 };
 
 } // namespace ktrace::probe

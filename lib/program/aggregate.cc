@@ -29,9 +29,16 @@ bool less(const Number &a, const Number &b) {
 
 } // namespace
 
+bool TableMemory::take(std::size_t bytes) {
+    if (bytes > left_) return false;
+    left_ -= bytes;
+    return true;
+}
+
 // A double's upper bits are its sign, exponent and leading digits: as a bucket's number they grow with the value and
 // split every power of two in 64. A negative value's octave is the mirrored one.
-void Distribution::add(Number number) {
+void Distribution::add(Number number, TableMemory &memory) {
+    ++count_;
     auto bits = std::bit_cast<std::uint64_t>(number.as_double());
     auto exponent = static_cast<std::int32_t>(bits >> 52 & 0x7ff);
     std::size_t digit = bits >> 46 & 63;
@@ -39,9 +46,14 @@ void Distribution::add(Number number) {
     std::int32_t octave = negative ? -1 - exponent : exponent;
     auto at = std::lower_bound(octaves_.begin(), octaves_.end(), octave,
                                [](const auto &entry, std::int32_t wanted) { return entry.first < wanted; });
-    if (at == octaves_.end() || at->first != octave) at = octaves_.emplace(at, octave, std::make_unique<Octave>());
+    if (at == octaves_.end() || at->first != octave) {
+        if (!memory.take(sizeof(Octave) + 2 * sizeof *at)) { // the vector grows by doubling
+            complete_ = false;
+            return;
+        }
+        at = octaves_.emplace(at, octave, std::make_unique<Octave>());
+    }
     ++(*at->second)[negative ? 63 - digit : digit];
-    ++count_;
 }
 
 namespace {
@@ -82,17 +94,18 @@ struct Aggregation::Cell {
     using Magnitudes = std::array<std::uint64_t, 65>;
     std::unique_ptr<Magnitudes> positive, negative;
 
-    void add_stats(Number number);
+    void add_stats(Number number, TableMemory &memory);
     void add_hist(Number number);
     Stats stats() const;
     std::vector<Bucket> hist() const;
 };
 
-Aggregation::Aggregation(Table::Kind kind, std::vector<std::string> by, std::string of)
-    : kind_(kind), by_(std::move(by)), of_(std::move(of)) {}
+Aggregation::Aggregation(Table::Kind kind, std::vector<std::string> by, std::string of,
+                         std::shared_ptr<TableMemory> memory)
+    : kind_(kind), by_(std::move(by)), of_(std::move(of)), memory_(std::move(memory)) {}
 Aggregation::~Aggregation() = default;
 
-void Aggregation::Cell::add_stats(Number number) {
+void Aggregation::Cell::add_stats(Number number, TableMemory &memory) {
     if (number.kind == Number::Kind::floating && std::isnan(number.as_double())) {
         ++nans;
         return;
@@ -100,7 +113,7 @@ void Aggregation::Cell::add_stats(Number number) {
     if (distribution.count() == 0 || less(number, min)) min = number;
     if (distribution.count() == 0 || less(max, number)) max = number;
     sum += number.as_double();
-    distribution.add(number);
+    distribution.add(number, memory);
 }
 
 void Aggregation::Cell::add_hist(Number number) {
@@ -151,6 +164,8 @@ Stats Aggregation::Cell::stats() const {
     stats.avg = sum / static_cast<double>(stats.count);
     stats.min = min;
     stats.max = max;
+    stats.has_percentiles = distribution.is_complete();
+    if (!stats.has_percentiles) return stats;
     stats.p50 = percentile(distribution, 0.50, min, max);
     stats.p90 = percentile(distribution, 0.90, min, max);
     stats.p99 = percentile(distribution, 0.99, min, max);
@@ -193,11 +208,23 @@ KeyPart key_part(const Node &node) {
 
 } // namespace
 
+/// Takes the memory of a row with this key. The only row of a table without --by is had at once: there are as many of
+/// these as there are places.
+bool Aggregation::has_room_for(std::span<const std::byte> key) {
+    if (key.empty()) return true;
+    if (cells_.size() >= max_rows) return false;
+    // As bytes, and as parts, which are at least a number long (record.h).
+    const std::size_t parts = 2 * sizeof(KeyPart) * by_.size() + key.size();
+    const std::size_t magnitudes = kind_ == Table::Kind::hist ? 2 * sizeof(Cell::Magnitudes) : 0;
+    constexpr std::size_t node = 8 * sizeof(void *); // of cells_, and a bucket of its
+    return memory_->take(sizeof(Cell) + magnitudes + node + key.size() + parts);
+}
+
 Aggregation::Cell &Aggregation::cell(std::span<const std::byte> key, std::int32_t pid) {
     if (key.empty() && whole_) return *whole_;
     std::string_view bytes(reinterpret_cast<const char *>(key.data()), key.size());
     if (auto at = cells_.find(bytes); at != cells_.end()) return *at->second;
-    if (cells_.size() >= max_rows) {
+    if (!has_room_for(key)) {
         if (!other_) other_ = std::make_unique<Cell>();
         return *other_;
     }
@@ -216,7 +243,7 @@ void Aggregation::add(std::span<const std::byte> key, std::int32_t pid, const Nu
     if (!number)
         ++row.unread;
     else if (kind_ == Table::Kind::stats)
-        row.add_stats(*number);
+        row.add_stats(*number, *memory_);
     else
         row.add_hist(*number);
 }

@@ -1,8 +1,8 @@
 // Aggregate: the tables of --count, --stats and --hist: a row for each key, filled in the hit path and read by sinks.
 //
-// Invariants: memory is bounded: at most max_rows keys, hits of further keys are counted in one row `other`; a row is
-// of a fixed size but for its buckets, which come with the first value of their magnitude (of --hist, with the first
-// one of their sign). add() allocates only then.
+// Invariants: memory is bounded: at most max_rows keys in a table, and at most TableMemory for all tables of a trace;
+// hits of further keys are counted in one row `other`. A row is of a fixed size but for its buckets, which come with
+// the first value of their magnitude (of --hist, with the first one of their sign). add() allocates only then.
 #pragma once
 
 #include <array>
@@ -41,7 +41,9 @@ struct KeyPart {
 struct Stats {
     std::uint64_t count = 0;
     double avg = 0;
-    Number min, max, p50, p90, p99; // percentiles are within 1 % of the true ones
+    Number min, max;
+    Number p50, p90, p99;         // within 1 % of the true ones
+    bool has_percentiles = false; // false: there was no memory left to count all values (TableMemory), or no value
 };
 
 /// The number of values in [low, high], both ends included: powers of two, as bpftrace's hist().
@@ -69,10 +71,27 @@ struct Table {
     std::vector<Row> rows;       // by count (stats: by sum), smallest first; `other` last
 };
 
+/// What the tables of a trace may take together, in bytes: their keys and values come from the target, which chooses
+/// how many there are. What is taken is never given back.
+class TableMemory {
+  public:
+    static constexpr std::size_t usual_limit = std::size_t{1} << 30;
+
+    explicit TableMemory(std::size_t limit = usual_limit) : left_(limit) {}
+    /// False where so much is not left: nothing is taken then.
+    bool take(std::size_t bytes);
+
+  private:
+    std::size_t left_;
+};
+
 /// Counts values in buckets whose width is 1/64 of their magnitude, so that any percentile is within 1 %.
 class Distribution {
   public:
-    void add(Number number);
+    /// A value for whose bucket no memory is left is counted in count() alone.
+    void add(Number number, TableMemory &memory);
+    /// All values are in a bucket.
+    bool is_complete() const { return complete_; }
     /// The smallest value below or at which `fraction` of the values lie, as the middle of its bucket.
     double percentile(double fraction) const;
     std::uint64_t count() const { return count_; }
@@ -81,6 +100,7 @@ class Distribution {
     using Octave = std::array<std::uint64_t, 64>;
     std::vector<std::pair<std::int32_t, std::unique_ptr<Octave>>> octaves_; // by sign and exponent, in order of value
     std::uint64_t count_ = 0;
+    bool complete_ = true;
 };
 
 /// The live form of a table.
@@ -88,7 +108,8 @@ class Aggregation {
   public:
     static constexpr std::size_t max_rows = 10000;
 
-    Aggregation(Table::Kind kind, std::vector<std::string> by, std::string of);
+    /// `memory`: that of all tables of the trace.
+    Aggregation(Table::Kind kind, std::vector<std::string> by, std::string of, std::shared_ptr<TableMemory> memory);
     ~Aggregation();
     Aggregation(const Aggregation &) = delete;
 
@@ -98,7 +119,7 @@ class Aggregation {
 
     Table::Kind kind() const { return kind_; }
     /// One of the same kind, without rows.
-    Aggregation empty_copy() const { return Aggregation(kind_, by_, of_); }
+    Aggregation empty_copy() const { return Aggregation(kind_, by_, of_, memory_); }
     Table snapshot() const;
 
   private:
@@ -108,10 +129,12 @@ class Aggregation {
         std::size_t operator()(std::string_view bytes) const { return std::hash<std::string_view>{}(bytes); }
     };
     Cell &cell(std::span<const std::byte> key, std::int32_t pid);
+    bool has_room_for(std::span<const std::byte> key);
 
     Table::Kind kind_;
     std::vector<std::string> by_;
     std::string of_;
+    std::shared_ptr<TableMemory> memory_;
     std::unordered_map<std::string, std::unique_ptr<Cell>, Hash, std::equal_to<>> cells_;
     Cell *whole_ = nullptr; // of cells_: the row without a key, the only one of a table without --by
     std::unique_ptr<Cell> other_;

@@ -42,8 +42,11 @@ class Selector {
 };
 
 struct ProbeState {
-    ProbeState(const Selection &selection, Table::Kind kind, std::vector<std::string> by, std::string of)
-        : selector(std::make_shared<Selector>(selection)), aggregation(kind, std::move(by), std::move(of)) {}
+    /// `memory`: that of all tables of the trace.
+    ProbeState(const Selection &selection, Table::Kind kind, std::vector<std::string> by, std::string of,
+               std::shared_ptr<TableMemory> memory)
+        : selector(std::make_shared<Selector>(selection)),
+          aggregation(kind, std::move(by), std::move(of), std::move(memory)) {}
     /// That of another location of the same probe: selects with it, and has a table of its own.
     explicit ProbeState(const ProbeState &of_probe)
         : selector(of_probe.selector), aggregation(of_probe.aggregation.empty_copy()) {}

@@ -159,7 +159,7 @@ class Rehearsal {
         }
         Probe &probe = *probes_.emplace_back(std::make_unique<Probe>());
         probe.program = std::move(compiled->front().program);
-        probe.state = probe::make_probe_state(actions, kind);
+        probe.state = probe::make_probe_state(actions, std::make_shared<program::TableMemory>());
         probe.armed.kind = kind == Kind::ret     ? Armed::Kind::ret
                            : kind == Kind::entry ? Armed::Kind::entry
                                                  : Armed::Kind::probe;

@@ -60,7 +60,7 @@ Number sint(std::int64_t value) { return {Number::Kind::sint, static_cast<std::u
 
 Table stats_table() {
     Row row = counted({}, 4);
-    row.stats = {4, 2.5, sint(1), sint(4), sint(2), sint(4), sint(4)};
+    row.stats = {4, 2.5, sint(1), sint(4), sint(2), sint(4), sint(4), true};
     return {Table::Kind::stats, {}, "duration", {row}};
 }
 
@@ -146,6 +146,17 @@ TEST(Tables, StatisticsOfNothing) {
     table.rows.clear();
     EXPECT_NE(text(table).find("nothing was measured"), std::string::npos);
     EXPECT_EQ(json(table)["stats"]["count"], 0);
+}
+
+TEST(Tables, PercentilesMayBeUnknown) {
+    Table table = stats_table();
+    table.rows[0].stats.has_percentiles = false;
+    EXPECT_EQ(text(table), "do_work+0x0 [worker] r: duration in ns\n"
+                           "  count  avg min max p50 p90 p99\n"
+                           "      4 2.50   1   4   -   -   -\n"
+                           "  percentiles are not known of 1 row: all tables together have used up their memory\n");
+    EXPECT_EQ(json(table), nlohmann::json::parse(
+                               R"({"stats":{"count":4,"avg":2.5,"min":1,"max":4,"p50":null,"p90":null,"p99":null}})"));
 }
 
 TEST(Tables, WhatIsNaNCouldBeRead) {

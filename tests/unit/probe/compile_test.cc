@@ -79,7 +79,7 @@ class Compile : public testing::Test {
         return compiled ? Error{} : compiled.error();
     }
     std::vector<Node> run(const Compiled &compiled, Moment moment) {
-        auto state = make_probe_state(actions, Kind::probe);
+        auto state = make_probe_state(actions, std::make_shared<program::TableMemory>());
         EXPECT_EQ(bench.run(compiled.program, moment, *state), Outcome::event);
         return bench.nodes();
     }
@@ -209,7 +209,7 @@ TEST_F(Compile, ReturnProbesKeepArgumentsForJson) {
     call_do_work();
     actions.print = {"args.p->x"};
     auto compiled = compile({request("optimized", Kind::ret, "do_work")}, {.arguments_at_return = true});
-    auto state = make_probe_state(actions, Kind::ret);
+    auto state = make_probe_state(actions, std::make_shared<program::TableMemory>());
     ASSERT_EQ(bench.run(compiled[0].program, Moment::call, *state), Outcome::accepted);
     bench.registers = {};
     bench.registers.ax = 1;
@@ -284,7 +284,7 @@ TEST_F(Compile, CountingNeedsNoDebugInformation) {
     EXPECT_EQ(compiled[1].info.types, nullptr);
     EXPECT_FALSE(compiled[0].program.needs(Moment::entry).registers);
     EXPECT_FALSE(compiled[1].program.needs(Moment::call).runs);
-    auto state = make_probe_state(actions, Kind::entry);
+    auto state = make_probe_state(actions, std::make_shared<program::TableMemory>());
     EXPECT_EQ(bench.run(compiled[0].program, Moment::entry, *state), Outcome::aggregated);
     auto table = state->aggregation.snapshot();
     EXPECT_EQ(table.kind, program::Table::Kind::count);

@@ -182,7 +182,8 @@ struct Bench {
         return made;
     }
     ProbeStatePointer state(const Recipe &r, std::vector<std::string> by = {}, std::string of = {}) {
-        return ProbeStatePointer(new ProbeState(r.selection, r.table, std::move(by), std::move(of)));
+        return ProbeStatePointer(
+            new ProbeState(r.selection, r.table, std::move(by), std::move(of), std::make_shared<TableMemory>()));
     }
     Outcome run(const Program &program, Moment moment, ProbeState &probe) {
         HitView hit{registers, memory, thread, Pid{100}, Tid{101}, 5'000, 6'000, duration, capture};

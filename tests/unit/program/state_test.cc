@@ -46,11 +46,12 @@ TEST(Distribution, PercentilesAreWithinOnePercent) {
     std::uint64_t state = 42;
     std::vector<double> values;
     Distribution distribution;
+    TableMemory memory;
     for (int i = 0; i < 20000; ++i) {
         state = state * 6364136223846793005U + 1442695040888963407U;
         auto value = static_cast<std::uint64_t>(std::exp2(static_cast<double>(state >> 40) / 0x1p24 * 50));
         values.push_back(static_cast<double>(value));
-        distribution.add(unsigned_number(value));
+        distribution.add(unsigned_number(value), memory);
     }
     std::sort(values.begin(), values.end());
     for (double fraction : {0.01, 0.5, 0.9, 0.99, 1.0}) {
@@ -61,7 +62,8 @@ TEST(Distribution, PercentilesAreWithinOnePercent) {
 
 TEST(Distribution, SmallIntegersAndNegativesAreExact) {
     Distribution distribution;
-    for (int value = -50; value <= 49; ++value) distribution.add(signed_number(value));
+    TableMemory memory;
+    for (int value = -50; value <= 49; ++value) distribution.add(signed_number(value), memory);
     EXPECT_EQ(distribution.percentile(0.01), -50);
     EXPECT_EQ(distribution.percentile(0.50), -1);
     EXPECT_EQ(distribution.percentile(0.51), 0);
@@ -69,7 +71,7 @@ TEST(Distribution, SmallIntegersAndNegativesAreExact) {
 }
 
 TEST(Aggregation, StatsOfOneKey) {
-    Aggregation table(Table::Kind::stats, {}, "duration");
+    Aggregation table(Table::Kind::stats, {}, "duration", std::make_shared<TableMemory>());
     for (std::uint64_t v = 1; v <= 100; ++v) {
         Number number = unsigned_number(v * 1000);
         table.add({}, 1, &number);
@@ -91,7 +93,7 @@ TEST(Aggregation, StatsOfOneKey) {
 
 TEST(Aggregation, PercentilesMayBeInfinite) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    Aggregation table(Table::Kind::stats, {}, "retval");
+    Aggregation table(Table::Kind::stats, {}, "retval", std::make_shared<TableMemory>());
     for (double value : {-infinity, 1.0, infinity}) {
         Number number{Number::Kind::floating, std::bit_cast<std::uint64_t>(value)};
         table.add({}, 1, &number);
@@ -104,7 +106,7 @@ TEST(Aggregation, PercentilesMayBeInfinite) {
 }
 
 TEST(Aggregation, StatsLeaveOutNaN) {
-    Aggregation table(Table::Kind::stats, {}, "retval");
+    Aggregation table(Table::Kind::stats, {}, "retval", std::make_shared<TableMemory>());
     for (double value : {1.0, std::nan("")}) {
         Number number{Number::Kind::floating, std::bit_cast<std::uint64_t>(value)};
         table.add({}, 1, &number);
@@ -117,7 +119,7 @@ TEST(Aggregation, StatsLeaveOutNaN) {
 }
 
 TEST(Aggregation, HistogramsByPowersOfTwo) {
-    Aggregation table(Table::Kind::hist, {}, "n");
+    Aggregation table(Table::Kind::hist, {}, "n", std::make_shared<TableMemory>());
     for (std::int64_t v : {-5, -1, 0, 1, 2, 3, 4, 7, 8}) {
         Number number = signed_number(v);
         table.add({}, 1, &number);
@@ -131,7 +133,7 @@ TEST(Aggregation, HistogramsByPowersOfTwo) {
 }
 
 TEST(Aggregation, HistogramsHoldTheExtremes) {
-    Aggregation table(Table::Kind::hist, {}, "n");
+    Aggregation table(Table::Kind::hist, {}, "n", std::make_shared<TableMemory>());
     std::vector<Number> numbers = {signed_number(INT64_MIN),
                                    signed_number(INT64_MAX),
                                    unsigned_number(UINT64_MAX),
@@ -158,7 +160,7 @@ std::vector<std::byte> key_of(std::uint64_t value) {
 }
 
 TEST(Aggregation, KeysAreBounded) {
-    Aggregation table(Table::Kind::count, {"arg0"}, "");
+    Aggregation table(Table::Kind::count, {"arg0"}, "", std::make_shared<TableMemory>());
     for (std::uint64_t key = 0; key < Aggregation::max_rows + 5; ++key) table.add(key_of(key), 1, nullptr);
     table.add(key_of(3), 1, nullptr);
     table.add(key_of(Aggregation::max_rows + 1), 1, nullptr);
@@ -169,6 +171,43 @@ TEST(Aggregation, KeysAreBounded) {
     const Row &most = snapshot.rows[Aggregation::max_rows - 1];
     EXPECT_EQ(most.count, 2U);
     EXPECT_EQ(most.key.at(0).number, 3U);
+}
+
+TEST(Aggregation, TablesShareTheirMemory) {
+    constexpr std::uint64_t keys = 1000;
+    auto memory = std::make_shared<TableMemory>(64 * 1024);
+    Aggregation one(Table::Kind::count, {"arg0"}, "", memory), other = one.empty_copy();
+    for (std::uint64_t key = 0; key < keys; ++key) one.add(key_of(key), 1, nullptr);
+    for (std::uint64_t key = 0; key < keys; ++key) one.add(key_of(key), 1, nullptr);
+    other.add(key_of(0), 1, nullptr);
+    const Table rows = one.snapshot(), none = other.snapshot();
+    EXPECT_LT(rows.rows.size(), keys);
+    EXPECT_GT(rows.rows.size(), 100U);
+    EXPECT_TRUE(rows.rows.back().other);
+    std::uint64_t hits = 0;
+    for (const Row &row : rows.rows) {
+        hits += row.count;
+        EXPECT_TRUE(row.other || row.count == 2);
+    }
+    EXPECT_EQ(hits, 2 * keys);
+    ASSERT_EQ(none.rows.size(), 1U);
+    EXPECT_TRUE(none.rows[0].other);
+}
+
+TEST(Aggregation, ValuesWithoutMemoryHaveNoPercentile) {
+    auto memory = std::make_shared<TableMemory>(2048);
+    Aggregation table(Table::Kind::stats, {}, "n", memory);
+    for (int exponent = 0; exponent < 60; ++exponent) {
+        Number number = unsigned_number(std::uint64_t{1} << exponent);
+        table.add({}, 1, &number);
+        const Stats stats = table.snapshot().rows.at(0).stats;
+        EXPECT_EQ(stats.has_percentiles, exponent < 3);
+    }
+    const Stats stats = table.snapshot().rows.at(0).stats;
+    EXPECT_EQ(stats.count, 60U);
+    EXPECT_EQ(stats.min.bits, 1U);
+    EXPECT_EQ(stats.max.bits, std::uint64_t{1} << 59);
+    EXPECT_EQ(stats.avg, static_cast<double>((std::uint64_t{1} << 60) - 1) / 60);
 }
 
 } // namespace
