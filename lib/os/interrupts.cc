@@ -52,10 +52,7 @@ constexpr int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, Interrupts
 constexpr int leaving[] = {SIGXCPU, SIGUSR1, SIGUSR2, SIGPROF, SIGPWR, SIGVTALRM};
 
 void handle(int signal, void (*handler)(int)) {
-    struct sigaction before {};
-    // nohup: who started ktrace with a signal ignored wants it to be.
-    bool ours = signal == SIGALRM || signal == Interrupts::abandoned;
-    if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN && !ours) return;
+    if (Interrupts::stays_ignored(signal)) return;
     struct sigaction action {};
     action.sa_handler = handler; // without SA_RESTART: a wait ends
     sigemptyset(&action.sa_mask);
@@ -88,6 +85,12 @@ Interrupts::Interrupts() {
 }
 
 Interrupts::~Interrupts() { be_silent(); }
+
+bool Interrupts::stays_ignored(int signal) {
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGALRM || signal == abandoned) return false;
+    struct sigaction now {};
+    return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
 
 void Interrupts::block() {
     sigset_t set = watched_set();

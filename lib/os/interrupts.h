@@ -23,6 +23,10 @@ class Interrupts {
     static void block();
     static void unblock();
 
+    /// Who starts ktrace with this signal ignored wants it to be (nohup(1)). Not so SIGINT and SIGTERM: shells without
+    /// job control start each background job with SIGINT ignored, and `kill -INT $!` is how a script ends a trace.
+    static bool stays_ignored(int signal);
+
     /// From now on the death of the parent process is one of these signals, `abandoned`. Call it in the thread that
     /// lives longest. The signal kills a process without Interrupts.
     static void on_death_of_parent();

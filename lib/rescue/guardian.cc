@@ -50,9 +50,7 @@ class Blocked {
 void listen() {
     for (int signal : passed_on) {
         if (signal == SIGQUIT && !terminal_is_shared) continue; // it ends this process, and the other one lets go
-        struct sigaction before {};
-        ::sigaction(signal, nullptr, &before);
-        if (before.sa_handler == SIG_IGN) continue; // nohup: both are to ignore it
+        if (os::Interrupts::stays_ignored(signal)) continue;    // by both
         struct sigaction action {};
         action.sa_sigaction = pass_on;
         action.sa_flags = SA_SIGINFO | SA_RESTART;

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 
 from live import (KTRACE, LIMIT, Ktrace, LiveTest, adds_up, breakpoints_signal, figure, ktrace, program, sleeps_in, state_of,
                   thread_folders, told_of, until, wait_until_let_go)
@@ -78,6 +79,21 @@ class Detach(LiveTest):
                 self.assertEqual((trace.status, len(trace.events())), (0, 57), trace)
                 self.assertEqual(trace.summary("do_work")["events"], 57, trace.err)
                 self.assertTrue(adds_up(trace.summary("do_work")), trace.err)
+                self.check_runs_on(target)
+
+    def test_from_a_script(self):
+        """A shell's background jobs ignore SIGINT; `kill -INT $!` ends the trace nevertheless. SIGHUP stays ignored (nohup)."""
+        for sig in ("INT", "TERM"):
+            with self.subTest(sig), tempfile.TemporaryDirectory() as folder:
+                target = self.busy()
+                done = subprocess.run(
+                    ["sh", "-c", f"""trap '' HUP; mkfifo told; "$0" attach -p {target.pid} -k do_work --count 2>told & exec 3<told
+                     read -r line <&3; echo "$line"; kill -HUP $!; kill -{sig} $!; wait $!; echo "status $?"; cat <&3""", KTRACE],
+                    cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=LIMIT, check=True)
+                out = done.stdout.decode()
+                self.assertRegex(out, r"^ktrace: Attached 1 probe to \d+ \(threads\)")
+                self.assertIn("\nstatus 0\n", out)
+                self.assertIn("do_work+0x0 [threads] k: ", out)
                 self.check_runs_on(target)
 
     def test_process_ends(self):

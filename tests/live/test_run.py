@@ -157,6 +157,7 @@ class World(LiveTest):
         fields = "^(Sig(Blk|Ign|Cgt)|ShdPnd|Cpus_allowed|NoNewPrivs|Seccomp|Cap.*):"
         for before in (None, lambda: signal.signal(signal.SIGPIPE, signal.SIG_IGN),
                        lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+                       lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
                        lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
                        lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})):
             self.compare("/bin/grep", "-E", fields, "/proc/self/status", preexec_fn=before, restore_signals=False)
