@@ -15,6 +15,7 @@
 #include "arch/host.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "os/ptrace.h"
 
 namespace ktrace::os {
 
@@ -269,6 +270,14 @@ bool has_capability(int capability) {
 bool has_ended(Tid tid) {
     std::string state = stat_field(tid.value, 3);
     return state.empty() || state == "Z" || state == "X";
+}
+
+bool is_dying(Tid tid) {
+    constexpr std::uint64_t exiting = 4; // PF_EXITING of the flags in stat, proc(5)
+    const std::string flags = stat_field(tid.value, 9);
+    if (flags.empty() || (decimal<std::uint64_t>(flags) & exiting) != 0) return true;
+    auto status = read_status(tid.value);
+    return !status || (status->pending & signal_bit(SIGKILL)) != 0;
 }
 
 bool has_memory(Tid tid) {

@@ -90,6 +90,9 @@ std::vector<Pid> read_processes();
 bool has_memory(Tid tid);
 /// True for a task that has ended and is not reaped. A leader stays so until all its threads have ended.
 bool has_ended(Tid tid);
+/// True for one that has ended, is on its way out, or was killed and has still to see it: what it traces it lets go of
+/// in a moment.
+bool is_dying(Tid tid);
 /// True for a thread of the kernel's own, which has no program.
 bool is_kernel_thread(pid_t pid);
 /// True for a thread that the kernel works with inside of a process (io_uring, vhost): it never runs the program's code

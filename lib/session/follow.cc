@@ -161,14 +161,20 @@ std::unique_ptr<Site> copy_site(Ground &ground, const Site &from) {
     return site;
 }
 
-/// A ground for the child with the same sites, without the calls that are in flight in its parent.
-std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_ptr<target::AddressSpace> space) {
+/// A ground for the child with the same memory of ours, without sites.
+std::shared_ptr<Ground> copy_ground(const Traced &parent, std::shared_ptr<target::AddressSpace> space) {
     auto ground = std::make_shared<Ground>();
     ground->space = std::move(space);
     ground->slots = parent.ground->slots;
     ground->rescue = parent.ground->rescue;
     ground->rescue_tried = parent.ground->rescue_tried;
     ground->owes_room = parent.ground->owes_room;
+    return ground;
+}
+
+/// The same sites in the child, without the calls that are in flight in its parent. A trap that its parent has got
+/// since the fork is planted.
+void copy_sites(State &state, const Traced &parent, const std::shared_ptr<Ground> &ground) {
     trap::Ground &from = *parent.ground;
     Arming &copied = state.armings[ground.get()];
     std::unordered_map<const trap::Armed *, trap::Armed *> twins;
@@ -199,7 +205,6 @@ std::shared_ptr<Ground> copy_ground(State &state, Traced &parent, std::shared_pt
     ground->return_address_ok = from.return_address_ok;
     ground->return_probes = from.return_probes;
     ground->timed_probes = from.timed_probes;
-    return ground;
 }
 
 /// False: it is not followed, and clean. What traps lead to cannot be had in it.
@@ -333,13 +338,14 @@ void adopt_child(State &state, Traced *parent, os::Stopped stopped) {
     traced.process.maps = parent->process.maps;
     traced.process.syscall_instruction = parent->process.syscall_instruction;
     traced.process.space = std::move(*copy);
-    traced.ground = copy_ground(state, *parent, traced.process.space);
+    traced.ground = copy_ground(*parent, traced.process.space);
+    trap::restore_at_birth(state.world, traced, stopped); // killed from here on, ktrace leaves traps that are served
+    copy_sites(state, *parent, traced.ground);
     if (state.world.ledger && traced.ground->rescue_tried)
         state.world.ledger->cover(child, traced.ground->rescue.address());
     for (VirtAddr at : traced.ground->space->plants())
         trap::tell_of_untold(state.world.ledger, child, *traced.ground, at);
     Task &task = make_task(state, child, tid);
-    trap::restore_at_birth(state.world, traced, stopped);
     std::optional<os::Stopped> at_birth(std::move(stopped));
     if (traced.ground->owes_room) pay_owed_room(state, traced, at_birth);
     if (at_birth) trap::continue_task(state.world, task, std::move(*at_birth));

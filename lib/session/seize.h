@@ -10,6 +10,10 @@
 
 namespace ktrace::session {
 
+/// What /proc tells of a process or task. Where who traces it has been killed it is let go in a moment, which is waited
+/// for: what that one has left is found only then.
+std::optional<os::ProcessStatus> read_status_without_dying_tracer(pid_t pid);
+
 /// Looks at a process that is to be traced, without touching it. Errors name the cause: no such process, a zombie, a
 /// kernel thread, 32-bit, traced already and by whom.
 Result<std::unique_ptr<trap::Traced>> look_at(State &state, pid_t pid);

@@ -136,6 +136,23 @@ class Kills(Survivor):
         self.check_end()
         figure(f"{ROUNDS} kills of both survived with post handlers")
 
+    def test_with_children_under_way(self):
+        """A fork that began before ktrace's action for SIGTRAP was there, and goes on when traps are, makes a child with these
+        traps that has not that action."""
+        for follow in ((), ("-f",)):
+            with self.subTest(follow=follow):
+                target = self.start(program("broods"), 2, 4)
+                for _ in range(ROUNDS):
+                    tracer = self.attach(target, "-r", "do_work", "--count", *follow)
+                    kill_both(tracer)
+                    tracer.finish()
+                    target.tell("on")
+                    self.assertEqual(target.truth(r"^children \d+ bad (\d+)$")[1], "0")
+                self.assertEqual(ktrace("repair", "-p", target.pid).status, 0)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+        figure(f"{2 * ROUNDS} kills of both right behind attaching survived by children that were being made")
+
     def test_asleep(self):
         """All threads sleep in a call that may not be interrupted, so there is no page yet. The guardian has the bytes of
         traps, which are there where SIGTRAP may be blocked when the call ends: for a call that has a mask of its own."""
