@@ -1,5 +1,6 @@
 #include "trap/reset.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include "base/clock.h"
@@ -13,6 +14,17 @@ namespace {
 
 constexpr std::uint64_t look_every_ns = 50'000; // of a process
 constexpr std::uint64_t look_at_each_task_every_ns = 10'000'000;
+
+/// A trap of ours at what programs do now and then, alone there.
+bool is_seldom(const Ground &ground, VirtAddr at) {
+    auto site = ground.sites.find(at);
+    if (site == ground.sites.end() || site->second->probes.empty()) return false;
+    const auto &probes = site->second->probes;
+    return std::all_of(probes.begin(), probes.end(), [](const Armed *armed) {
+        return armed->kind == Armed::Kind::loader || armed->kind == Armed::Kind::sets_action ||
+               armed->kind == Armed::Kind::ifunc;
+    });
+}
 
 bool is_due(const Resets &resets, Task &task, std::uint64_t now) {
     if (task.first_looks != 0) {
@@ -74,13 +86,13 @@ bool is_shared(const Traced &traced) { return traced.borrowed || traced.ground.u
 
 } // namespace
 
-Action look_at_action(World &world, Traced &traced, Task &task) {
+Action look_at_action(World &world, Traced &traced, Task &task, VirtAddr at) {
     Ground &ground = *traced.ground;
     Resets &resets = ground.resets;
     if (!ground.rescue.shows_resets() || resets.tells_nothing) return Action::unknown;
     const std::uint64_t now = monotonic_ns();
-    const auto caught =
-        !is_shared(traced) && is_due(resets, task, now) ? resets.caught.read(task.pid, task.tid) : std::nullopt;
+    const bool looks = !is_shared(traced) && (is_seldom(ground, at) || is_due(resets, task, now));
+    const auto caught = looks ? resets.caught.read(task.pid, task.tid) : std::nullopt;
     if (!caught) {
         resets.has_unseen = world.has_unseen = true;
         return Action::unknown;

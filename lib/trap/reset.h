@@ -3,7 +3,8 @@
 // kernel/signal.c), which is.
 //
 // A look costs half of what a hit does. So not each trap's end is looked at: those of tasks that were seen to block
-// SIGTRAP are, a new task's first ones, and one now and then, which finds a loss soon after it; from then on all are.
+// SIGTRAP are, a new task's first ones, those of ours that are seldom come by (python calls sigaction for each signal
+// when it starts), and one now and then, which finds a loss soon after it; from then on all are.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ enum class Action : std::uint8_t {
     kept,    // SIGTRAP was open to the task
     lost,    // SIGTRAP was blocked: in this task, or in another one that has come by a trap since the last look
 };
-Action look_at_action(World &world, Traced &traced, Task &task);
+/// `at`: the address of the trap, should it be one that it has stopped for.
+Action look_at_action(World &world, Traced &traced, Task &task, VirtAddr at);
 
 /// The process has been seized: opens what looks are made by, so that no later moment has more descriptors open.
 void prepare_looks(Traced &traced);

@@ -253,7 +253,9 @@ void restore_signals(World &world, Traced &traced, Task &task, Stopped &stopped)
     settle_mask_call(task, stopped);
     bool is_lost = std::exchange(traced.action_lost, false);
     const bool is_opened = is_in_handler(task, stopped) || task.saved_mask;
-    const Action seen = is_lost || is_opened ? Action::unknown : look_at_action(world, traced, task);
+    const Action seen = is_lost || is_opened
+                            ? Action::unknown
+                            : look_at_action(world, traced, task, arch::Host::trap_address(stopped.pc()));
     look_at_signals(world, traced);
     if (seen == Action::kept) {
         task.blocks.reset();
