@@ -26,9 +26,7 @@ bool is_past(State &state, Pid pid, Tid tid) {
 }
 
 /// At a stop of any kind a task is in no fork. What it stops for beside our interrupt is served later.
-void see_stop(State &state, trap::Traced &traced, Tid tid) {
-    constexpr std::uint64_t longest_ns = 1'000'000'000; // a fork that waits for something else
-    const std::uint64_t end = monotonic_ns() + longest_ns;
+void see_stop(State &state, trap::Traced &traced, Tid tid, std::uint64_t end) {
     while (monotonic_ns() < end) {
         auto stop = state.world.waiter.next_of(tid, os::Waiter::Block::briefly);
         if (!stop && errno == EINTR && !os::has_ended(tid)) continue;
@@ -46,6 +44,7 @@ void see_stop(State &state, trap::Traced &traced, Tid tid) {
 
 void let_forks_pass(State &state, trap::Traced &traced, Tid stopped) {
     constexpr timespec moment{0, 200'000};
+    constexpr std::uint64_t longest_ns = 2'000'000'000; // in all: a fork may wait for somebody else
     const Pid pid = traced.process.pid;
     const std::uint64_t end = monotonic_ns() + patience_with_running_ns;
     std::vector<Tid> rest;
@@ -60,7 +59,8 @@ void let_forks_pass(State &state, trap::Traced &traced, Tid stopped) {
     os::Ticker ticker; // no wait for one task is for ever
     ticker.start();
     std::erase_if(rest, [&](Tid tid) { return !trap::interrupt_asleep(state.world, tid); });
-    for (Tid tid : rest) see_stop(state, traced, tid);
+    const std::uint64_t given_up = monotonic_ns() + longest_ns;
+    for (Tid tid : rest) see_stop(state, traced, tid, given_up);
 }
 
 } // namespace ktrace::session
