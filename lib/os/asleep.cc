@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/personality.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -248,18 +247,6 @@ VirtAddr told_rest_at(Pid pid, Tid tid, const TaskPlace &place) {
     constexpr std::uint64_t least_pointer = 4096;
     const bool by_clock = arguments[0] < least_pointer || static_cast<std::int64_t>(arguments[0]) < 0;
     return VirtAddr{by_clock ? arguments[3] : arguments[1]};
-}
-
-bool may_fork(const TaskPlace &place) {
-    if (place.running || place.foreign) return true;
-    switch (place.syscall) {
-    case SYS_clone: return (place.arguments[0] & CLONE_VM) == 0;
-#ifdef SYS_fork
-    case SYS_fork: return true;
-#endif
-    case SYS_clone3: return true; // its flags are in memory
-    default: return false;
-    }
 }
 
 bool has_a_mask_of_its_own(const TaskPlace &place) {

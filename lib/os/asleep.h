@@ -28,9 +28,6 @@ Interrupted interrupted(Pid pid, Tid tid);
 /// where the sleep comes to its end; 0: nowhere.
 VirtAddr told_rest_at(Pid pid, Tid tid, const TaskPlace &place);
 
-/// It is in a call that gives a child a copy of its memory (fork, clone without CLONE_VM), or may be.
-bool may_fork(const TaskPlace &place);
-
 /// The call blocks other signals than the task does outside of it.
 bool has_a_mask_of_its_own(const TaskPlace &place);
 

@@ -6,7 +6,6 @@
 
 #include <elf.h>
 
-#include "session/forks.h"
 #include "session/registry.h"
 #include "session/tripwires.h"
 #include "trap/buried.h"
@@ -79,11 +78,9 @@ Status make_room(State &state, Traced &traced, const std::vector<PlannedSite> &p
     const std::size_t told = rescue_demand(planned);
     if (!trap::rescue_has_room(*traced.ground, told)) {
         if (!stopped) return owe(state, traced);
-        const bool first = !traced.ground->rescue.mapped();
         auto made = trap::prepare_rescue(*traced.ground, traced.process, state.world.waiter, *stopped, told);
         tell_of_page(state, traced);
         if (!made) return made;
-        if (first && traced.ground->rescue.installed()) let_forks_pass(state, traced, stopped->tid());
     }
     for (const Demand &demand : unmet_demands(state, traced, planned)) {
         if (!stopped) return owe(state, traced);
