@@ -16,11 +16,10 @@ constexpr std::uint64_t look_every_ns = 50'000; // of a process
 constexpr std::uint64_t look_at_each_task_every_ns = 10'000'000;
 
 /// A trap of ours at what programs do now and then, alone there.
-bool is_seldom(const Ground &ground, VirtAddr at) {
-    auto site = ground.sites.find(at);
-    if (site == ground.sites.end() || site->second->probes.empty()) return false;
-    const auto &probes = site->second->probes;
-    return std::all_of(probes.begin(), probes.end(), [](const Armed *armed) {
+bool is_seldom(Ground &ground, VirtAddr at) {
+    const Site *site = ground.site_at(at);
+    if (!site || site->probes.empty()) return false;
+    return std::all_of(site->probes.begin(), site->probes.end(), [](const Armed *armed) {
         return armed->kind == Armed::Kind::loader || armed->kind == Armed::Kind::sets_action ||
                armed->kind == Armed::Kind::ifunc;
     });

@@ -137,8 +137,8 @@ class Kills(Survivor):
         figure(f"{ROUNDS} kills of both survived with post handlers")
 
     def test_with_children_under_way(self):
-        """A fork that began before ktrace's action for SIGTRAP was there, and goes on when traps are, makes a child with these
-        traps that has not that action."""
+        """A fork that began before ktrace's action for SIGTRAP was there makes a child that has it not; followed, it gets the
+        traps that its parent has got meanwhile."""
         for follow in ((), ("-f",)):
             with self.subTest(follow=follow):
                 target = self.start(program("broods"), 2, 4)

@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,7 @@ int main(int argc, char **argv) {
         for (long i = 0; i < threads; i++) {
             const long before = made[i];
 
-            while (made[i] == before) usleep(100);
+            while (made[i] == before) sched_yield();
             children += made[i];
             died += bad[i];
         }
