@@ -79,7 +79,6 @@ class Caught {
     Fd stat_;
 };
 
-std::optional<TaskStat> read_task_stat(Pid pid, Tid tid);
 /// For how long a task has run so far, in the kernel, too; 0: it is gone. In the kernel's clock ticks, usually 10 ms.
 std::uint64_t processor_time_ms(Pid pid, Tid tid);
 /// The ids of all its tasks; empty: gone.

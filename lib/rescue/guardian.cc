@@ -8,10 +8,12 @@
 #include <string>
 
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/interrupts.h"
+#include "os/procfs.h"
 #include "os/title.h"
 
 namespace ktrace::rescue {
@@ -108,7 +110,26 @@ int end_by(int signal) {
     return 128 + signal;
 }
 
+bool is_same_file(const struct stat &one, const struct stat &other) {
+    return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/// Nothing: the process is gone, or belongs to somebody else.
+std::optional<struct stat> program_of(pid_t pid) {
+    struct stat file;
+    if (::stat(("/proc/" + std::to_string(pid) + "/exe").c_str(), &file) != 0) return std::nullopt;
+    return file;
+}
+
 } // namespace
+
+bool is_abandoned(Tid tracer) {
+    auto status = os::read_status(tracer.value);
+    if (!status || status->name != tracing_process_name) return false;
+    auto program = program_of(tracer.value);
+    auto parents = program_of(status->ppid); // a guardian runs the same one, as the same user
+    return program && !(parents && is_same_file(*program, *parents));
+}
 
 void dismiss_guardian(Ledger &ledger, int status) {
     ledger.dismiss(status);

@@ -24,7 +24,8 @@ namespace {
 std::string tracer_name(pid_t pid) {
     auto status = os::read_status(pid);
     if (!status) return std::to_string(pid);
-    if (status->name == rescue::tracing_process_name) return "ktrace (" + std::to_string(status->ppid) + ")";
+    if (status->name == rescue::tracing_process_name && !rescue::is_abandoned(Tid{pid}))
+        return "ktrace (" + std::to_string(status->ppid) + ")";
     return status->name + " (" + std::to_string(pid) + ")";
 }
 

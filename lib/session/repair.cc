@@ -104,7 +104,7 @@ std::string what_was_taken_out(Pid pid, const Repaired &repaired) {
 } // namespace
 
 Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue::Owed> &owed, bool pageless) {
-    auto status = read_status_without_dying_tracer(pid.value);
+    auto status = read_status_without_ending_tracer(pid.value);
     if (!status) return fail(unseen(pid.value));
     pid = Pid{status->tgid};
     Repaired repaired;
@@ -133,7 +133,7 @@ Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue:
 void take_out_what_is_left(Pid pid, const Voice &voice) {
     if (!refuse_frozen(pid) || can_be_taken_over(pid)) return; // attaching says so; it will be
     end_lingering(pid);
-    auto status = read_status_without_dying_tracer(pid.value);
+    auto status = read_status_without_ending_tracer(pid.value);
     if (!status || status->tracer != 0) return; // attaching says why it cannot be
     auto left = rescue::find_left(Pid{status->tgid});
     if (!left || left->empty()) return;

@@ -15,6 +15,7 @@
 #include "os/asleep.h"
 #include "os/interrupts.h"
 #include "os/ticker.h"
+#include "rescue/guardian.h"
 #include "session/handover.h"
 #include "session/hold.h"
 #include "session/refusals.h"
@@ -32,12 +33,13 @@ namespace ktrace::session {
 using trap::Task;
 using trap::Traced;
 
-std::optional<os::ProcessStatus> read_status_without_dying_tracer(pid_t pid) {
-    constexpr std::uint64_t patience_ns = 2'000'000'000;
+std::optional<os::ProcessStatus> read_status_without_ending_tracer(pid_t pid) {
+    constexpr std::uint64_t patience_ns = 5'000'000'000;
     constexpr timespec moment{0, 500'000};
     const std::uint64_t end = monotonic_ns() + patience_ns;
+    auto is_ending = [](Tid tracer) { return os::is_dying(tracer) || rescue::is_abandoned(tracer); };
     auto status = os::read_status(pid);
-    while (status && status->tracer != 0 && os::is_dying(Tid{status->tracer}) && monotonic_ns() < end) {
+    while (status && status->tracer != 0 && is_ending(Tid{status->tracer}) && monotonic_ns() < end) {
         ::nanosleep(&moment, nullptr);
         status = os::read_status(pid);
     }
@@ -45,7 +47,7 @@ std::optional<os::ProcessStatus> read_status_without_dying_tracer(pid_t pid) {
 }
 
 Result<std::unique_ptr<Traced>> look_at(State &state, pid_t pid) {
-    auto status = read_status_without_dying_tracer(pid);
+    auto status = read_status_without_ending_tracer(pid);
     std::string id = std::to_string(pid);
     if (!status) return fail(unseen(pid));
     pid = status->tgid; // the id of any of its threads will do
@@ -120,7 +122,7 @@ Seized seize_one(State &state, Tid tid) {
         if (error == 0) return Seized::yes;
         if (error == ESRCH) return Seized::ended;
         if (error == EINTR) return Seized::given_up;
-        auto status = read_status_without_dying_tracer(tid.value);
+        auto status = read_status_without_ending_tracer(tid.value);
         // A task that a seized one has started is traced from its birth; its event comes later.
         if (status && status->tracer == ::gettid()) return Seized::yes;
         if (!status || status->state == 'Z' || status->state == 'X') return Seized::ended;

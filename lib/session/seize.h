@@ -10,9 +10,9 @@
 
 namespace ktrace::session {
 
-/// What /proc tells of a process or task. Where who traces it has been killed it is let go in a moment, which is waited
-/// for: what that one has left is found only then.
-std::optional<os::ProcessStatus> read_status_without_dying_tracer(pid_t pid);
+/// What /proc tells of a process or task. Where who traces it has been killed, or is a ktrace whose guardian was, it is
+/// let go in a moment, which is waited for: what that one has left is found only then.
+std::optional<os::ProcessStatus> read_status_without_ending_tracer(pid_t pid);
 
 /// Looks at a process that is to be traced, without touching it. Errors name the cause: no such process, a zombie, a
 /// kernel thread, 32-bit, traced already and by whom.

@@ -10,12 +10,13 @@ import subprocess
 import sys
 import unittest
 
-from live import (KTRACE, LIMIT, Lines, LiveTest, breakpoints_signal, figure, ktrace, program, state_of, until,
-                  wait_until_asleep, wait_until_let_go)
+from live import (KTRACE, LIMIT, Lines, LiveTest, breakpoints_signal, children_of, figure, ktrace, program, sleeps_in,
+                  state_of, thread_folders, until, wait_until_asleep, wait_until_let_go)
 from survivor import PROBES, Survivor
 from test_sleepers import sleep_on
 
 IDLE = ("-k", "unexpected", "-j", "tick", "--count")  # nothing that runs
+NANOSLEEP = {"x86_64": (35, 230), "aarch64": (101, 115)}[os.uname().machine]  # and clock_nanosleep
 AT_RISK = 12  # requests from the signal's stop to one at which nothing would be told
 EVERY = int(os.environ.get("KTRACE_KILL_EVERY", "13"))  # of the tracing process's requests
 ROUNDS = int(os.environ.get("KTRACE_KILLS", "6"))
@@ -28,6 +29,11 @@ def kill_both(tracer):
     until(lambda: state_of(f"/proc/{tracer.pid}") == "T", "the guardian is stopped")
     os.kill(tracing, signal.SIGKILL)
     os.kill(tracer.pid, signal.SIGKILL)
+
+
+def sleeps_a_moment(pid):
+    """Some thread of a ktrace does."""
+    return any(sleeps_in(folder) in NANOSLEEP for each in (pid, *children_of(pid)) for folder in thread_folders(each))
 
 
 def kill_what_is_called_ktrace(tracer):
@@ -47,7 +53,6 @@ class Kills(Survivor):
         kill_it(tracer)
         trace = tracer.finish()
         self.wait_random(3 * most)
-        wait_until_let_go(self.target.pid)  # what was killed may be on its way out still
         return trace
 
     def test_of_ktrace(self):
@@ -202,6 +207,28 @@ class Kills(Survivor):
         self.assertEqual(repaired.status, 1, repaired)
         self.assertIn("traced already, by ktrace", repaired.err)
         tracer.stop()
+        self.check_end()
+
+    def test_who_comes_while_its_tracing_process_lets_go(self):
+        """That one has lost its guardian, and traces on for a moment: it is waited for."""
+        self.begin("2")
+        for command, says in ((("repair",), "nothing to repair"), (("attach", *PROBES, "--duration", "1ms"), "Attached")):
+            tracer = self.attach(self.target, *PROBES)
+            tracing = tracer.tracing
+            os.kill(tracing, signal.SIGSTOP)
+            try:
+                until(lambda tracing=tracing: state_of(f"/proc/{tracing}") == "T", "the tracing process is stopped")
+                os.kill(tracer.pid, signal.SIGKILL)
+                until(lambda tracer=tracer: state_of(f"/proc/{tracer.pid}") in "ZX", "ktrace has ended")
+                other = subprocess.Popen([KTRACE, *command, "-p", str(self.target.pid)], stdout=subprocess.DEVNULL,
+                                         stderr=subprocess.PIPE, text=True)
+                self.addCleanup(other.kill)
+                until(lambda other=other: other.poll() is not None or sleeps_a_moment(other.pid), "the other one waits")
+            finally:
+                os.kill(tracing, signal.SIGCONT)
+            tracer.finish()
+            said = other.communicate(timeout=LIMIT)[1]
+            self.assertEqual((other.returncode, says in said), (0, True), said)
         self.check_end()
 
 
