@@ -216,7 +216,7 @@ bool Aggregation::has_room_for(std::span<const std::byte> key) {
     // As bytes, and as parts, which are at least a number long (record.h).
     const std::size_t parts = 2 * sizeof(KeyPart) * by_.size() + key.size();
     const std::size_t magnitudes = kind_ == Table::Kind::hist ? 2 * sizeof(Cell::Magnitudes) : 0;
-    constexpr std::size_t node = 8 * sizeof(void *); // of cells_, and a bucket of its
+    constexpr std::size_t node = 12 * sizeof(void *); // of cells_ and pids_, and buckets of theirs
     return memory_->take(sizeof(Cell) + magnitudes + node + key.size() + parts);
 }
 
@@ -232,7 +232,10 @@ Aggregation::Cell &Aggregation::cell(std::span<const std::byte> key, std::int32_
     cell->pid = pid;
     RecordReader reader(key);
     while (auto node = reader.next()) cell->key.push_back(key_part(*node));
-    if (key.empty()) whole_ = cell.get();
+    if (key.empty())
+        whole_ = cell.get();
+    else
+        pids_.insert(pid);
     return *cells_.emplace(std::string(bytes), std::move(cell)).first->second;
 }
 

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -121,6 +122,8 @@ class Aggregation {
     /// One of the same kind, without rows.
     Aggregation empty_copy() const { return Aggregation(kind_, by_, of_, memory_); }
     Table snapshot() const;
+    /// Some row's key was first met in this process (Row::pid).
+    bool has_rows_of(std::int32_t pid) const { return pids_.contains(pid); }
 
   private:
     struct Cell;
@@ -136,7 +139,8 @@ class Aggregation {
     std::string of_;
     std::shared_ptr<TableMemory> memory_;
     std::unordered_map<std::string, std::unique_ptr<Cell>, Hash, std::equal_to<>> cells_;
-    Cell *whole_ = nullptr; // of cells_: the row without a key, the only one of a table without --by
+    std::unordered_set<std::int32_t> pids_; // of the first hits of those with a key
+    Cell *whole_ = nullptr;                 // of cells_: the row without a key, the only one of a table without --by
     std::unique_ptr<Cell> other_;
 };
 

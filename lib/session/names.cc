@@ -101,11 +101,10 @@ class ModuleSymbolizer final : public output::Symbolizer {
     std::unordered_map<Place, Known, PlaceHash> known_;
 };
 
-/// True where a table may have stacks among its keys.
-bool keeps_tables(const State &state) {
-    for (std::uint32_t number = 1; number <= state.registry.last(); number++)
-        if (!state.registry.at(number).set->actions.by.empty()) return true;
-    return false;
+/// True where a table has keys that are named by this process's modules.
+bool names_keys(const State &state, Pid pid) {
+    return std::any_of(state.locations.begin(), state.locations.end(),
+                       [&](const auto &location) { return location->state->aggregation.has_rows_of(pid.value); });
 }
 
 } // namespace
@@ -116,7 +115,7 @@ std::unique_ptr<output::Symbolizer> make_symbolizer(const State &state) {
 
 void part_with_modules(State &state, const trap::Traced &traced) {
     if (state.world.records.size() != 0) report_records(state, false);
-    if (!keeps_tables(state)) return;
+    if (!names_keys(state, traced.process.pid)) return;
     std::vector<LoadedModule> &former = state.former_modules[traced.process.pid.value];
     for (const LoadedModule &module : traced.process.modules) {
         auto same = [&](const LoadedModule &other) {

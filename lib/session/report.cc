@@ -104,6 +104,20 @@ Status open_output(State &state) {
     return {};
 }
 
+namespace {
+
+/// Names of tasks that have ended, of which no record is left.
+void forget_ended(State &state) {
+    constexpr std::size_t few = 4096;
+    const trap::World &world = state.world;
+    if (state.last_names.size() < few + 2 * (world.tasks.size() + world.processes.size())) return;
+    std::erase_if(state.last_names, [&](const auto &entry) {
+        return !world.tasks.contains(entry.first) && !world.processes.contains(entry.first);
+    });
+}
+
+} // namespace
+
 void report_records(State &state, bool flush) {
     for (const std::string &notice : os::take_cut_file_notices()) tell_once(state, notice);
     std::span<const std::byte> rest = state.world.records.bytes();
@@ -139,6 +153,7 @@ void report_records(State &state, bool flush) {
         rest = rest.subspan(header.size);
     }
     state.world.records.clear();
+    forget_ended(state);
     forget_written(state);
     if (flush) state.writer->flush();
 }

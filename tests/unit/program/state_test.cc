@@ -173,6 +173,18 @@ TEST(Aggregation, KeysAreBounded) {
     EXPECT_EQ(most.key.at(0).number, 3U);
 }
 
+TEST(Aggregation, KnowsWhoseKeysItHas) {
+    Aggregation table(Table::Kind::count, {"arg0"}, "", std::make_shared<TableMemory>());
+    table.add(key_of(0), 1, nullptr);
+    table.add(key_of(0), 2, nullptr);
+    for (std::uint64_t key = 1; key < Aggregation::max_rows; ++key) table.add(key_of(key), 3, nullptr);
+    table.add(key_of(Aggregation::max_rows), 4, nullptr);
+    EXPECT_TRUE(table.has_rows_of(1));
+    EXPECT_FALSE(table.has_rows_of(2)); // the key was there
+    EXPECT_TRUE(table.has_rows_of(3));
+    EXPECT_FALSE(table.has_rows_of(4)); // in the row of the others
+}
+
 TEST(Aggregation, TablesShareTheirMemory) {
     constexpr std::uint64_t keys = 1000;
     auto memory = std::make_shared<TableMemory>(64 * 1024);
