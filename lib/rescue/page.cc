@@ -262,6 +262,7 @@ bool Page::add(target::AddressSpace &space, const ktrace_rescue_entry &entry) {
     Table *table = nullptr;
     std::size_t at = 0;
     for (Table &each : tables_) {
+        if (each.entries.empty()) continue; // adopted: what is in it is not known
         at = place(each);
         table = &each;
         if (each.entries[at].site == entry.site) break;
@@ -322,16 +323,21 @@ constexpr std::uint64_t most_taken_over = std::uint64_t{1} << 20; // entries: th
 
 } // namespace
 
-bool Page::is_ready(target::AddressSpace &space, VirtAddr address, const ktrace_rescue_header &header) {
+bool Page::is_of_this_build(target::AddressSpace &space, VirtAddr address, const ktrace_rescue_header &header) {
     const auto code = HostNative::rescue_code().bytes;
     std::vector<std::byte> found(code.size());
-    std::uint64_t entries = 0;
-    for (std::uint32_t i = 0; i < header.tables; i++) entries += header.table[i].capacity;
-    return (header.tracer & KTRACE_RESCUE_AT_REST) != 0 && header.abi == ktrace_rescue_abi &&
-           header.header_size == sizeof header && header.entry_size == sizeof(ktrace_rescue_entry) &&
-           header.tables != 0 && entries <= most_taken_over && header.table[0].address == address.value + table_at &&
+    return header.abi == ktrace_rescue_abi && header.header_size == sizeof header &&
+           header.entry_size == sizeof(ktrace_rescue_entry) && header.tables != 0 &&
+           header.table[0].address == address.value + table_at &&
            space.read(address + static_cast<std::int64_t>(code_at), found) == found.size() &&
            std::equal(found.begin(), found.end(), code.begin());
+}
+
+bool Page::is_ready(target::AddressSpace &space, VirtAddr address, const ktrace_rescue_header &header) {
+    std::uint64_t entries = 0;
+    for (std::uint32_t i = 0; i < header.tables; i++) entries += header.table[i].capacity;
+    return (header.tracer & KTRACE_RESCUE_AT_REST) != 0 && entries <= most_taken_over &&
+           is_of_this_build(space, address, header);
 }
 
 std::optional<Page> Page::adopt_ready(target::AddressSpace &space, VirtAddr address,

@@ -56,6 +56,8 @@ class Page {
     /// No trap is planted any more, and no task is in our memory: a later ktrace may take the page over, should this
     /// one not come to take it out. True where that could be written.
     bool rest(target::AddressSpace &space);
+    /// Written by a ktrace of this build, as far as its handler and what it tells can show.
+    static bool is_of_this_build(target::AddressSpace &space, VirtAddr address, const ktrace_rescue_header &header);
     /// At rest, and of this build.
     static bool is_ready(target::AddressSpace &space, VirtAddr address, const ktrace_rescue_header &header);
     /// A page that is ready; it stays so until it is claimed. Nothing: it is not.

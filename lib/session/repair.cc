@@ -26,7 +26,7 @@ using trap::Traced;
 namespace {
 
 /// The site that an entry tells of, so far as a task in its slot needs it.
-void recall_site(Ground &ground, const ktrace_rescue_entry &entry) {
+void recall_site(Ground &ground, const ktrace_rescue_entry &entry, bool is_of_this_build) {
     const VirtAddr at{entry.site};
     const auto trap = Host::trap_bytes();
     if (entry.trap_size == trap.size())
@@ -45,6 +45,7 @@ void recall_site(Ground &ground, const ktrace_rescue_entry &entry) {
     site.placed.copy_at = entry.copy_at;
     site.placed.copy_end = entry.copy_end;
     site.placed.size = std::max(site.placed.size, entry.copy_end);
+    site.left = is_of_this_build;
     ground.by_slot[site.slot] = &site;
 }
 
@@ -53,7 +54,8 @@ void recall(Ground &ground, const Left &left) {
         const ktrace_rescue_arena &arena = left.header.arena[i];
         ground.slots.add({VirtAddr{arena.address}, arena.size, arena.size});
     }
-    for (const ktrace_rescue_entry &entry : left.entries) recall_site(ground, entry);
+    const bool is_ours = rescue::Page::is_of_this_build(*ground.space, left.page, left.header);
+    for (const ktrace_rescue_entry &entry : left.entries) recall_site(ground, entry, is_ours);
     ground.rescue = rescue::Page::adopt(left.page, left.header);
 }
 

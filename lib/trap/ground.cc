@@ -58,6 +58,7 @@ bool give_slot(Ground &ground, Site &site) {
 }
 
 Status furnish(Ground &ground, Site &site) {
+    if (site.left) return {};
     if (!give_slot(ground, site)) {
         if (ground.owes_room) return {};
         return fail(Error::Kind::refused, "there is no place for its instruction within reach");

@@ -57,6 +57,7 @@ struct Site {
     arch::Placement placed;
     VirtAddr slot;      // 0: none is needed (emulated)
     bool armed = false; // the trap is planted
+    bool left = false;  // by another ktrace of this build: its slot is filled, and the rescue page tells of it
     std::vector<Armed *> probes;
     bool exit = false;             // a return instruction at which calls of its function are seen to end
     bool kept_for_returns = false; // a return address: the trap stays for the calls to come
