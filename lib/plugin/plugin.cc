@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::uint64_t handler_limit_ns = 2'000'000'000U;
 constexpr std::uint64_t init_limit_ns = 10'000'000'000U;
+/// What a page of the target may cost the host where page tables are slow to change (some virtual machines): that is
+/// ktrace's doing. All together is bounded: a handler may walk in a circle that is larger than the pool.
+constexpr std::uint64_t page_ns = 500'000, all_pages_ns = 20'000'000'000U;
 constexpr std::uint64_t grace_ns = 1'000'000'000U; // for a late handler to be ended within its host
 
 const char *function_of(Call call) {
@@ -201,6 +204,7 @@ bool Plugin::converse(Call call, const Occasion &occasion, std::uint64_t limit_n
     channel_->hand_over(call);
     bool late = false;
     Allowance allowance{limit_ns, 0, {}}; // however often it asks for something
+    std::uint64_t for_pages_ns = all_pages_ns;
     while (true) {
         if (allowance.left_ns == 0) {
             if (late || channel_->dead()) break;
@@ -216,6 +220,10 @@ bool Plugin::converse(Call call, const Occasion &occasion, std::uint64_t limit_n
             take_log(occasion);
             mirrored_->write_back(occasion.process);
             return true;
+        }
+        if ((request == Request::page || request == Request::write_page) && for_pages_ns >= page_ns && !late) {
+            for_pages_ns -= page_ns;
+            allowance.left_ns += page_ns;
         }
         answer(request, occasion);
         wire.pid = occasion.process.pid.value;
