@@ -173,12 +173,12 @@ namespace {
 std::string timing_text(const trap::World &world) {
     const trap::Corrections &corrections = world.corrections;
     auto lines = [&](trap::Clock clock, std::string_view name, std::uint64_t calls) {
-        auto line = [&](std::string_view of, const trap::Correction &each) {
-            return output::timing_text({of, name, calls, each.per_call_ns, each.per_stop_ns, each.resolution_ns});
+        auto line = [&](std::string_view of, std::optional<std::uint64_t> count, const trap::Correction &each) {
+            return output::timing_text({of, name, count, each.per_call_ns, each.per_stop_ns, each.resolution_ns});
         };
-        std::string text = line("Durations", corrections.of(clock).together);
+        std::string text = line("Durations", calls, corrections.of(clock).together);
         if (corrections.been_apart)
-            text += line("Durations on another processor than ktrace's", corrections.of(clock).apart);
+            text += line("Durations on another processor than ktrace's", std::nullopt, corrections.of(clock).apart);
         return text;
     };
     const auto [by_switches, by_stops, last] = world.timed;

@@ -39,8 +39,9 @@ Outcome run_program(World &world, Traced &traced, Task &task, const Armed &armed
         header.sequence = ++task.sequence;
         std::memcpy(record.data(), &header, sizeof header);
         world.records.commit(header.size);
-        if (++world.events >= world.max_events) world.closing = true;
     }
+    const bool is_event = outcome == Outcome::event || outcome == Outcome::aggregated;
+    if (is_event && ++world.events >= world.max_events) world.closing = true;
     return outcome;
 }
 

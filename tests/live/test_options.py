@@ -148,6 +148,13 @@ class Limits(OptionTest):
         self.assertEqual(len(trace.events()), 17)
         self.assertTrue(adds_up(trace.summary("work")))
 
+    def test_max_events_of_tables(self):
+        """Hits that tables count are events, too."""
+        for table in ("--count", "--stats=arg0", "--hist=arg0", "--by=arg0"):
+            with self.subTest(table):
+                trace = self.ended("calls 100000", "-k", "work", table, "--max-events", "17")
+                self.assertEqual((trace.status, trace.summary("work")["events"]), (0, 17), trace)
+
     def test_duration(self):
         target = self.start(program("options"))
         began = time.monotonic()
