@@ -26,8 +26,8 @@ inline constexpr const char *tracing_process_name = "kt-tracer";
 /// The same when the trace is over and it only waits for somebody who sleeps in the target.
 inline constexpr const char *lingering_process_name = "kt-leaving";
 
-/// True for a thread of a tracing process whose guardian was killed: it lets go of what it traces, and ends. False where
-/// that may not be looked at.
+/// True for a thread of a tracing process whose guardian was killed: it lets go of what it traces, and ends. False
+/// where that may not be looked at.
 bool is_abandoned(Tid tracer);
 
 /// In the tracing process, of which nothing has to be guarded any more: the guardian ends, and this process goes on

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "arch/host.h"
+#include "os/debug_registers.h"
 #include "os/memory.h"
 #include "os/procfs.h"
 #include "os/ptrace.h"
@@ -108,15 +109,11 @@ Finding writing(Patient &patient) {
             "boot with proc_mem.force_override=ptrace"};
 }
 
-Finding watching(Patient &patient) {
+Finding watching() {
     constexpr std::size_t count = arch::HostNative::watch_registers;
     if constexpr (count == 0) return {State::limited, "watchpoints", "not on this machine", {}};
-    static int watched;
-    const arch::WatchRegister one{VirtAddr{reinterpret_cast<std::uint64_t>(&watched)}, sizeof watched,
-                                  arch::WatchRegister::When::write};
-    if (arch::HostNative::set_watches(patient.tid(), std::span(&one, 1)))
-        return {State::good, "watchpoints", std::to_string(count) + " debug registers", {}};
-    return {State::limited, "watchpoints", "the debug registers cannot be used: the machine (virtual?) has none", {}};
+    if (os::debug_registers_trap()) return {State::good, "watchpoints", std::to_string(count) + " debug registers", {}};
+    return {State::limited, "watchpoints", no_watchpoints, {}};
 }
 
 /// Durations are told by when threads run; without, each stop on a busy machine adds to them.
@@ -150,7 +147,7 @@ std::vector<Finding> examine() {
     found.push_back(others(privileged));
     if (error != 0) return found;
     found.push_back(writing(patient));
-    found.push_back(watching(patient));
+    found.push_back(watching());
     found.push_back(timing(patient));
     return found;
 }

@@ -4,8 +4,10 @@
 #include <array>
 
 #include "os/cut_files.h"
+#include "os/debug_registers.h"
 #include "session/go.h"
 #include "session/ifunc.h"
+#include "session/refusals.h"
 #include "session/sigtrap.h"
 #include "trap/watch.h"
 
@@ -85,6 +87,8 @@ void note_found(State &state, Traced &traced, std::uint32_t number, probe::Resol
 /// The same for a watchpoint.
 Status find_watch(State &state, Traced &traced, std::uint32_t number, const std::vector<probe::Loaded> &loaded,
                   Search &search) {
+    if (!os::debug_registers_trap())
+        return fail(Error::Kind::refused, "there are no watchpoints here: " + std::string(no_watchpoints));
     auto place = probe::resolve_watch(state.registry.at(number).probe.spec.text, loaded);
     if (!place) return tl::make_unexpected(place.error());
     for (const trap::Watchpoint &watch : traced.ground->watches)

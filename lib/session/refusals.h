@@ -9,6 +9,10 @@ namespace ktrace::session {
 /// What gives root in a container the right to trace.
 inline constexpr const char *cap_add = "start the container with --cap-add SYS_PTRACE";
 
+/// Why there are no watchpoints (os::debug_registers_trap).
+inline constexpr const char *no_watchpoints =
+    "the debug registers of this machine stop nothing, as in some virtual machines";
+
 /// Why the kernel does not let this process be traced, and what to do.
 Error denied(pid_t pid);
 

@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "os/asleep.h"
+#include "os/debug_registers.h"
 
 namespace ktrace::session {
 
@@ -30,7 +31,7 @@ bool has_watches_to_come(const trap::Ground &ground, const trap::Task &task) {
 
 bool set_tripwire(trap::Ground &ground, trap::Task &task) {
     auto place = place_for_tripwire(task);
-    if (!place) return false;
+    if (!place || !os::debug_registers_trap()) return false;
     if (task.tripwire && task.tripwire->at() == place->pc) return true;
     ground.has_had_tripwires = true; // one that is taken back may have stopped its task already
     auto wire = os::Tripwire::set(task.tid, place->pc);

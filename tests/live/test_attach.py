@@ -12,7 +12,8 @@ import subprocess
 import tempfile
 import unittest
 
-from live import (KTRACE, LIMIT, LiveTest, adds_up, children_of, ktrace, program, state_of, thread_folders, told_of, until)
+from live import (KTRACE, LIMIT, NO_WATCHES, LiveTest, adds_up, children_of, debug_registers_trap, ktrace, program,
+                  state_of, thread_folders, told_of, until)
 from workshop import execute
 
 LEADER_EVERY = int(os.environ.get("KTRACE_LEADER_EVERY", "67"))  # of the tracing process's requests
@@ -363,6 +364,7 @@ class Leader(LiveTest):
     def test_ends_under_probes(self):
         self.check("-r", "do_work", "-k", "leave_here")
 
+    @unittest.skipUnless(debug_registers_trap(), NO_WATCHES)
     def test_ends_under_watchpoints(self):
         self.check("-w", "stop")
 

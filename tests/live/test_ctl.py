@@ -1,17 +1,13 @@
 """ktrace ctl: the probes of a trace that runs come and go, and every hit is counted by who was on when it happened."""
 import os
-import platform
 import random
 import re
 import subprocess
 import threading
 import time
 
-from live import (KTRACE, LIMIT, LiveTest, adds_up, children_of, figure, ktrace, program, thread_folders, told_of, until,
-                  wait_until_asleep)
-
-
-WATCHES = platform.machine() == "x86_64"  # debug registers
+from live import (KTRACE, LIMIT, LiveTest, adds_up, children_of, debug_registers_trap, figure, ktrace, program,
+                  thread_folders, told_of, until, wait_until_asleep)
 
 
 def ctl(target, *arguments, **options):
@@ -314,7 +310,7 @@ class UnderLoad(Ctl):
         what = chance.choice(["add", "add", "remove", "enable", "disable", "disable", "off", "on", "stats", "list"])
         if what == "add" and len(known) < self.most:
             watched = sum(place == "do_work:x" for place, _ in known.values())
-            kinds = [kind for kind in self.places if kind != "-w" or (WATCHES and watched < self.most_watched)]
+            kinds = [kind for kind in self.places if kind != "-w" or (debug_registers_trap() and watched < self.most_watched)]
             kind = chance.choice(kinds)
             place = chance.choice(self.places[kind])
             known[int(self.ask("add", kind, place, "--count").split()[0])] = (place, True)

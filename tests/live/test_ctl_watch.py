@@ -2,11 +2,11 @@
 import re
 import unittest
 
-from live import program, until, wait_until_asleep
-from test_ctl import WATCHES, Ctl
+from live import NO_WATCHES, debug_registers_trap, program, until, wait_until_asleep
+from test_ctl import Ctl
 
 
-@unittest.skipUnless(WATCHES, "debug registers of x86-64")
+@unittest.skipUnless(debug_registers_trap(), NO_WATCHES)
 class Watchpoints(Ctl):
     """Threads write as fast as they can while watchpoints come and go."""
 

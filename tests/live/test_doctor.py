@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import unittest
 
-from live import KTRACE, LIMIT, LiveTest, ktrace, program
+from live import KTRACE, LIMIT, LiveTest, debug_registers_trap, ktrace, program
 
 
 def findings(out):
@@ -20,6 +20,7 @@ class Doctor(LiveTest):
         found = findings(told.out)
         self.assertEqual(found["ptrace"], "ok", told)
         self.assertEqual(found["writing into code"], "ok", told)
+        self.assertEqual(found["watchpoints"] == "ok", debug_registers_trap(), told)
         target = self.start(program("calls"), 1, 1)
         tracer = self.attach(target, "-k", "do_work")
         self.assertEqual(tracer.stop().status, 0)

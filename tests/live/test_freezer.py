@@ -4,7 +4,7 @@ import re
 import signal
 import unittest
 
-from live import ktrace, told_of, until, wait_until_let_go
+from live import NO_WATCHES, debug_registers_trap, ktrace, told_of, until, wait_until_let_go
 from survivor import PROBES, Survivor
 
 
@@ -82,6 +82,7 @@ class Frozen(Survivor):
                 self.assertIn(f"thaw it: echo {'THAWED' if group.legacy else '0'} > {group.folder}/", trace.err)
             group.thaw()
 
+    @unittest.skipUnless(debug_registers_trap(), NO_WATCHES)
     def test_probes_are_refused(self):
         """Those that come by ctl, for which the process would have to map memory."""
         for group in self.both_kinds():

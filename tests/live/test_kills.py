@@ -10,8 +10,8 @@ import subprocess
 import sys
 import unittest
 
-from live import (KTRACE, LIMIT, Lines, LiveTest, breakpoints_signal, children_of, figure, ktrace, program, sleeps_in,
-                  state_of, thread_folders, until, wait_until_asleep, wait_until_let_go)
+from live import (KTRACE, LIMIT, NO_TRIPWIRES, Lines, LiveTest, breakpoints_signal, children_of, figure, ktrace,
+                  program, sleeps_in, state_of, thread_folders, until, wait_until_asleep, wait_until_let_go)
 from survivor import PROBES, Survivor
 from test_sleepers import sleep_on
 
@@ -167,7 +167,7 @@ class Kills(Survivor):
                 while not self.killed_asleep("sigtimedwait_timeout", several, timeout):
                     timeout *= 2  # it was over before ktrace was there
 
-    @unittest.skipUnless(breakpoints_signal(), "the kernel gives this user no breakpoints that send signals")
+    @unittest.skipUnless(breakpoints_signal(), NO_TRIPWIRES)
     def test_asleep_without_a_trap(self):
         """Where the kernel has breakpoints that go with ktrace, none is needed: nothing has to be put back by anybody."""
         for both in (False, True):
@@ -334,7 +334,7 @@ class Requests(LiveTest):
         target.kill()
         return f"killed before {request}\n" in killed, lived
 
-    @unittest.skipUnless(breakpoints_signal(), "the kernel gives this user no breakpoints that send signals")
+    @unittest.skipUnless(breakpoints_signal(), NO_TRIPWIRES)
     def test_at_requests_waking(self):
         """A process has room for ktrace only once its first thread wakes up. The signal by which that stops would be told
         to it if ktrace were killed just then: before it has had the first requests."""

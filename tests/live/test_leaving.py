@@ -3,9 +3,10 @@ background at last, and hands what it has left there over to a trace that begins
 import errno
 import os
 import signal
+import unittest
 
-from live import (LiveTest, breakpoints_signal, ktrace, program, sleeps_in, state_of, thread_folders, told_of, until,
-                  wait_until_let_go)
+from live import (NO_TRIPWIRES, LiveTest, breakpoints_signal, ktrace, program, sleeps_in, state_of, thread_folders,
+                  told_of, until, wait_until_let_go)
 
 SEMTIMEDOP = 220  # the number of the system call
 WOKE = r"woke (-?\d+) (\d+) (\d+)"  # what it answers, its error, and whether it was made anew
@@ -136,6 +137,7 @@ class Patient(LiveTest):
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
 
+    @unittest.skipUnless(breakpoints_signal(), NO_TRIPWIRES)
     def test_handed_over(self):
         """To a trace that begins, again and again: nobody is interrupted, and nothing is left in the end."""
         target, waiting = self.left_alone("-r", "do_work")
@@ -154,12 +156,14 @@ class Patient(LiveTest):
         self.check_traced(target, "-w", "awake")
         self.check_end_of(waiting)
 
+    @unittest.skipUnless(breakpoints_signal(), NO_TRIPWIRES)
     def test_handed_over_by_who_is_killed(self):
         target, waiting = self.left_alone("-r", "do_work")
         os.kill(waiting, signal.SIGKILL)
         self.check_end_of(waiting)
         self.check_traced(target, "-r", "do_work")
 
+    @unittest.skipUnless(breakpoints_signal(), NO_TRIPWIRES)
     def test_one_of_two_is_handed_over(self):
         """Who has waited for both waits on for the other, whose sleeper is not interrupted either."""
         def repaired(target):
@@ -186,6 +190,7 @@ class Patient(LiveTest):
                 self.check_end(other, 0, 0, 0)
                 self.check_end_of(waiting)
 
+    @unittest.skipUnless(breakpoints_signal(), NO_TRIPWIRES)
     def test_several_are_asked_for_at_once(self):
         """Each by a ktrace of its own, while another one is waited for on."""
         *targets, other = (self.start(program("patient"), self.LONG) for _ in range(4))
@@ -208,6 +213,7 @@ class Patient(LiveTest):
             self.assertEqual(target.end(), 0)
         self.check_end_of(waiting)
 
+    @unittest.skipUnless(breakpoints_signal(), NO_TRIPWIRES)
     def test_one_of_two_was_let_go(self):
         """Its sleepers stay traced while the other's are waited for, by nothing but name: that is no hindrance."""
         one, other = self.start(program("patient"), self.LONG, "other"), self.start(program("patient"), self.LONG)
@@ -239,6 +245,22 @@ class Patient(LiveTest):
                 self.assertIn("took out of process", ktrace("repair", "-p", target.pid).err)
                 self.check_untouched(target)
                 self.assertEqual(target.end(), 0)
+
+    def test_who_waits_is_killed_and_what_is_left_taken_out(self):
+        """While the sleeper sleeps on: it is waited for once more, by a trap where no tripwire is to be had."""
+        all_registers = (option for data in ("awake", "semaphores", "take", "rounds") for option in ("-w", data))
+        for probe in (("-k", "do_work"), tuple(all_registers)):
+            with self.subTest(probe=probe):
+                target, waiting = self.left_alone(*probe)
+                os.kill(waiting, signal.SIGKILL)
+                self.check_end_of(waiting)
+                repairing = self.trace("-p", target.pid, command="repair", wait=False)
+                repairing.errors.until(self.WAITING)
+                target.tell("give")
+                self.check_end(target, 0, 0, 0)
+                repaired = repairing.finish()
+                self.assertEqual(repaired.status, 0, repaired)
+                self.assertIn("took out of process", repaired.err)
 
     def test_the_target_ends(self):
         target, waiting = self.left_alone("-k", "do_work")

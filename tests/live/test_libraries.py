@@ -10,9 +10,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+import unittest
 
 import workshop
-from live import (KTRACE, LIMIT, LiveTest, adds_up, ktrace, program, sleeps_in, state_of, told_of, until)
+from live import (KTRACE, LIMIT, NO_WATCHES, LiveTest, adds_up, debug_registers_trap, ktrace, program, sleeps_in, state_of,
+                  told_of, until)
 
 
 def library(name="part", *flags):
@@ -221,6 +223,7 @@ class Starting(LiveTest):
             self.assertEqual(trace.status, 0, trace)
             self.assertIn("fgets was called 8 times", trace.out)
 
+    @unittest.skipUnless(debug_registers_trap(), NO_WATCHES)
     def test_stopped_before_its_first_instruction(self):
         """Nothing but the program and its loader is mapped, and the loader has not begun."""
         target = self.start(program("atexec"), program("mobile"), ready=None)

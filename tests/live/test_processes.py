@@ -4,9 +4,10 @@ import re
 import resource
 import signal
 import subprocess
+import unittest
 from types import SimpleNamespace
 
-from live import KTRACE, LIMIT, LiveTest, Target, adds_up, ktrace, program, until
+from live import KTRACE, LIMIT, NO_WATCHES, LiveTest, Target, adds_up, debug_registers_trap, ktrace, program, until
 
 
 def descriptors(tracer):
@@ -257,6 +258,7 @@ class Debugger(LiveTest):
     def test_attaches(self):
         self.check("attach")
 
+    @unittest.skipUnless(debug_registers_trap(), NO_WATCHES)
     def test_is_asked(self):
         self.check("traceme")
 

@@ -8,7 +8,7 @@ import threading
 import time
 import unittest
 
-from live import LiveTest, adds_up, ktrace, program
+from live import NO_WATCHES, LiveTest, adds_up, debug_registers_trap, ktrace, program
 
 CLOCK_MONOTONIC_COARSE = 6  # clock_gettime(2)
 
@@ -309,6 +309,7 @@ class OwnTraps(LiveTest):
             self.check_steps(("store", "pop"), "-w", "step_data", walks=200, how=how)
             self.check_steps(("store", "pop"), "-w", "step_data", "--post", walks=200, how=how)
 
+    @unittest.skipUnless(debug_registers_trap(), NO_WATCHES)
     def test_hardware_breakpoints(self):
         self.check("watch")
 

@@ -1,12 +1,11 @@
 """Watchpoints: every write is seen, in every thread, with what was there and what is."""
 import ctypes
 import os
-import platform
 import signal
 import unittest
 from collections import Counter
 
-from live import LiveTest, adds_up, ktrace, program, wait_until_asleep, wait_until_let_go
+from live import NO_WATCHES, LiveTest, adds_up, debug_registers_trap, ktrace, program, wait_until_asleep, wait_until_let_go
 from test_sleepers import WOKEN
 from workshop import address_in_file, build, offset_of
 
@@ -29,7 +28,7 @@ def debug_registers(pid):
     return values
 
 
-@unittest.skipUnless(platform.machine() == "x86_64", "debug registers of x86-64")
+@unittest.skipUnless(debug_registers_trap(), NO_WATCHES)
 class Watch(LiveTest):
     def seen(self, line, *options, trace_format="json", target=None):
         target = self.start(target or program("watch"))
