@@ -30,8 +30,8 @@ std::string timing_text(const Timing &timing) {
             calls);
     return fmt::format(
         "{}: {} ns of ktrace's own subtracted from each, and {} ns for each stop inside it besides the stop; "
-        "resolution {} ns; {}\n",
-        timing.of, timing.per_call_ns, timing.per_stop_ns, timing.resolution_ns, calls);
+        "resolution {} ns, of 1 call in 100 more than {} ns; {}\n",
+        timing.of, timing.per_call_ns, timing.per_stop_ns, timing.resolution_ns, timing.rare_ns, calls);
 }
 
 } // namespace ktrace::output

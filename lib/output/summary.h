@@ -24,6 +24,7 @@ struct Timing {
     std::uint64_t per_call_ns = 0;      // taken from each
     std::uint64_t per_stop_ns = 0;      // and for each stop inside it
     std::uint64_t resolution_ns = 0; // how far apart calls that take the same time may be told to be; 0: not measured
+    std::uint64_t rare_ns = 0;       // and by more than so much one in a hundred
 };
 
 /// One line with its end.

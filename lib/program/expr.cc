@@ -1,8 +1,10 @@
 // Parsing an EXPR: limits, literals, the words that mean something, and the way from a SyntaxError to an Error.
 #include "program/expr.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -107,6 +109,14 @@ void choose_integer_type(Expr &node, bool decimal, bool suffix_u, bool suffix_l)
     node.is_unsigned = suffix_u || v > 0x7fffffffffffffffU;
 }
 
+/// What was taken for a number may be one with a unit, as --duration has it.
+std::string hint_for_unit(std::string_view word) {
+    const std::string_view unit = word.substr(std::min(word.find_first_not_of("0123456789"), word.size()));
+    static constexpr std::string_view units[] = {"ns", "us", "ms", "s"};
+    const bool is_time = std::find(std::begin(units), std::end(units), unit) != std::end(units);
+    return is_time ? "times are in nanoseconds: 1 ms is 1000000" : "";
+}
+
 } // namespace
 
 int ExprBuilder::integer(TextRange at, std::string_view word) {
@@ -128,7 +138,7 @@ int ExprBuilder::integer(TextRange at, std::string_view word) {
                                                    : 10);
     if (problem == std::errc::result_out_of_range) throw SyntaxError{at, "this number does not fit in 64 bits", {}};
     if (!known || problem != std::errc{} || stop != digits.data() + digits.size())
-        throw SyntaxError{at, "`" + std::string(word) + "` is no number", {}};
+        throw SyntaxError{at, "`" + std::string(word) + "` is no number", hint_for_unit(word)};
     choose_integer_type(node, !hex && !octal, suffix.find('u') != std::string::npos,
                         suffix.find('l') != std::string::npos);
     return add(std::move(node));

@@ -128,6 +128,7 @@ class Rehearsal {
         if (durations[2].size() >= fewest)
             found.per_step_ns = without(typical(durations[2], steps), found.per_call_ns + 2 * found.per_stop_ns);
         found.resolution_ns = spread(durations[0], calls_);
+        found.rare_ns = without(rare(durations[0], calls_), found.per_call_ns);
         return found;
     }
 
@@ -217,6 +218,15 @@ class Rehearsal {
         timespec clock{};
         ::clock_getres(CLOCK_MONOTONIC, &clock);
         return std::max(static_cast<std::uint64_t>(clock.tv_nsec), *three - *quarter);
+    }
+
+    /// What one in a hundred calls of one function exceeds, or the longest of fewer.
+    static std::uint64_t rare(std::vector<std::uint64_t> &samples, const Samples &how) {
+        const std::size_t left_out = samples.size() < how.all() ? 0 : how.warm_up;
+        auto first = samples.begin() + static_cast<std::ptrdiff_t>(left_out), last = samples.end();
+        auto at = last - 1 - (last - first) / 100;
+        std::nth_element(first, at, last);
+        return *at;
     }
 
     trap::Traced &traced() { return *world_.processes.at(child_.value); }

@@ -174,7 +174,8 @@ std::string timing_text(const trap::World &world) {
     const trap::Corrections &corrections = world.corrections;
     auto lines = [&](trap::Clock clock, std::string_view name, std::uint64_t calls) {
         auto line = [&](std::string_view of, std::optional<std::uint64_t> count, const trap::Correction &each) {
-            return output::timing_text({of, name, count, each.per_call_ns, each.per_stop_ns, each.resolution_ns});
+            return output::timing_text(
+                {of, name, count, each.per_call_ns, each.per_stop_ns, each.resolution_ns, each.rare_ns});
         };
         std::string text = line("Durations", calls, corrections.of(clock).together);
         if (corrections.been_apart)

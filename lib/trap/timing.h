@@ -59,6 +59,7 @@ struct Correction {
     std::uint64_t per_stop_ns = 0;   // for each stop in between: on the way into it and out of it
     std::uint64_t per_step_ns = 0;   // for each of them that a single step ended, besides
     std::uint64_t resolution_ns = 0; // how far apart calls that take the same time are told to be
+    std::uint64_t rare_ns = 0;       // by more than so much one in a hundred was told to be longer
 };
 
 /// By clock, and by where the task runs: one on another processor than the tracing thread is waited for, and woken, in

@@ -25,6 +25,15 @@ TEST_P(BadExprs, PointAtTheColumn) {
     EXPECT_NE(tree.error().message.find(bad.says), std::string::npos) << tree.error().message;
 }
 
+TEST(Expr, TellsTheUnitOfTimes) {
+    for (const char *text : {"duration > 1ms", "duration > 5s", "nsecs - 10us"}) {
+        auto tree = parse_expr(text);
+        ASSERT_FALSE(tree.has_value()) << text;
+        EXPECT_NE(tree.error().hint.find("nanoseconds"), std::string::npos) << text << ": " << tree.error().message;
+    }
+    EXPECT_EQ(parse_expr("12abc").error().hint, "");
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Expr, BadExprs,
     testing::Values(BadExpr{"", 0, 1, "empty"}, BadExpr{"  ", 0, 1, "empty"},
