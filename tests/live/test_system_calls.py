@@ -3,7 +3,8 @@ import os
 import signal
 import unittest
 
-from live import LiveTest, adds_up, ktrace, program, sleeps_in, thread_folders, until
+from live import (NO_WATCHES, LiveTest, adds_up, debug_registers_trap, ktrace, program, sleeps_in, thread_folders,
+                  until)
 
 RESTART_SYSCALL = 219  # the number of the system call
 
@@ -128,6 +129,7 @@ class Interrupted(LiveTest):
             truth = self.check_each(lambda target, sent=sig: os.kill(target.pid, sent), self.PROBES[:2], hit_once=True)
             self.assertTrue(all(line.endswith(" handled 1") for line in truth), truth)
 
+    @unittest.skipUnless(debug_registers_trap(), NO_WATCHES)
     def test_by_a_probe_that_is_added(self):
         """Debug registers are set in a task while it is stopped; not in the target untraced."""
         def add_and_remove(target):

@@ -8,8 +8,8 @@ import subprocess
 import tempfile
 import unittest
 
-from live import (KTRACE, LIMIT, LiveTest, children_of, is_asleep, ktrace, program, until, wait_until_asleep,
-                  wait_until_let_go)
+from live import (KTRACE, LIMIT, NO_WATCHES, LiveTest, children_of, debug_registers_trap, is_asleep, ktrace, program,
+                  until, wait_until_asleep, wait_until_let_go)
 import workshop
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -46,6 +46,8 @@ class UsersTest(LiveTest):
             raise unittest.SkipTest("needs root, to become nobody")
 
     def tracer_of_nobody(self, *arguments):
+        if "-w" in arguments and not debug_registers_trap():
+            self.skipTest(NO_WATCHES)
         tracer = subprocess.Popen([*NOBODY, KTRACE, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   stdin=subprocess.DEVNULL)
         self.addCleanup(tracer.communicate)
