@@ -48,10 +48,10 @@ bool is_stopped_by_a_watch() {
                                     arch::WatchRegister::When::write};
     const bool is_set = arch::HostNative::set_watches(Tid{child}, std::span(&watch, 1));
     ::ptrace(PTRACE_CONT, child, nullptr, nullptr);
-    const bool has_stopped = stops_by(child, SIGTRAP);
+    if (!stops_by(child, SIGTRAP)) return false; // it has ended
     ::kill(child, SIGKILL);
-    if (has_stopped) stops_by(child, SIGKILL); // it ends
-    return is_set && has_stopped;
+    stops_by(child, SIGKILL); // until it has ended
+    return is_set;
 }
 
 } // namespace

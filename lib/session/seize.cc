@@ -37,7 +37,9 @@ std::optional<os::ProcessStatus> read_status_without_ending_tracer(pid_t pid) {
     constexpr std::uint64_t patience_ns = 5'000'000'000;
     constexpr timespec moment{0, 500'000};
     const std::uint64_t end = monotonic_ns() + patience_ns;
-    auto is_ending = [](Tid tracer) { return os::is_dying(tracer) || rescue::is_abandoned(tracer); };
+    auto is_ending = [](Tid tracer) { // not this thread, whose own guardian may be gone
+        return tracer.value != ::gettid() && (os::is_dying(tracer) || rescue::is_abandoned(tracer));
+    };
     auto status = os::read_status(pid);
     while (status && status->tracer != 0 && is_ending(Tid{status->tracer}) && monotonic_ns() < end) {
         ::nanosleep(&moment, nullptr);
