@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,6 +59,24 @@ void (*volatile call_stepped)() = stepped;
     asm volatile("" ::: "memory");
 }
 void (*volatile call_around_step)() = around_step;
+
+/// Asks the kernel for short turns, which come sooner: on a processor that others keep busy a stop costs a turn, and
+/// ten times as many calls are seen in the same time. Source: sched_setattr(2); sched_runtime of a usual task is its
+/// slice since Linux 6.12, and ignored before.
+void take_short_turns() {
+    struct { // struct sched_attr, whose header does not go with <sched.h>
+        std::uint32_t size, policy;
+        std::uint64_t flags;
+        std::int32_t nice;
+        std::uint32_t priority;
+        std::uint64_t runtime, deadline, period;
+    } attributes{};
+    constexpr std::uint64_t shortest_ns = 100'000;
+    if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
+    if (attributes.policy != SCHED_OTHER) return;
+    attributes.runtime = shortest_ns;
+    ::syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
 
 [[noreturn]] void work_for_ever() {
     ::raise(SIGSTOP);
@@ -268,6 +287,7 @@ ByClock rehearse(int other) {
     pid_t child = ::fork();
     if (child == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        take_short_turns();
         work_for_ever();
     }
     ByClock measured;
