@@ -48,7 +48,7 @@ class Timing(LiveTest):
         """Beside threads that want the same processor, each stop of the call's has it wait for its turn, some milliseconds:
         many times what the call takes. A call that is preempted knows that as well as ktrace does, but for one that is so
         in the moment between the stop and its own look at the clock: so the usual call is looked at."""
-        trace, calls = self.traced(6, "work 15", "-r", "work", *inside)
+        trace, calls = self.traced(6, "work 25", "-r", "work", *inside)
         events = [e for e in trace.events("return") if e["symbol"] == "work"]
         self.assertEqual(len(events), calls, trace)
         ratio = statistics.median(e["duration_ns"] / e["retval"] for e in events)

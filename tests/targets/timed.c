@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ticks = 8, piece_ns = 1000000 };
+enum { ticks = 8, piece_ns = 300000 };
 
 static pthread_barrier_t done;
 static int there[2], back[2]; /* pipes */
