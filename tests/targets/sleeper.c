@@ -186,10 +186,11 @@ static long sleep_preadv2_timeout(void) {
 static long sleep_terminal_timeout(void) {
     int keyboard = posix_openpt(O_RDWR | O_NOCTTY), terminal;
     struct termios mode;
-    char byte;
+    char name[64], byte;
 
-    if (grantpt(keyboard) != 0 || unlockpt(keyboard) != 0) return -2;
-    terminal = open(ptsname(keyboard), O_RDWR | O_NOCTTY);
+    // Not ptsname(3): what it gives is shared, and two threads would wait for one terminal, one behind the other.
+    if (grantpt(keyboard) != 0 || unlockpt(keyboard) != 0 || ptsname_r(keyboard, name, sizeof(name)) != 0) return -2;
+    terminal = open(name, O_RDWR | O_NOCTTY);
     if (tcgetattr(terminal, &mode) != 0) return -2;
     cfmakeraw(&mode);
     mode.c_cc[VMIN] = 0;
