@@ -30,6 +30,13 @@ std::string join(std::string_view directory, std::string_view name) {
     return (std::filesystem::path(directory) / name).lexically_normal().string();
 }
 
+/// DWARF 5, 6.2.4: the first directory is that of the compilation. Where both are told relative to the same unknown
+/// place
+/// (-ffile-prefix-map, as in Debian's libc), it is not below itself.
+std::string first_directory(std::string_view compilation_directory, std::string_view name) {
+    return join(compilation_directory.starts_with('/') ? compilation_directory : std::string_view{}, name);
+}
+
 class HeaderReader {
   public:
     HeaderReader(const LineSections &sections, Bytes bytes, bool is_64)
@@ -82,7 +89,8 @@ class HeaderReader {
         std::uint64_t count = bytes_.uleb();
         for (std::uint64_t i = 0; i < count && i < most_directories && bytes_.ok() && !formats.empty(); ++i) {
             auto [name, directory] = read_entry(formats);
-            directories.push_back(join(directories.empty() ? compilation_directory : directories.front(), name));
+            directories.push_back(i == 0 ? first_directory(compilation_directory, name)
+                                         : join(directories.front(), name));
         }
         formats = read_formats();
         count = bytes_.uleb();

@@ -141,6 +141,29 @@ TEST(DwarfContainers, SplitAndShared) {
     }
 }
 
+// As Debian builds: the compilation's directory itself is told relative to a place that is not.
+TEST(DwarfLinePaths, RelativeDirectoryOfTheCompilation) {
+    const std::string at = scratch_directory(), path = at + "/relative";
+    Program first = Program::compile({"gcc", 5, "-O0", ""}, source);
+    for (const char *compiler : {"gcc", "clang"})
+        for (const char *version : {"4", "5"}) {
+            SCOPED_TRACE(std::string(compiler) + " " + version);
+            shell("mkdir -p " + at + "/part " + at + "/other && cp " + first.source_path() + " " + at +
+                  "/other/below.c && cp " + first.source_path() + " " + at + "/part/here.c && sed -i 's/main/other/; " +
+                  "s/first/third/; s/second/fourth/' " + at + "/other/below.c && cd " + at + "/part && " + compiler +
+                  " -w -g -gdwarf-" + version + " -ffile-prefix-map=" + at + "=. -o " + path +
+                  " here.c ../other/below.c");
+            auto dwarf = Dwarf::open(path);
+            ASSERT_TRUE(dwarf);
+            const int line = line_of(source, "/* opening */");
+            for (const char *file : {"part/here.c", "other/below.c"}) {
+                auto places = (*dwarf)->addresses_of(file, line);
+                ASSERT_EQ(places.size(), 1U) << file;
+                EXPECT_EQ(places[0].file, file);
+            }
+        }
+}
+
 TEST(DwarfContainers, SeparateFileNeedsTheImageForFrames) {
     Program program = Program::compile({"gcc", 5, "-O0", ""}, source);
     std::string debug = program.path() + ".debug", stripped = program.path() + ".stripped";
