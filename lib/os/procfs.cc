@@ -248,6 +248,17 @@ std::optional<std::uint64_t> Caught::read(Pid pid, Tid tid) {
     return stat ? std::optional(stat->caught) : std::nullopt;
 }
 
+std::string_view Names::read(Pid pid, Tid tid) {
+    Known &known = known_[static_cast<std::size_t>(tid.value) % most];
+    ssize_t got = known.tid == tid && known.file ? ::pread(known.file.get(), text_.data(), text_.size(), 0) : -1;
+    if (got <= 0) { // another one's, or of one that has ended, whose id is used again
+        known = {tid, Fd(::open(proc_task(pid, tid, "comm").c_str(), O_RDONLY | O_CLOEXEC))};
+        if (known.file) got = ::pread(known.file.get(), text_.data(), text_.size(), 0);
+    }
+    if (got > 0 && text_[static_cast<std::size_t>(got) - 1] == '\n') got--;
+    return {text_.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
+}
+
 std::uint64_t processor_time_ms(Pid pid, Tid tid) {
     const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
     std::uint64_t ticks = 0;

@@ -1,6 +1,7 @@
 // What /proc tells of a process. The parsers are pure (text in, data out); the readers open the files.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -77,6 +78,22 @@ class Caught {
 
   private:
     Fd stat_;
+};
+
+/// Names of tasks, for who asks often: the files of those that were asked for last are kept open, some of them.
+class Names {
+  public:
+    /// The name of a task, as it is now; empty: gone. Valid until the next call.
+    std::string_view read(Pid pid, Tid tid);
+
+  private:
+    struct Known {
+        Tid tid;
+        Fd file;
+    };
+    static constexpr std::size_t most = 128;
+    std::array<Known, most> known_; // each where its id says
+    std::array<char, 64> text_;
 };
 
 /// For how long a task has run so far, in the kernel, too; 0: it is gone. In the kernel's clock ticks, usually 10 ms.

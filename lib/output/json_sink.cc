@@ -141,7 +141,7 @@ class JsonSink final : public Sink {
         append_number(out, ",\"pid\":", static_cast<std::uint32_t>(header.pid));
         append_number(out, ",\"tid\":", static_cast<std::uint32_t>(header.tid));
         out += ",\"comm\":";
-        append_json_string(out, {header.comm, strnlen(header.comm, sizeof header.comm)});
+        append_json_string(out, header.name());
     }
 
     void append_body(std::string &out, const RecordHeader &header) const {

@@ -80,7 +80,7 @@ class TextSink final : public Sink {
     void append_lead(std::string &out, const RecordHeader &header) {
         clock_.append(out, header.time_ns);
         out += ' ';
-        out += text::escape({header.comm, strnlen(header.comm, sizeof header.comm)});
+        out += text::escape(header.name());
         out += '/';
         out += std::to_string(header.tid);
         out += ' ';

@@ -80,6 +80,7 @@ void write_event(Machine &machine, const Code &code, const MomentCode &moment, M
     header.pid = hit.pid.value;
     header.tid = hit.tid.value;
     header.duration_ns = hit.duration_ns;
+    header.set_name(hit.thread.comm());
     std::memcpy(record.data(), &header, sizeof header);
 }
 

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "value/type.h"
@@ -26,9 +28,12 @@ struct RecordHeader {
     std::uint64_t time_ns = 0;
     std::uint64_t sequence = 0; // per thread, from 1
     std::int32_t pid = 0, tid = 0;
-    std::uint32_t location = 0; // index of the LocationInfo
-    char comm[16] = {};
+    std::uint32_t location = 0;    // index of the LocationInfo
+    char comm[16] = {};            // as it was at the hit; ends with a 0
     std::uint64_t duration_ns = 0; // ret
+
+    std::string_view name() const { return {comm, ::strnlen(comm, sizeof comm)}; }
+    void set_name(std::string_view name) { comm[name.copy(comm, sizeof comm - 1)] = 0; }
 };
 
 /// The values of a record are a sequence of nodes, one for each Field of the location's `fields[moment]`, in that

@@ -111,6 +111,7 @@ class SessionPort final : public plugin::Port {
         header.pid = pid.value != 0 ? pid.value : ::getpid(); // no process is left: ktrace itself
         header.tid = pid.value != 0 ? tid.value : ::getpid();
         header.location = level;
+        header.set_name(state_.world.names.read(Pid{header.pid}, Tid{header.tid}));
         text = text.substr(0, program::max_record - sizeof header);
         header.size = static_cast<std::uint32_t>(sizeof header + text.size());
         auto record = state_.world.records.reserve();

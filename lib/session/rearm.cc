@@ -166,7 +166,6 @@ Status carry_out(State &state, Traced &traced, ArmPlan plan, os::Stopped *stoppe
         planted.push_back(p);
     }
     switch_on_planted(state, ground, planted);
-    state.last_names[traced.process.pid.value] = traced.process.comm;
     Arming &arming = state.armings[traced.ground.get()];
     for (auto &location : plan.locations) {
         CountedLocation &counted = *state.locations[location->location];

@@ -104,25 +104,9 @@ Status open_output(State &state) {
     return {};
 }
 
-namespace {
-
-/// Names of tasks that have ended, of which no record is left.
-void forget_ended(State &state) {
-    constexpr std::size_t few = 4096;
-    const trap::World &world = state.world;
-    if (state.last_names.size() < few + 2 * (world.tasks.size() + world.processes.size())) return;
-    std::erase_if(state.last_names, [&](const auto &entry) {
-        return !world.tasks.contains(entry.first) && !world.processes.contains(entry.first);
-    });
-}
-
-} // namespace
-
 void report_records(State &state, bool flush) {
     for (const std::string &notice : os::take_cut_file_notices()) tell_once(state, notice);
     std::span<const std::byte> rest = state.world.records.bytes();
-    std::unordered_map<pid_t, std::string> names; // of the tasks in this batch
-    std::vector<std::byte> copy;
     while (rest.size() >= sizeof(program::RecordHeader)) {
         program::RecordHeader header;
         std::memcpy(&header, rest.data(), sizeof header);
@@ -133,27 +117,15 @@ void report_records(State &state, bool flush) {
             rest = rest.subspan(header.size);
             continue;
         }
-        std::string &name = names[header.tid];
-        if (name.empty()) {
-            name = os::read_comm(Pid{header.pid}, Tid{header.tid});
-            // A task that has ended meanwhile had the name that it was last seen with, or its process's.
-            std::string &last = state.last_names[header.tid];
-            if (name.empty()) name = last.empty() ? state.last_names[header.pid] : last;
-            last = name;
-        }
-        std::memset(header.comm, 0, sizeof header.comm);
-        std::memcpy(header.comm, name.data(), std::min(name.size(), sizeof header.comm - 1));
-        copy.assign(rest.begin(), rest.begin() + header.size);
-        std::memcpy(copy.data(), &header, sizeof header);
+        const auto record = rest.first(header.size);
         if (header.moment == program::Moment::log)
-            state.sink->log(header, header.location, text_behind(copy));
+            state.sink->log(header, header.location, text_behind(record));
         else
-            state.sink->record(copy, state.locations[header.location]->info);
+            state.sink->record(record, state.locations[header.location]->info);
         note_unwritten(state, header);
         rest = rest.subspan(header.size);
     }
     state.world.records.clear();
-    forget_ended(state);
     forget_written(state);
     if (flush) state.writer->flush();
 }

@@ -122,13 +122,12 @@ struct State {
     std::unique_ptr<PostponedOrder> postponed;   // one of ctl's, which waits for a calibration
     os::Interrupts *interrupts = nullptr;
     std::function<bool()> gives_up; // a search for what to probe that the user does not wait for any more; may be empty
-    std::unordered_map<pid_t, std::string> last_names; // of tasks and processes, as last seen
-    Pid program;                                       // run: the program's process
-    int program_status = -1;                           // its end, as run returns it; -1: it runs
-    int trouble = 0;                                   // exit status of what went wrong
-    std::uint64_t overhead_since_ns = 0;               // when the window began that World::overhead is of
-    bool time_has_begun = false;                       // of --duration
-    bool has_dismissed = false;                        // some Arming has dismissed locations
+    Pid program;                    // run: the program's process
+    int program_status = -1;        // its end, as run returns it; -1: it runs
+    int trouble = 0;                // exit status of what went wrong
+    std::uint64_t overhead_since_ns = 0; // when the window began that World::overhead is of
+    bool time_has_begun = false;         // of --duration
+    bool has_dismissed = false;          // some Arming has dismissed locations
 };
 
 /// A notice on standard error, once per text.

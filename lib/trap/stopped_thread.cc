@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "os/procfs.h"
-
 namespace ktrace::trap {
 
 using arch::Host;
@@ -20,8 +18,8 @@ std::size_t unwind_stack(World &world, Traced &traced, const Host::Registers &re
 }
 
 std::string_view StoppedThread::comm() {
-    if (comm_.empty()) comm_ = os::read_comm(traced_.process.pid, stopped_.tid());
-    return comm_;
+    const std::string_view name = world_.names.read(traced_.process.pid, stopped_.tid());
+    return name.empty() ? traced_.process.comm : name;
 }
 
 std::optional<VirtAddr> StoppedThread::tls(std::int64_t block, std::uint64_t offset) {

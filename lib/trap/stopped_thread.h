@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "os/stopped.h"
@@ -35,7 +34,6 @@ class StoppedThread final : public program::ThreadPort {
     Traced &traced_;
     os::Stopped &stopped_;
     const arch::Host::Registers &registers_;
-    std::string comm_;
 };
 
 } // namespace ktrace::trap

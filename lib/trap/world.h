@@ -53,6 +53,7 @@ struct World {
     std::unordered_map<pid_t, Task> tasks;
     RecordQueue records;
     symbols::Unwinder unwinder;
+    os::Names names;
     bool has_unseen = false; // traps that were not looked at (Resets)
     bool watches = false;    // somewhere there are watchpoints
     Tid unwatched;           // a task whose debug registers could not be set

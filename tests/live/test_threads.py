@@ -37,6 +37,22 @@ class Threads(LiveTest):
         self.count("leader 2000", "do_work", "-r", "do_work", "-f")
         self.exec_elsewhere("-f", "-k")
 
+    def test_renamed(self):
+        """An event tells what the thread was called when it was hit, not when it is told."""
+        times = 300
+        for follows in [], ["-f"]:
+            trace = ktrace("run", *follows, "-r", "as_named", "--print", "str(next)", "--print", "comm", "--format", "json",
+                           "--", program("renames"), times)
+            self.assertEqual(trace.status, 0, trace)
+            events = trace.events()
+            told = [e["comm"] for e in events]
+            self.assertEqual(told, [e["values"]["str(next)"] for e in events])
+            self.assertEqual(told, [e["values"]["comm"] for e in events])
+            self.assertEqual(len(events), 2 * times + 2, trace.err)
+            entries = ktrace("run", *follows, "-j", "as_named", "--format", "json", "--", program("renames"), times).events()
+            self.assertEqual([e["comm"] for e in entries], [e["args"]["name"] for e in entries])
+            self.assertEqual(len(entries), 2 * times + 2)
+
     def test_end_inside(self):
         summary = self.count("exit 400", "leave_here", "-r", "leave_here")
         self.assertEqual(summary["unreturned"], 400)

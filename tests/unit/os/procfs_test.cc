@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
@@ -107,6 +108,20 @@ TEST(Own, ProcessIsReadable) {
     EXPECT_FALSE(read_tasks(self).empty());
     EXPECT_TRUE(read_auxv(self, 6)); // AT_PAGESZ
     EXPECT_FALSE(read_maps(Pid{-5}));
+}
+
+TEST(OwnNames, AreThoseOfNow) {
+    Names names;
+    Pid self{::getpid()};
+    char before[16];
+    ::prctl(PR_GET_NAME, before);
+    EXPECT_EQ(names.read(self, Tid{self.value}), before);
+    ::prctl(PR_SET_NAME, "an\nother");
+    EXPECT_EQ(names.read(self, Tid{self.value}), "an\nother");
+    ::prctl(PR_SET_NAME, before);
+    EXPECT_EQ(names.read(Pid{1}, Tid{1 + 128 * 1000000}), ""); // no such task, kept where 1 would be
+    EXPECT_FALSE(names.read(Pid{1}, Tid{1}).empty());
+    EXPECT_EQ(names.read(self, Tid{self.value}), before);
 }
 
 } // namespace
