@@ -76,6 +76,15 @@ std::string printable_lines(std::string_view text) {
     return out;
 }
 
+bool print(std::string_view text) {
+    output::Writer writer(STDOUT_FILENO, "standard output");
+    writer.write(text);
+    writer.flush();
+    const auto written = writer.take_error();
+    if (!written) complain(written.error());
+    return written.has_value();
+}
+
 void complain(const Error &error) { say(describe(error)); }
 
 void relay(std::string_view lines) { say(printable_lines(lines)); }

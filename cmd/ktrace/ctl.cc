@@ -1,7 +1,6 @@
 // ctl: hands an order to the ktrace that traces a process, and shows its answer. It waits for as long as the tracing
 // thread works: a large order takes its time. Who does nothing for a while is told as not answering.
 #include <cerrno>
-#include <cstdio>
 #include <string>
 
 #include <poll.h>
@@ -145,11 +144,7 @@ int ctl(const Invocation &invocation, const std::vector<std::string> &arguments)
     }
     // Who traces a process of another user's need not be ktrace, nor mean well.
     relay(answer->err);
-    std::string out = printable_lines(answer->out);
-    bool written = std::fwrite(out.data(), 1, out.size(), stdout) == out.size();
-    if (std::fflush(stdout) == 0 && written) return answer->status;
-    notify("cannot write to standard output");
-    return failed;
+    return print(printable_lines(answer->out)) ? answer->status : failed;
 }
 
 } // namespace ktrace::cli

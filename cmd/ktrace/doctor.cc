@@ -1,6 +1,4 @@
 // doctor: tells what this machine lets this user trace, and the one command that mends what it does not.
-#include <cstdio>
-
 #include <fmt/format.h>
 
 #include "commands.h"
@@ -30,9 +28,7 @@ int doctor() {
         text += fmt::format("{:<8} {}: {}\n", word(found.state), found.what, found.told);
         if (!found.fix.empty()) text += fmt::format("         to change that: {}\n", found.fix);
     }
-    bool shown = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
-    if (!shown) notify("cannot write to standard output");
-    return works && shown ? 0 : 1;
+    return print(text) && works ? 0 : 1;
 }
 
 } // namespace ktrace::cli

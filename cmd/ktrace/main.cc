@@ -1,5 +1,4 @@
 // ktrace: the command line. Reads it, and runs one command; the exit status is the contract's.
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -19,12 +18,7 @@ using ktrace::cli::Invocation;
 
 constexpr int failed = 1, bad_usage = 2, failed_to_run = 125;
 
-/// Standard output may be a closed pipe or a full disk: what was asked for and could not be shown is a failure.
-int print(const std::string &text) {
-    bool written = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
-    if (!written) ktrace::cli::notify("cannot write to standard output");
-    return written ? 0 : 1;
-}
+int print(const std::string &text) { return ktrace::cli::print(text) ? 0 : failed; }
 
 int execute(const Invocation &invocation, const std::vector<std::string> &arguments) {
     switch (invocation.command) {

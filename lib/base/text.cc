@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstring>
 #include <limits>
 
 namespace ktrace::text {
@@ -182,19 +183,22 @@ int edit_distance(std::string_view a, std::string_view b, int limit) {
     auto too_far = static_cast<std::size_t>(limit) + 1;
     std::size_t difference = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
     if (difference >= too_far) return limit + 1;
-    std::vector<std::size_t> row(b.size() + 1);
+    std::vector<std::size_t> row(b.size() + 1), above(row.size()), second(row.size()); // and the one above that
     for (std::size_t j = 0; j <= b.size(); j++) row[j] = j;
     for (std::size_t i = 1; i <= a.size(); i++) {
-        std::size_t diagonal = row[0];
+        second.swap(above);
+        above.swap(row);
         row[0] = i;
-        std::size_t least = row[0];
         for (std::size_t j = 1; j <= b.size(); j++) {
-            std::size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-            diagonal = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
-            least = std::min(least, row[j]);
+            const std::size_t change = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+            row[j] = std::min({above[j] + 1, row[j - 1] + 1, change});
+            const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if (swapped) row[j] = std::min(row[j], second[j - 2] + 1);
         }
-        if (least >= too_far) return limit + 1;
+        // A swap skips a row: only two in a row that are too far leave no way.
+        if (*std::min_element(row.begin(), row.end()) >= too_far &&
+            *std::min_element(above.begin(), above.end()) >= too_far)
+            return limit + 1;
     }
     return static_cast<int>(std::min(row[b.size()], too_far));
 }
@@ -250,6 +254,11 @@ std::string_view trim(std::string_view text) {
     while (!text.empty() && blank(text.front())) text.remove_prefix(1);
     while (!text.empty() && blank(text.back())) text.remove_suffix(1);
     return text;
+}
+
+std::string signal_name(int signal) {
+    const char *abbreviation = ::sigabbrev_np(signal);
+    return abbreviation ? std::string("SIG") + abbreviation : "signal " + std::to_string(signal);
 }
 
 std::string_view base_name(std::string_view path) {

@@ -30,7 +30,8 @@ std::optional<std::int64_t> parse_i64(std::string_view text);
 /// A duration: a decimal number with ns, us, ms, s, m or h behind it (`10s`, `250ms`, `0.5s`, `2m`), in nanoseconds.
 std::optional<std::uint64_t> parse_duration(std::string_view text);
 
-/// Edit distance (Levenshtein) of two names, cut off at `limit` (returns limit + 1 where it is more).
+/// Edit distance of two names (Levenshtein's, with neighbours that have changed places as one edit), cut off at `limit`
+/// (returns limit + 1 where it is more).
 int edit_distance(std::string_view a, std::string_view b, int limit);
 
 /// The names of `candidates` nearest to `wanted` (at most `most`), best first; only those near enough to be a typo of
@@ -40,6 +41,9 @@ std::vector<std::string> nearest(std::string_view wanted, const std::vector<std:
 
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
+
+/// What a signal is called: `SIGKILL`; `signal 34` where it has no name.
+std::string signal_name(int signal);
 
 /// The part behind the last '/'.
 std::string_view base_name(std::string_view path);

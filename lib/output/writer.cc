@@ -83,9 +83,9 @@ Error::Kind kind_of(int error) {
 
 const char *advice(int error) {
     switch (error) {
-    case ENOSPC: return "make room, or write elsewhere with -o";
-    case EDQUOT: return "the quota is used up; write elsewhere with -o";
-    case EFBIG: return "the file may not grow further; write elsewhere with -o";
+    case ENOSPC: return "make room, or write elsewhere";
+    case EDQUOT: return "the quota is used up: write elsewhere";
+    case EFBIG: return "the file may not grow further: write elsewhere";
     case EACCES:
     case EPERM:
     case EROFS: return "choose a file in a directory that you may write to";

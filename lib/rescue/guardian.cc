@@ -1,5 +1,6 @@
 #include "rescue/guardian.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -103,6 +104,9 @@ std::optional<int> wait_for(pid_t child, const Ledger &ledger) {
     return status;
 }
 
+/// True for a signal that was passed on, or might have been: somebody wanted ktrace to end.
+bool is_passed_on(int signal) { return std::find(passed_on.begin(), passed_on.end(), signal) != passed_on.end(); }
+
 /// Ends as the tracing process has ended.
 int end_by(int signal) {
     ::signal(signal, SIG_DFL);
@@ -157,7 +161,8 @@ int guarded(Terminal terminal, const std::function<int(Ledger &)> &trace,
     if (!status) return *ledger.dismissed();
     if (WIFEXITED(*status)) return WEXITSTATUS(*status);
     const int signal = WTERMSIG(*status);
-    return ledger.empty() && ledger.program().value == 0 ? end_by(signal) : mend(ledger, signal);
+    const bool had_begun = !ledger.empty() || ledger.program().value != 0;
+    return !had_begun && is_passed_on(signal) ? end_by(signal) : mend(ledger, signal);
 }
 
 } // namespace ktrace::rescue

@@ -35,8 +35,9 @@ bool is_abandoned(Tid tracer);
 void dismiss_guardian(Ledger &ledger, int status);
 
 /// Runs `trace` in a process of its own; its result is that process's exit status, and what this returns. `mend` runs
-/// here when that process was killed by `signal` with something in the ledger, and gives the exit status instead. Call
-/// it while there are no threads.
+/// here when that process was killed by `signal`, and gives the exit status instead; not where nothing was in the
+/// ledger yet and the signal is one that asks for the end (Ctrl-C): this process ends by that, too. Call it while there
+/// are no threads.
 int guarded(Terminal terminal, const std::function<int(Ledger &)> &trace,
             const std::function<int(const Ledger &, int signal)> &mend);
 

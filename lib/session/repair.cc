@@ -2,7 +2,6 @@
 // from, as at the end of any trace: that moves every task out of our pages before they go.
 #include "session/repair.h"
 
-#include <cstring>
 #include <map>
 
 #include "base/text.h"
@@ -98,7 +97,7 @@ std::string counted(std::size_t n, const char *noun) { return std::to_string(n) 
 std::string what_was_taken_out(Pid pid, const Repaired &repaired) {
     std::string what;
     if (repaired.traps != 0) what = counted(repaired.traps, "trap");
-    if (repaired.pages != 0) what += (what.empty() ? "" : ", ") + counted(repaired.pages, "page");
+    if (repaired.mappings != 0) what += (what.empty() ? "" : ", ") + counted(repaired.mappings, "mapping");
     if (!what.empty()) what = ": " + what; // else watchpoints, a mask, signals that were held
     return "took out of process " + std::to_string(pid.value) + " what a killed ktrace had left" + what;
 }
@@ -112,7 +111,8 @@ Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue:
     Repaired repaired;
     const bool rests = lingering_for(pid) != 0 && can_be_taken_over(pid);
     repaired.lingered = rests ? ask_for(nullptr, pid) : end_lingering(pid);
-    if (status->tracer != 0 && !repaired.lingered) { // whoever traces it owns what is there
+    // Whoever traces it owns what is there; in a zombie is nothing.
+    if ((status->tracer != 0 && !repaired.lingered) || os::has_ended(Tid{pid.value})) {
         const Config config;
         State state(config, voice);
         auto looked = look_at(state, pid.value);
@@ -127,7 +127,9 @@ Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue:
         const bool first = repaired.pages == 0; // what is owed is given once
         if (auto out = take_out_page(pid, each, first ? owed : std::vector<rescue::Owed>{}, rests, voice); !out)
             return tl::make_unexpected(out.error());
-        if (!rescue::read_left(pid, each.page)) repaired.pages++; // else it stays, and why was said
+        if (rescue::read_left(pid, each.page)) continue; // it stays, and why was said
+        repaired.pages++;
+        repaired.mappings += 1 + each.header.arenas;
     }
     return repaired;
 }
@@ -155,15 +157,10 @@ void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice) {
         auto left = rescue::read_left(each.pid, each.page);
         traps.push_back(left ? rescue::put_back(each.pid, *left) : 0);
     }
-    voice.complain({Error::Kind::system,
-                    std::string("the tracing process was killed by signal ") + std::to_string(signal) + " (" +
-                        ::strsignal(signal) + ")",
-                    {},
-                    {},
-                    -1,
-                    1});
+    voice.complain(
+        {Error::Kind::system, "the tracing process was killed by " + text::signal_name(signal), {}, {}, -1, 1});
     for (const auto &[pid, count] : untold)
-        if (count != 0) voice.notice(what_was_taken_out(Pid{pid}, {count, 0, false}));
+        if (count != 0) voice.notice(what_was_taken_out(Pid{pid}, {.traps = count}));
     for (std::size_t i = 0; i < covered.size(); i++) {
         const bool pageless = covered[i].page.value == 0;
         auto repaired = take_out(covered[i].pid, voice, ledger.owed(covered[i].pid), pageless);

@@ -13,9 +13,10 @@ namespace ktrace::session {
 
 /// What was found, and is out now.
 struct Repaired {
-    std::size_t traps = 0; // that were still planted
-    std::size_t pages = 0; // of how many ktraces
-    bool lingered = false; // a trace that was over but for a sleeper has let go
+    std::size_t traps = 0;    // that were still planted
+    std::size_t pages = 0;    // of how many ktraces
+    std::size_t mappings = 0; // that belonged to them, pages included
+    bool lingered = false;    // a trace that was over but for a sleeper has let go
 };
 
 /// Takes out all that was left in the process; nothing may be left. `owed`: what its tasks are to get back, as the

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "base/text.h"
 #include "session/follow.h"
 #include "session/ifunc.h"
 #include "session/names.h"
@@ -61,6 +62,19 @@ void meet_orphans(State &state, Pid parent) {
     }
 }
 
+/// The user is told how what they named has ended. (Of a program that `run` started the exit status is ktrace's own.)
+void tell_end(const State &state, const Traced &traced, const os::Stop &stop) {
+    const Config &config = state.config;
+    const pid_t pid = traced.process.pid.value;
+    const bool killed = stop.kind == os::Stop::Kind::killed;
+    const bool is_named = std::find(config.pids.begin(), config.pids.end(), pid) != config.pids.end();
+    const bool is_program = pid == state.program.value && state.trouble == 0; // else it was ktrace that ended it
+    if (config.quiet || !(is_named || (killed && is_program))) return;
+    state.voice.notice(std::to_string(pid) + " (" + text::escape(traced.process.comm) + ") " +
+                       (killed ? "was killed by " + text::signal_name(stop.status)
+                               : "has ended with exit status " + std::to_string(stop.status)));
+}
+
 /// A thread has called exec, and has the id of its leader now, which nobody knows: that had ended before ktrace came.
 /// Its event comes.
 bool goes_on_under_new_id(const State &state, Pid pid) {
@@ -77,6 +91,7 @@ void on_ended(State &state, const Event &event) {
     if (stop.tid.value != event.pid.value) return;
     auto process = state.world.processes.find(event.pid.value);
     const bool in_a_call = process != state.world.processes.end() && process->second->had_threads;
+    if (process != state.world.processes.end()) tell_end(state, *process->second, stop);
     if (stop.kind == os::Stop::Kind::killed || in_a_call) meet_orphans(state, event.pid);
     end_process(state, event.pid);
 }

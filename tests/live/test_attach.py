@@ -59,6 +59,17 @@ class CallsOfOurs(LiveTest):
         self.assertEqual(tracer.stop().status, 0)
         self.check_untouched(target)
 
+    def test_a_tracing_process_killed_before_it_has_attached(self):
+        target, tracer = self.parent_in_vfork()
+        os.kill(tracer.tracing, signal.SIGKILL)
+        trace = tracer.finish()
+        self.assertEqual(trace.status, 1, trace)
+        self.assertRegex(trace.err, r"(?m)^ktrace: the tracing process was killed by SIGKILL$")
+        target.tell("enough")
+        self.assertEqual(target.truth(r"^child \d+ (-?\d+)$")[1], "0")
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
     def test_a_parent_in_vfork_is_not_waited_for_by_who_does_not_want_to(self):
         target, tracer = self.parent_in_vfork()
         trace = tracer.stop()

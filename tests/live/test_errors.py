@@ -74,6 +74,7 @@ class Errors(LiveTest):
         os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
         self.addCleanup(os.waitpid, child, 0)
         self.refused("-p", child, "-k", "main", says=["zombie"])
+        self.refused("-p", child, command="repair", says=["zombie"])
 
     def test_kernel_thread(self):
         with open("/proc/2/comm") as f:

@@ -28,6 +28,9 @@ class Status(LiveTest):
         for sig in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGTRAP):
             trace = run(*ELSE, "--", "/bin/sh", "-c", f"kill -{int(sig)} $$")
             self.assertEqual(trace.status, 128 + sig, trace)
+            self.assertRegex(trace.err, rf"(?m)^ktrace: \d+ \(sh\) was killed by {sig.name}$")
+        trace = run("-q", *ELSE, "--", "/bin/sh", "-c", "kill $$")
+        self.assertEqual((trace.status, trace.err), (128 + signal.SIGTERM, ""), trace)
 
     def test_of_a_crash(self):
         trace = run("-r", "do_work", "--count", "--", "/bin/sh", "-c", "true")

@@ -127,7 +127,7 @@ class LiveLine(LiveTest):
             os.kill(int(children.read()), signal.SIGKILL)
         while screen.read():
             pass
-        self.assertIn("ktrace: the tracing process was killed by signal 9 (Killed)", screen.shown())
+        self.assertIn("ktrace: the tracing process was killed by SIGKILL", screen.shown())
         target.tell()
         target.truth("do_work 100 sum")
         self.check_untouched(target)

@@ -160,6 +160,15 @@ class Threads(LiveTest):
         self.assertEqual(trace.summary("do_work")["events"], 100, trace)
         crashed = trace.summary("crash_here")
         self.assertEqual((crashed["hits"], crashed["unreturned"]), (1, 1), trace)
+        self.assertRegex(trace.err, rf"(?m)^ktrace: {target.pid} \(threads\) was killed by {sig.name}$")
+
+    def test_end_is_told(self):
+        target = self.start(program("threads"))
+        tracer = self.attach(target, "-k", "do_work")
+        self.assertEqual(target.end(), 0)
+        trace = tracer.finish()
+        self.assertEqual(trace.status, 0, trace)
+        self.assertRegex(trace.err, rf"(?m)^ktrace: {target.pid} \(threads\) has ended with exit status 0$")
 
     def test_segv(self):
         self.crash("segv", signal.SIGSEGV)
