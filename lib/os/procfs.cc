@@ -23,15 +23,12 @@ namespace {
 
 /// Takes the next word (up to blanks) off the front.
 std::string_view take_word(std::string_view &line) {
-    std::size_t start = line.find_first_not_of(" \t");
-    if (start == std::string_view::npos) {
-        line = {};
-        return {};
-    }
-    std::size_t end = line.find_first_of(" \t", start);
-    std::string_view word = line.substr(start, end == std::string_view::npos ? end : end - start);
-    line = end == std::string_view::npos ? std::string_view{} : line.substr(end);
-    return word;
+    // (find_first_of calls memchr for each character of the line.)
+    const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+    const auto *start = std::find_if_not(line.begin(), line.end(), is_blank);
+    const auto *end = std::find_if(start, line.end(), is_blank);
+    line = {end, line.end()};
+    return {start, end};
 }
 
 std::uint64_t hex(std::string_view word) {
