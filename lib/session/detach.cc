@@ -32,7 +32,7 @@
 #include "trap/calls.h"
 #include "trap/dispatch.h"
 #include "trap/interruption.h"
-#include "trap/over.h"
+#include "trap/owed.h"
 #include "trap/restore.h"
 #include "trap/watch.h"
 

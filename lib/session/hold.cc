@@ -23,6 +23,7 @@
 #include "trap/dispatch.h"
 #include "trap/interruption.h"
 #include "trap/over.h"
+#include "trap/owed.h"
 #include "trap/rest.h"
 
 namespace ktrace::session {

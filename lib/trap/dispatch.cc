@@ -13,6 +13,7 @@
 #include "trap/hit.h"
 #include "trap/interruption.h"
 #include "trap/over.h"
+#include "trap/owed.h"
 #include "trap/restore.h"
 #include "trap/retry.h"
 #include "trap/watch.h"

@@ -1,87 +1,20 @@
 #include "trap/over.h"
 
-#include <algorithm>
 #include <csignal>
 #include <utility>
-
-#include <unistd.h>
 
 #include "trap/dispatch.h"
 #include "trap/handled.h"
 #include "trap/hit.h"
+#include "trap/owed.h"
 #include "trap/retry.h"
 
 namespace ktrace::trap {
 
 using arch::Host;
 using arch::Method;
-using os::signal_bit;
 
 namespace {
-
-constexpr std::uint64_t never_blocked = signal_bit(SIGKILL) | signal_bit(SIGSTOP);
-
-constexpr std::uint64_t blocked_for(std::uint64_t mask) { return (mask | ~os::synchronous_signals) & ~never_blocked; }
-
-/// Should ktrace be killed, the guardian gives the task back what is its own: a mask and whether its calls are sent
-/// back to it, told before they are changed and until they are put back; signals, told once the task runs on without
-/// them, and until it runs on with them.
-void tell_what_is_owed(World &world, Task &task) {
-    const bool owes = task.saved_mask || task.saved_dispatch || task.held;
-    if (!world.ledger || (!owes && !task.owed_told)) return;
-    task.owed_told = owes;
-    if (!owes) {
-        world.ledger->settle(task.tid);
-        return;
-    }
-    rescue::Owed owed{};
-    owed.pid = task.pid;
-    owed.tid = task.tid;
-    owed.has_mask = task.saved_mask.has_value();
-    owed.mask = task.saved_mask.value_or(0);
-    owed.has_dispatch = task.saved_dispatch.has_value();
-    owed.dispatch = task.saved_dispatch.value_or(os::Dispatch{});
-    if (task.held) owed.held[owed.signals++] = *task.held;
-    for (const siginfo_t &info : task.held_more)
-        if (owed.signals < owed.held.size()) owed.held[owed.signals++] = info;
-    world.ledger->owe(owed);
-}
-
-/// Of each real-time signal that comes before those in the queue there is one in there.
-void queue_earlier(Task &task) {
-    for (const siginfo_t &info : task.earlier.missing()) {
-        const auto sent = os::send_again(task.pid, task.tid, info);
-        if (sent == os::SentAgain::as_it_was) task.earlier.queued(info);
-        if (sent == os::SentAgain::under_our_name) task.earlier.queued_stand_in(info.si_signo);
-    }
-}
-
-void send_usual_again(Task &task, const siginfo_t &info) {
-    if (os::send_again(task.pid, task.tid, info) == os::SentAgain::as_it_was) return;
-    // Of one that is pending already the kernel keeps no second one.
-    std::erase_if(task.stood_in_for, [&](const siginfo_t &other) { return other.si_signo == info.si_signo; });
-    task.stood_in_for.push_back(info);
-}
-
-void send_again(Task &task, const std::vector<siginfo_t> &signals) {
-    std::vector<siginfo_t> real_time;
-    for (const siginfo_t &info : signals)
-        if (info.si_signo >= os::first_real_time)
-            real_time.push_back(info);
-        else
-            send_usual_again(task, info);
-    task.earlier.add(real_time);
-    queue_earlier(task);
-}
-
-/// No signal that is not the copy's own fault comes in until give_back_state.
-void block_signals(World &world, Task &task) {
-    if (task.saved_mask) return;
-    task.saved_mask = os::signal_mask(task.tid);
-    if (!task.saved_mask) return;
-    tell_what_is_owed(world, task);
-    os::set_signal_mask(task.tid, blocked_for(*task.saved_mask));
-}
 
 void begin_step(World &world, Task &task, Site &site, os::Stopped stopped) {
     Host::Registers &registers = stopped.change_registers();
@@ -250,47 +183,6 @@ void abort_step(Task &task, const Site &site, os::Stopped &stopped) {
     if (std::exchange(task.steps_itself, false)) Host::step_itself(registers);
 }
 
-void give_back_state(Task &task) {
-    if (task.saved_mask) os::set_signal_mask(task.tid, *task.saved_mask);
-    if (task.saved_dispatch) os::set_dispatch(task.tid, *task.saved_dispatch);
-    task.saved_mask.reset();
-    task.saved_dispatch.reset();
-}
-
-void pay(Task &task) {
-    if (task.saved_dispatch) os::set_dispatch(task.tid, *task.saved_dispatch);
-    task.saved_dispatch.reset();
-    if (task.saved_mask && os::signal_mask(task.tid) == blocked_for(*task.saved_mask)) give_back_state(task);
-    send_again(task, std::exchange(task.held_more, {}));
-}
-
-namespace {
-
-/// One that was sent again under our name.
-void tell_sender(Task &task, int signal) {
-    auto known = std::find_if(task.stood_in_for.begin(), task.stood_in_for.end(),
-                              [&](const siginfo_t &info) { return info.si_signo == signal; });
-    if (known == task.stood_in_for.end()) return;
-    auto info = os::signal_info(task.tid);
-    if (!info || info->si_code != SI_TKILL || (info->si_pid != ::getpid() && info->si_pid != 0)) return;
-    os::set_signal_info(task.tid, *known);
-    task.stood_in_for.erase(known);
-}
-
-/// The real-time signal that comes before the one that has arrived.
-void tell_earlier(Task &task) {
-    if (auto info = os::signal_info(task.tid)) os::set_signal_info(task.tid, task.earlier.instead_of(*info));
-}
-
-} // namespace
-
-void tell_as_sent(Task &task, int signal) {
-    if (!task.stood_in_for.empty() && signal < os::first_real_time) tell_sender(task, signal);
-    if (task.earlier.is_empty()) return;
-    if (signal >= os::first_real_time) tell_earlier(task);
-    queue_earlier(task); // there may be room by now
-}
-
 void mark_moved(Traced &traced, Task &task, os::Stopped &stopped) {
     VirtAddr to = stopped.pc();
     if (!traced.ground->site_at(Host::trap_address(to))) return;
@@ -392,19 +284,6 @@ void fault_in_step(World &world, Traced &traced, Task &task, os::Stopped stopped
 
 namespace {
 
-/// One that a handler waits for. SIGCONT is told with the task's going on: to send it again would take back a stop that
-/// was asked for after it. Of two there is one, as of others that the kernel keeps.
-void keep_for_later(Task &task, const siginfo_t &info) {
-    if (!task.held) {
-        task.held = info;
-        return;
-    }
-    if (info.si_signo != SIGCONT)
-        task.held_more.push_back(info);
-    else if (task.held->si_signo != SIGCONT)
-        task.held_more.insert(task.held_more.begin(), *std::exchange(task.held, info));
-}
-
 /// More signals wait than should: those of faults, which cannot be blocked meanwhile, sent as fast as they are taken.
 /// Nothing of the copy is done; at the site all of them can be told.
 bool comes_to_no_step(const Task &task, os::Stopped &stopped) {
@@ -414,13 +293,6 @@ bool comes_to_no_step(const Task &task, os::Stopped &stopped) {
 }
 
 } // namespace
-
-void send_on(Task &task, const siginfo_t &info) {
-    if (task.over == Over::stepping)
-        keep_for_later(task, info);
-    else
-        send_usual_again(task, info);
-}
 
 void hold_signal(World &world, Traced &traced, Task &task, os::Stopped stopped) {
     if (auto info = os::signal_info(task.tid)) keep_for_later(task, *info);

@@ -10,22 +10,6 @@ namespace ktrace::trap {
 /// end. The task runs on, unless emulation faulted (then it gets its SIGSEGV). Spends the token.
 void get_over(World &world, Traced &traced, Task &task, Site &site, os::Stopped stopped, Places post);
 
-/// The task is no longer in the middle of an instruction: its signals come in again, its calls are sent back to it
-/// where it wants that.
-void give_back_state(Task &task);
-
-/// A stopped task that is about to be let go gets back what it is still owed: its mask, if it is blocked as for the
-/// middle of an instruction, whether its calls are sent back to it, and the signals that came behind the one that is
-/// held.
-void pay(Task &task);
-
-/// At a signal's stop: one that was sent again under our name (`Task::stood_in_for`) is told as it was sent first, and
-/// before a real-time signal those that came earlier (`Task::earlier`).
-void tell_as_sent(Task &task, int signal);
-
-/// A signal that was sent has been taken for the stop of a trap, and is told when that has been seen to.
-void send_on(Task &task, const siginfo_t &info);
-
 /// The task, at a trap's stop, is about to go to an address that may be right behind another trap of ours: killed
 /// before it has gone on, we leave it where the handler in the rescue page would take it for a hit there. Marks it for
 /// that.
