@@ -37,4 +37,4 @@ RUN ktrace --help | awk 'length > 120'
 NAME standard output that is full
 RUN ktrace --help >/dev/full
 STATUS 1
-EXPECT ktrace: cannot write to standard output
+EXPECT ktrace: cannot write to standard output: No space left on device; make room, or write elsewhere
