@@ -52,8 +52,16 @@ void (*volatile call_alone)() = alone;
     asm volatile("" ::: "memory");
 }
 void (*volatile call_around)() = around;
-[[gnu::noinline]] void stepped() { asm volatile("nop" ::: "memory"); } // which no emulation does away with
-void (*volatile call_stepped)() = stepped;
+// An instruction that no emulation does away with; not a compiler's function, which may begin with a jump.
+extern "C" void ktrace_stepped();
+asm(".pushsection .text\n"
+    ".type ktrace_stepped, %function\n"
+    "ktrace_stepped:\n"
+    "    nop\n"
+    "    ret\n"
+    ".size ktrace_stepped, . - ktrace_stepped\n"
+    ".popsection\n");
+void (*volatile call_stepped)() = ktrace_stepped;
 [[gnu::noinline]] void around_step() {
     call_stepped();
     asm volatile("" ::: "memory");
@@ -114,7 +122,7 @@ class Rehearsal {
         post.post = true; // seen after the instruction, too: it is stepped
         bool armed = look() && arm_at(alone, Kind::ret, none, stopped) && arm_at(around, Kind::ret, none, stopped) &&
                      arm_at(around_step, Kind::ret, none, stopped) && arm_at(inner, Kind::entry, none, stopped) &&
-                     arm_at(stepped, Kind::probe, post, stopped);
+                     arm_at(ktrace_stepped, Kind::probe, post, stopped);
         std::move(stopped).resume(os::Resume::run);
         ::kill(child_.value, SIGCONT);
         return armed;
@@ -141,11 +149,11 @@ class Rehearsal {
         if (durations[0].size() < fewest || durations[1].size() < fewest) return {};
         auto without = [](std::uint64_t from, std::uint64_t part) { return from > part ? from - part : 0; };
         trap::Correction found;
-        found.per_call_ns = typical(durations[0], calls_, clock);
-        found.per_stop_ns = without(typical(durations[1], calls_, clock), found.per_call_ns);
+        found.per_call_ns = typical(durations[0], calls_);
+        found.per_stop_ns = without(typical(durations[1], calls_), found.per_call_ns);
         // The probe's stop, and that at the end of the step.
         if (durations[2].size() >= fewest)
-            found.per_step_ns = without(typical(durations[2], steps, clock), found.per_call_ns + 2 * found.per_stop_ns);
+            found.per_step_ns = without(typical(durations[2], steps), found.per_call_ns + 2 * found.per_stop_ns);
         found.resolution_ns = spread(durations[0], calls_);
         found.rare_ns = without(rare(durations[0], calls_), found.per_call_ns);
         return found;
@@ -214,15 +222,9 @@ class Rehearsal {
 
     /// The least of what is usual in some batches, in each what a tenth of the calls does not reach: a moment in which
     /// the machine was busy with something else is left out, so that rather too little is subtracted than too much. Of
-    /// fewer calls than are wanted the least, for the same reason; by the kernel's records, which have no others' turns
-    /// in them, the usual: on busy processors a stop costs more than the least one.
-    static std::uint64_t typical(std::vector<std::uint64_t> &samples, const Samples &how, trap::Clock clock) {
-        if (samples.size() < how.all()) {
-            const std::size_t left_out = clock == trap::Clock::switches ? samples.size() / 2 : 0;
-            auto at = samples.begin() + static_cast<std::ptrdiff_t>(left_out);
-            std::nth_element(samples.begin(), at, samples.end());
-            return *at;
-        }
+    /// fewer calls than are wanted the least, for the same reason.
+    static std::uint64_t typical(std::vector<std::uint64_t> &samples, const Samples &how) {
+        if (samples.size() < how.all()) return *std::min_element(samples.begin(), samples.end());
         std::uint64_t least = ~std::uint64_t{0};
         for (std::size_t i = 0; i < how.batches; i++) {
             auto first = samples.begin() + static_cast<std::ptrdiff_t>(how.warm_up + i * how.batch),

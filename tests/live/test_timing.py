@@ -8,7 +8,7 @@ import statistics
 import struct
 import unittest
 
-from live import LiveTest, has_sanitizers, program
+from live import LiveTest, program
 
 RECORDED = 256  # tasks whose context switches are recorded at once
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
@@ -53,8 +53,7 @@ class Timing(LiveTest):
         self.assertEqual(len(events), calls, trace)
         ratio = statistics.median(e["duration_ns"] / e["retval"] for e in events)
         self.assertGreater(ratio, 0.95, trace)
-        # The sanitizers' work at each of the stops leaves caches colder than the rehearsal's: up to 1.15 was seen.
-        self.assertLess(ratio, 1.2 if has_sanitizers() else 1.1, trace)
+        self.assertLess(ratio, 1.1, trace)
         self.assertEqual(calls_by("ktrace's own clock", trace), 0, trace)
 
     def test_beside_busy_threads(self):
