@@ -3,6 +3,7 @@
 No test waits by time: a target says that it is ready, ktrace says that it is attached.
 """
 import functools
+import glob
 import json
 import os
 import re
@@ -193,15 +194,13 @@ class Ktrace:
 
 
 def thread_folders(pid):
-    """Those of all its threads that have not ended meanwhile."""
-    folders = (f"/proc/{pid}/task/{tid}" for tid in os.listdir(f"/proc/{pid}/task"))
-    return [folder for folder in folders if os.path.exists(f"{folder}/status")]
+    """Those of all its threads that have not ended meanwhile; none where the process has."""
+    return [folder for folder in glob.glob(f"/proc/{pid}/task/*") if os.path.exists(f"{folder}/status")]
 
 
 def children_of(pid):
-    """The processes that a single-threaded one has started."""
-    with open(f"/proc/{pid}/task/{pid}/children") as children:
-        return [int(child) for child in children.read().split()]
+    """The processes that a single-threaded one has started; none where it has ended."""
+    return [int(child) for child in told_of(f"/proc/{pid}/task/{pid}", "children").split()]
 
 
 def told_of(folder, file):

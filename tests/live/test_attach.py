@@ -3,7 +3,6 @@ import contextlib
 import ctypes
 import json
 import os
-import pathlib
 import resource
 import select
 import shutil
@@ -385,11 +384,7 @@ class Rehearsal(LiveTest):
 
     def children_of_all(self, pid):
         """The processes that any thread of a process has started."""
-        try:
-            folders = thread_folders(pid)
-            return [int(child) for folder in folders for child in pathlib.Path(folder, "children").read_text().split()]
-        except (FileNotFoundError, ProcessLookupError):
-            return []  # it has ended
+        return [int(child) for folder in thread_folders(pid) for child in told_of(folder, "children").split()]
 
     def test_it_does_not_wait_for_long(self):
         """The child does not come to run: ktrace attaches nevertheless, and says what it does not know."""
