@@ -2,7 +2,6 @@
 // whose figures stand beside. The traced program is a child of ktrace's own that calls an empty function.
 #include <array>
 #include <csignal>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
@@ -98,18 +97,18 @@ std::optional<double> measure(const Row &row) {
 
 int bench(const Invocation &) {
     double untraced = time_calls(untraced_calls);
-    std::fputs("microseconds a hit         this machine   Pentium M 1.5 GHz   Opteron 2.0 GHz   POWER5 1.7 GHz\n",
-               stdout);
+    if (!print("microseconds a hit         this machine   Pentium M 1.5 GHz   Opteron 2.0 GHz   POWER5 1.7 GHz\n"))
+        return 1;
     for (const Row &row : rows) {
         auto traced = measure(row);
         if (!traced) return 1;
-        std::string line = fmt::format("{:<3} {:<20} {:>14.2f} {:>19.2f} {:>17.2f} {:>16.2f}\n", row.name, row.what,
-                                       (*traced - untraced) / 1000, row.kernel[0], row.kernel[1], row.kernel[2]);
-        std::fputs(line.c_str(), stdout);
-        std::fflush(stdout);
+        const std::string line =
+            fmt::format("{:<3} {:<20} {:>14.2f} {:>19.2f} {:>17.2f} {:>16.2f}\n", row.name, row.what,
+                        (*traced - untraced) / 1000, row.kernel[0], row.kernel[1], row.kernel[2]);
+        if (!print(line)) return 1;
     }
-    std::fputs("This machine: ktrace, from user space. The others: kprobes of Linux 2.6.31, in the kernel.\n", stdout);
-    return 0;
+    return print("This machine: ktrace, from user space. The others: kprobes of Linux 2.6.31, in the kernel.\n") ? 0
+                                                                                                                 : 1;
 }
 
 } // namespace ktrace::cli

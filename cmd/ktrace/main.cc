@@ -18,8 +18,6 @@ using ktrace::cli::Invocation;
 
 constexpr int failed = 1, bad_usage = 2, failed_to_run = 125;
 
-int print(const std::string &text) { return ktrace::cli::print(text) ? 0 : failed; }
-
 int execute(const Invocation &invocation, const std::vector<std::string> &arguments) {
     switch (invocation.command) {
     case Command::attach: return ktrace::cli::attach(invocation);
@@ -48,8 +46,8 @@ int main(int argc, char **argv) {
         ktrace::cli::complain(invocation.error());
         return bad_usage;
     }
-    if (invocation->help) return print(ktrace::cli::help(invocation->command));
-    if (invocation->version) return print(std::string("ktrace ") + KTRACE_VERSION + "\n");
+    if (invocation->help) return ktrace::cli::print(ktrace::cli::help(invocation->command)) ? 0 : failed;
+    if (invocation->version) return ktrace::cli::print("ktrace " KTRACE_VERSION "\n") ? 0 : failed;
     if (auto enough = ktrace::os::allow_many_descriptors(); !enough) {
         ktrace::cli::complain(enough.error());
         return invocation->command == Command::run ? failed_to_run : failed;

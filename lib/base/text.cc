@@ -185,6 +185,7 @@ int edit_distance(std::string_view a, std::string_view b, int limit) {
     if (difference >= too_far) return limit + 1;
     std::vector<std::size_t> row(b.size() + 1), above(row.size()), second(row.size()); // and the one above that
     for (std::size_t j = 0; j <= b.size(); j++) row[j] = j;
+    std::size_t least_above = 0;
     for (std::size_t i = 1; i <= a.size(); i++) {
         second.swap(above);
         above.swap(row);
@@ -196,9 +197,9 @@ int edit_distance(std::string_view a, std::string_view b, int limit) {
             if (swapped) row[j] = std::min(row[j], second[j - 2] + 1);
         }
         // A swap skips a row: only two in a row that are too far leave no way.
-        if (*std::min_element(row.begin(), row.end()) >= too_far &&
-            *std::min_element(above.begin(), above.end()) >= too_far)
-            return limit + 1;
+        const std::size_t least = *std::min_element(row.begin(), row.end());
+        if (std::min(least, least_above) >= too_far) return limit + 1;
+        least_above = least;
     }
     return static_cast<int>(std::min(row[b.size()], too_far));
 }

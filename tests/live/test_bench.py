@@ -8,6 +8,7 @@ class Bench(LiveTest):
     def test_bench(self):
         trace = ktrace("bench")
         self.assertEqual(trace.status, 0, trace)
+        self.assertEqual(trace.out.count("microseconds a hit"), 1, trace)
         rows = dict(re.findall(r"^(k|j|r|kr|jr) .*? (\d+\.\d\d) +\d\.\d\d +\d\.\d\d +\d\.\d\d$", trace.out, re.M))
         self.assertEqual(list(rows), ["k", "j", "r", "kr", "jr"], trace)
         for each in rows.values():
