@@ -48,6 +48,7 @@ int main(int argc, char **argv) {
     }
     if (invocation->help) return ktrace::cli::print(ktrace::cli::help(invocation->command)) ? 0 : failed;
     if (invocation->version) return ktrace::cli::print("ktrace " KTRACE_VERSION "\n") ? 0 : failed;
+    if (invocation->config.verbose > 1) ktrace::log::show_all();
     if (auto enough = ktrace::os::allow_many_descriptors(); !enough) {
         ktrace::cli::complain(enough.error());
         return invocation->command == Command::run ? failed_to_run : failed;

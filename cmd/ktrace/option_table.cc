@@ -142,7 +142,7 @@ Status set_post(Invocation &into, const std::string &value) {
 Status choose_aggregate(Actions &actions, Actions::Aggregate kind) {
     if (actions.aggregate != Actions::Aggregate::none)
         return usage("--count, --stats and --hist exclude each other, and each is given once",
-                     "run ktrace twice to have more than one of them");
+                     "--stats and --hist tell the count, too");
     actions.aggregate = kind;
     return {};
 }
@@ -341,7 +341,7 @@ constexpr std::array table{
     Option{'q', "quiet", Takes::nothing, "", Group::output, tracing,
            "no notices and no summary, only errors", set_flag<&Config::quiet>},
     Option{'v', "verbose", Takes::nothing, "", Group::output, tracing,
-           "tell more of what is done (again: still more)", more_verbose},
+           "tell where each probe is armed (again: diagnostics, too)", more_verbose},
     Option{'h', "help", Takes::nothing, "", Group::output, everywhere, "show this help", ask_help},
     Option{'V', "version", Takes::nothing, "", Group::output, everywhere, "show the version", ask_version},
 };

@@ -63,8 +63,8 @@ Status apply(const CLI::App &app, const Given &given, Invocation &into) {
     return {};
 }
 
-/// An option that other commands take, by either of its names; nullptr: none does.
-const Option *option_of_others(const std::string &name) {
+/// An option of any command, by either of its names; nullptr: there is none.
+const Option *option_called(const std::string &name) {
     for (const Option &option : options())
         if (name == dashed(option) || (option.letter && name == std::string("-") + option.letter)) return &option;
     return nullptr;
@@ -92,7 +92,7 @@ tl::unexpected<Error> unknown_option(const std::string &argument, const Invocati
     if (std::isdigit(static_cast<unsigned char>(argument[1])))
         if (std::string hint = hint_for_value_apart(into, argument); !hint.empty())
             return usage("there is no option " + text::escape(argument), hint);
-    if (const Option *option = option_of_others(name)) return misplaced_option(name, *option, command);
+    if (const Option *option = option_called(name)) return misplaced_option(name, *option, command);
     std::vector<std::string> known;
     for (const Option &option : options())
         if (belongs_to(option, command)) known.push_back(dashed(option));
@@ -101,14 +101,20 @@ tl::unexpected<Error> unknown_option(const std::string &argument, const Invocati
     return usage("there is no option " + text::escape(name), hint);
 }
 
-tl::unexpected<Error> missing_value(const std::vector<std::string> &arguments) {
-    const std::string &last = arguments.back();
-    for (const Option &option : options()) {
-        bool is_letter = option.letter && last == std::string("-") + option.letter;
-        if (option.takes == Takes::value && (is_letter || last == dashed(option)))
-            return usage(last + " needs a value: " + last + " " + option.value_name);
+/// Of an option that takes a value, called by this name.
+tl::unexpected<Error> missing_value(const std::string &name) {
+    const Option *option = option_called(name);
+    return usage(name + " needs a value: " + name + " " + (option ? option->value_name : "VALUE"));
+}
+
+/// `--print=`, behind which CLI11 takes the next word for the value; nullptr: there is none.
+const std::string *find_empty_value(const std::vector<std::string> &arguments) {
+    for (const std::string &word : arguments) {
+        if (!word.ends_with('=')) continue;
+        const Option *option = option_called(word.substr(0, word.size() - 1));
+        if (option && option->takes == Takes::value && word.starts_with("--")) return &word;
     }
-    return usage("a value is missing at the end", "ktrace --help shows what each option takes");
+    return nullptr;
 }
 
 Status read_options(Invocation &into) {
@@ -116,10 +122,12 @@ Status read_options(Invocation &into) {
     CLI::App app;
     app.set_help_flag();
     Given given = declare(app, into.command);
+    if (const std::string *empty = find_empty_value(arguments))
+        return missing_value(empty->substr(0, empty->size() - 1));
     try {
         app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     } catch (const CLI::ArgumentMismatch &) {
-        return missing_value(arguments);
+        return missing_value(arguments.back());
     } catch (const CLI::ParseError &error) {
         return usage(text::escape(error.what()), "ktrace --help shows the options");
     }

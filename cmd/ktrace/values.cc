@@ -75,10 +75,13 @@ Result<std::uint64_t> read_duration(std::string_view text) {
 }
 
 Result<std::vector<pid_t>> read_pids(std::string_view text) {
+    constexpr std::uint64_t most = std::numeric_limits<pid_t>::max();
     std::vector<pid_t> pids;
     for (std::string_view part : text::split(text, ',')) {
+        if (part.empty() && !text.empty()) return usage("-p has a comma with no process behind or before it");
         auto number = text::parse_u64(text::trim(part));
-        if (!number || *number == 0 || *number > static_cast<std::uint64_t>(std::numeric_limits<pid_t>::max()))
+        if (number && *number > most) return usage("-p " + text::escape(part) + ": no process has so large a number");
+        if (!number || *number == 0)
             return usage("-p needs the number of a process, not " + quoted(part), "pidof NAME tells it");
         pids.push_back(static_cast<pid_t>(*number));
     }

@@ -36,10 +36,17 @@ void configure_from_environment() {
     if (!setting) return;
     for (std::string_view part : text::split(setting, ',')) {
         std::size_t colon = part.find(':');
-        std::string level(colon == std::string_view::npos ? "debug" : part.substr(colon + 1));
-        levels()[std::string(part.substr(0, colon))] = spdlog::level::from_str(level);
+        std::string name(colon == std::string_view::npos ? "debug" : part.substr(colon + 1));
+        const auto level = spdlog::level::from_str(name);
+        if (level == spdlog::level::off && name != "off") // what from_str makes of a word that it does not know
+            write("log", Level::warn,
+                  "KTRACE_LOG: there is no level `" + text::escape(name) + "': debug, info, warn, error or off");
+        else
+            levels()[std::string(part.substr(0, colon))] = level;
     }
 }
+
+void show_all() { levels().try_emplace("all", spdlog::level::debug); }
 
 bool enabled(std::string_view category, Level level) {
     auto found = levels().find(category);

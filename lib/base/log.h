@@ -7,8 +7,11 @@ namespace ktrace::log {
 
 enum class Level { debug, info, warn, error };
 
-/// Reads KTRACE_LOG; without it only warnings and errors are shown.
+/// Reads KTRACE_LOG; without it only warnings and errors are shown. Warns of a level that there is not.
 void configure_from_environment();
+
+/// Shows the messages of all categories that KTRACE_LOG does not name.
+void show_all();
 
 /// True where a message of this category and level would be shown: ask before formatting one.
 bool enabled(std::string_view category, Level level);

@@ -21,9 +21,7 @@ std::string summary_text(const program::LocationInfo &location, const program::C
 }
 
 std::string timing_text(const Timing &timing) {
-    const std::string calls =
-        timing.calls ? fmt::format("{} call{} by {}", *timing.calls, *timing.calls == 1 ? "" : "s", timing.clock)
-                     : "some of these calls";
+    const std::string calls = fmt::format("{} call{} by {}", timing.calls, timing.calls == 1 ? "" : "s", timing.clock);
     if (timing.resolution_ns == 0)
         return fmt::format(
             "{}: what is ktrace's own in them could not be measured at start; nothing is subtracted; {}\n", timing.of,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <unistd.h>
 
@@ -188,7 +189,8 @@ bool Plugin::run(Call call, const Occasion &occasion, PluginProbe *probe, std::u
         return false;
     }
     Ended ended = channel_->wire().ended;
-    if (call == Call::entry && ended == Ended::returned && channel_->wire().count == 1)
+    const bool without_return = call == Call::entry && ended == Ended::returned && channel_->wire().count == 1;
+    if (without_return && !std::exchange(probe->told_of_return_, true))
         port_.log(0, occasion.process.pid, occasion.tid, 4,
                   "plugin " + name_ + ": the entry of " + probe->name() + " ended without jprobe_return()");
     if (ended == Ended::returned) return true;

@@ -44,8 +44,9 @@ class PluginProbe final : public trap::Handler {
     VirtAddr at_;       // as the plugin knows it; 0: nowhere yet
     bool gone_ = false; // it was there
     std::uint64_t missed_ = 0;
-    std::uint32_t failures_ = 0; // of its handlers: calls that began before one are told of no more
-    bool dead_ = false;          // unregistered, or its plugin is broken
+    std::uint32_t failures_ = 0;  // of its handlers: calls that began before one are told of no more
+    bool told_of_return_ = false; // that its entry ends without jprobe_return()
+    bool dead_ = false;           // unregistered, or its plugin is broken
 };
 
 } // namespace ktrace::plugin

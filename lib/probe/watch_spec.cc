@@ -254,17 +254,17 @@ Result<WatchSpec> parse_watch(std::string_view text) {
     if (rest.empty())
         return tl::make_unexpected(about(text, Error::Kind::usage, 0, 1, "a variable or an address is missing",
                                          "NAME|ADDRESS[/LENGTH][:w|rw|x]"));
+    std::size_t colon = rest.rfind(':');
+    if (colon != rest.npos && colon > 0 && rest[colon - 1] != ':')
+        return tl::make_unexpected(
+            about(text, Error::Kind::usage, colon, rest.size() - colon,
+                  "watchpoints are of the kinds :w (write), :rw (read or write) and :x (execute)"));
     if (rest.starts_with("0x")) {
         auto address = text::parse_u64(rest);
         if (!address) return tl::make_unexpected(about(text, Error::Kind::usage, 0, rest.size(), "that is no address"));
         spec.address = *address;
         return spec;
     }
-    std::size_t colon = rest.rfind(':');
-    if (colon != rest.npos && colon > 0 && rest[colon - 1] != ':')
-        return tl::make_unexpected(
-            about(text, Error::Kind::usage, colon, rest.size() - colon,
-                  "watchpoints are of the kinds :w (write), :rw (read or write) and :x (execute)"));
     spec.name = std::string(rest);
     return spec;
 }

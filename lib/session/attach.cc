@@ -104,8 +104,8 @@ void announce_attached(State &state, const Traced &traced) {
     if (arming.waits_for_loader) // it is told when all is armed
         tell_once(state, "process " + std::to_string(traced.process.pid.value) + " (" +
                              text::escape(traced.process.comm) + ") is just " + waits_for);
-    else if (!state.config.quiet && state.config.plugins.empty()) // else when the plugins' probes are there, too
-        state.voice.notice(attached_text(state, traced));
+    else if (state.config.plugins.empty()) // else when the plugins' probes are there, too
+        tell_attached(state, traced);
 }
 
 /// A task of the process that was to work for us has ended: true where an exec of another one was the reason. Until

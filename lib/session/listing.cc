@@ -31,9 +31,11 @@ bool is_shown(const State &state, std::uint32_t number) {
     return !registered.removed && !registered.set->hidden;
 }
 
-/// What is armed in each address space, and a process that has it.
-std::vector<std::pair<pid_t, const Arming *>> shown_armings(const State &state) {
-    std::vector<std::pair<pid_t, const Arming *>> armings;
+/// What is armed in address spaces, and a process that has it, each.
+using Armings = std::vector<std::pair<pid_t, const Arming *>>;
+
+Armings shown_armings(const State &state) {
+    Armings armings;
     std::set<const trap::Ground *> seen;
     for (const auto &[pid, traced] : state.world.processes) {
         auto arming = state.armings.find(traced->ground.get());
@@ -43,9 +45,9 @@ std::vector<std::pair<pid_t, const Arming *>> shown_armings(const State &state) 
     return armings;
 }
 
-std::set<Place> armed_places(const State &state) {
+std::set<Place> armed_places(const State &state, const Armings &armings) {
     std::set<Place> places;
-    for (const auto &[pid, arming] : shown_armings(state)) {
+    for (const auto &[pid, arming] : armings) {
         for (const auto &location : arming->locations) {
             std::uint32_t number = state.locations[location->location]->probe;
             if (is_shown(state, number)) places.insert({number, location->location, pid, location->at});
@@ -55,9 +57,9 @@ std::set<Place> armed_places(const State &state) {
 }
 
 /// `strlen+0x0 [libc.so.6]` of each indirect function whose implementation a process has not chosen yet.
-std::vector<std::string> unchosen_places(const State &state, std::uint32_t number) {
+std::vector<std::string> unchosen_places(const State &state, const Armings &armings, std::uint32_t number) {
     std::vector<std::string> places;
-    for (const auto &[pid, arming] : shown_armings(state)) {
+    for (const auto &[pid, arming] : armings) {
         for (const WaitingIfunc &ifunc : arming->ifuncs) {
             if (ifunc.probe != number || ifunc.has_chosen) continue;
             program::LocationInfo info;
@@ -82,7 +84,7 @@ std::string pending_place(const probe::Spec &spec) {
 
 std::string line(VirtAddr at, const probe::Registered &registered, bool enabled, const std::string &place,
                  const char *tag) {
-    return fmt::format("{:016x} {} {}{}{}\n", at.value, static_cast<char>(registered.probe.kind), place,
+    return fmt::format("{:016x} {} {}{}{}", at.value, static_cast<char>(registered.probe.kind), place,
                        enabled ? "" : " [DISABLED]", tag);
 }
 
@@ -126,26 +128,42 @@ template <class F> std::string written(F &&write) {
 } // namespace
 
 std::string list_text(const State &state) {
-    std::set<Place> places = armed_places(state);
+    const Armings armings = shown_armings(state);
+    std::set<Place> places = armed_places(state, armings);
     std::set<std::size_t> armed;
     for (const Place &place : places) armed.insert(place.location);
     for (std::size_t i : locations_by_number(state))
         if (!armed.contains(i)) places.insert({state.locations[i]->probe, i, 0, state.locations[i]->last_at});
     std::string text;
+    auto add = [&](const std::string &one) { text += one + "\n"; };
     auto next = places.begin();
     for (std::uint32_t number : state.registry.shown()) {
         const probe::Registered &registered = state.registry.at(number);
-        const std::vector<std::string> unchosen = unchosen_places(state, number);
+        const std::vector<std::string> unchosen = unchosen_places(state, armings, number);
         if (unchosen.empty() && (next == places.end() || next->probe != number))
-            text += line({}, registered, registered.enabled, pending_place(registered.probe.spec), " [PENDING]");
+            add(line({}, registered, registered.enabled, pending_place(registered.probe.spec), " [PENDING]"));
         for (; next != places.end() && next->probe == number; ++next) {
             const CountedLocation &location = *state.locations[next->location];
-            text += line(next->at, registered, registered.enabled && !location.too_costly,
-                         output::place_with_module(location.info), armed.contains(next->location) ? "" : " [GONE]");
+            add(line(next->at, registered, registered.enabled && !location.too_costly,
+                     output::place_with_module(location.info), armed.contains(next->location) ? "" : " [GONE]"));
         }
-        for (const std::string &place : unchosen) text += line({}, registered, registered.enabled, place, " [PENDING]");
+        for (const std::string &place : unchosen) add(line({}, registered, registered.enabled, place, " [PENDING]"));
     }
     return text;
+}
+
+std::vector<std::string> armed_lines(const State &state, const trap::Traced &traced) {
+    auto found = state.armings.find(traced.ground.get());
+    if (found == state.armings.end()) return {};
+    const Armings only{{traced.process.pid.value, &found->second}};
+    std::vector<std::string> lines;
+    for (const Place &place : armed_places(state, only))
+        lines.push_back(line(place.at, state.registry.at(place.probe), true,
+                             output::place_with_module(state.locations[place.location]->info), ""));
+    for (std::uint32_t number : state.registry.shown())
+        for (const std::string &place : unchosen_places(state, only, number))
+            lines.push_back(line({}, state.registry.at(number), true, place, " [PENDING]"));
+    return lines;
 }
 
 std::string stats_text(State &state, Config::Format format) {
@@ -177,7 +195,7 @@ std::string stats_text(State &state, Config::Format format) {
 }
 
 std::string added_text(const State &state, const std::vector<std::uint32_t> &numbers) {
-    std::set<Place> places = armed_places(state);
+    std::set<Place> places = armed_places(state, shown_armings(state));
     std::string text;
     for (std::uint32_t number : numbers) {
         const probe::Registered &registered = state.registry.at(number);
@@ -186,7 +204,7 @@ std::string added_text(const State &state, const std::vector<std::uint32_t> &num
         std::string why;
         if (count == 0 && !registered.why_nowhere.empty())
             why = ": " + text::escape(registered.why_nowhere);
-        else if (count == 0 && !unchosen_places(state, number).empty())
+        else if (count == 0 && !unchosen_places(state, shown_armings(state), number).empty())
             why = ": it waits until the process chooses an implementation";
         else if (count == 0 && !probe.spec.module.empty())
             why = ": it waits for " + text::escape(probe.spec.module) + " to be loaded";

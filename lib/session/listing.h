@@ -18,6 +18,9 @@ namespace ktrace::session {
 /// for the process to choose an indirect function's implementation.
 std::string list_text(const State &state);
 
+/// The lines of what is armed in one process, and of what waits in it for an implementation; without their ends.
+std::vector<std::string> armed_lines(const State &state, const trap::Traced &traced);
+
 /// Numbers, counts and tables so far. Calls in flight count as unreturned.
 std::string stats_text(State &state, Config::Format format);
 

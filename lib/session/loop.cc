@@ -74,7 +74,7 @@ void trace(State &state) {
         }
         if (stop) {
             placement.note(*stop);
-            state.world.corrections.set_apart(placement.apart());
+            state.world.corrections.is_apart = placement.apart();
             settle(state, trap::dispatch(state.world, *stop));
         }
         if (state.has_dismissed) clear_away(state);

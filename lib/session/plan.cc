@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "os/cut_files.h"
 #include "os/debug_registers.h"
 #include "session/go.h"
@@ -84,7 +86,23 @@ void note_found(State &state, Traced &traced, std::uint32_t number, probe::Resol
         for (std::uint64_t bias : biases_of(traced, spec, resolver)) search.ifuncs.push_back({number, resolver, bias});
 }
 
-/// The same for a watchpoint.
+enum class Access { any, execute };
+
+/// The mapping there that allows this; nullptr: there is none.
+const os::Mapping *mapping_at(Traced &traced, VirtAddr at, Access access) {
+    auto look = [&]() -> const os::Mapping * {
+        for (const os::Mapping &m : traced.process.maps)
+            if ((m.executable || access == Access::any) && m.contains(at)) return &m;
+        return nullptr;
+    };
+    if (const os::Mapping *known = look()) return known;
+    auto maps = os::read_maps(traced.process.pid);
+    if (!maps) return nullptr;
+    traced.process.maps = std::move(*maps);
+    return look();
+}
+
+/// Where a watchpoint is.
 Status find_watch(State &state, Traced &traced, std::uint32_t number, const std::vector<probe::Loaded> &loaded,
                   Search &search) {
     if (!os::debug_registers_trap())
@@ -93,6 +111,9 @@ Status find_watch(State &state, Traced &traced, std::uint32_t number, const std:
     if (!place) return tl::make_unexpected(place.error());
     for (const trap::Watchpoint &watch : traced.ground->watches)
         if (state.locations[watch.armed->location]->probe == number) return {};
+    if (!place->location.module && !mapping_at(traced, place->at, Access::any))
+        tell_once(state,
+                  fmt::format("nothing is mapped at {:#x} yet: it is not hit before something is", place->at.value));
     std::size_t wanted = place->parts.size() + trap::watch_registers_used(*traced.ground);
     for (const Found &other : search.found)
         if (other.watch) wanted += other.watch->parts.size();
@@ -221,23 +242,9 @@ const std::string &name_of(const State &state, std::uint32_t probe, const std::s
     return symbol.empty() ? state.registry.at(probe).probe.spec.text : symbol;
 }
 
-/// The executable mapping there; nullptr: there is none.
-const os::Mapping *code_at(Traced &traced, VirtAddr at) {
-    auto look = [&]() -> const os::Mapping * {
-        for (const os::Mapping &m : traced.process.maps)
-            if (m.executable && m.contains(at)) return &m;
-        return nullptr;
-    };
-    if (const os::Mapping *known = look()) return known;
-    auto maps = os::read_maps(traced.process.pid);
-    if (!maps) return nullptr;
-    traced.process.maps = std::move(*maps);
-    return look();
-}
-
 /// The site of a place. Errors: refused (the instruction cannot be probed), fault.
 Result<trap::Site *> site_for(Traced &traced, const std::string &name, VirtAddr at) {
-    const os::Mapping *code = code_at(traced, at);
+    const os::Mapping *code = mapping_at(traced, at, Access::execute);
     if (!code) return fail(Error::Kind::refused, name + ": its address is not in executable memory");
     if (code->shared)
         return fail(Error::Kind::refused,

@@ -141,25 +141,27 @@ bool output_failed(State &state) {
 
 namespace {
 
-/// A line of each clock that calls were timed by; without any, of the one that would have been.
+/// A line of each clock that calls were timed by, and of each place; without any, of the one that would have been.
 std::string timing_text(const trap::World &world) {
     const trap::Corrections &corrections = world.corrections;
-    auto lines = [&](trap::Clock clock, std::string_view name, std::uint64_t calls) {
-        auto line = [&](std::string_view of, std::optional<std::uint64_t> count, const trap::Correction &each) {
+    auto lines = [&](trap::Clock clock, std::string_view name, const trap::Timed::Calls &calls) {
+        auto line = [&](std::string_view of, std::uint64_t count, const trap::Correction &each) {
             return output::timing_text(
                 {of, name, count, each.per_call_ns, each.per_stop_ns, each.resolution_ns, each.rare_ns});
         };
-        std::string text = line("Durations", calls, corrections.of(clock).together);
-        if (corrections.been_apart)
-            text += line("Durations on another processor than ktrace's", std::nullopt, corrections.of(clock).apart);
+        std::string text;
+        if (calls.together != 0 || calls.apart == 0)
+            text += line("Durations", calls.together, corrections.of(clock).together);
+        if (calls.apart != 0)
+            text += line("Durations on another processor than ktrace's", calls.apart, corrections.of(clock).apart);
         return text;
     };
     const auto [by_switches, by_stops, last] = world.timed;
     const bool is_recorded = corrections.by_switches.together.resolution_ns != 0;
     std::string text;
-    if (by_switches != 0 || (by_stops == 0 && is_recorded))
+    if (by_switches.all() != 0 || (by_stops.all() == 0 && is_recorded))
         text += lines(trap::Clock::switches, "the kernel's records of context switches", by_switches);
-    if (by_stops != 0 || !is_recorded) text += lines(trap::Clock::stops, "ktrace's own clock", by_stops);
+    if (by_stops.all() != 0 || !is_recorded) text += lines(trap::Clock::stops, "ktrace's own clock", by_stops);
     return text;
 }
 
@@ -203,7 +205,7 @@ void report_summary(State &state, const std::function<void()> &meanwhile) {
         if (!unhit.left_out[i]) text += output::summary_text(state.locations[i]->info, state.locations[i]->counters);
     text += unhit.text;
     const trap::Timed &calls = state.world.timed;
-    timed = timed && (!state.world.corrections.is_empty() || calls.by_switches + calls.by_stops != 0);
+    timed = timed && (!state.world.corrections.is_empty() || calls.by_switches.all() + calls.by_stops.all() != 0);
     if (timed) text += timing_text(state.world);
     output::Writer errors(STDERR_FILENO, "standard error"); // signals may come in: nothing of it is lost
     errors.write_in_background(text.size() + 1, [] {});

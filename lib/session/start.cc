@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "session/downloads.h"
 #include "session/follow.h"
+#include "session/listing.h"
 #include "session/names.h"
 #include "session/plugins.h"
 #include "session/rearm.h"
@@ -83,11 +84,31 @@ bool shares_ground(const State &state, const Traced &traced) {
     });
 }
 
+std::string attached_text(const State &state, const Traced &traced) {
+    auto tasks = static_cast<std::size_t>(
+        std::count_if(state.world.tasks.begin(), state.world.tasks.end(),
+                      [&](const auto &entry) { return entry.second.pid == traced.process.pid; }));
+    auto arming = state.armings.find(traced.ground.get());
+    auto is_shown = [&](std::uint32_t number) { return !state.registry.at(number).set->hidden; };
+    std::size_t locations = 0;
+    if (arming != state.armings.end()) {
+        for (const auto &location : arming->second.locations)
+            locations += is_shown(state.locations[location->location]->probe) ? 1 : 0;
+        for (const WaitingIfunc &ifunc : arming->second.ifuncs)
+            locations += is_shown(ifunc.probe) && !ifunc.has_chosen ? 1 : 0;
+    }
+    std::size_t specs = state.registry.shown().size();
+    auto plural = [](std::size_t n, const char *noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); };
+    std::string text = "Attached " + plural(locations, "probe");
+    if (locations != specs) text += " from " + plural(specs, "spec");
+    return text + " to " + std::to_string(traced.process.pid.value) + " (" + text::escape(traced.process.comm) + "), " +
+           plural(tasks, "thread");
+}
+
 void announce(State &state, const Traced &traced) {
     const Arming &arming = state.armings[traced.ground.get()];
     const bool is_empty = arming.locations.empty() && arming.ifuncs.empty();
-    if (state.config.quiet || (is_empty && !arming.told_to_wait)) return;
-    state.voice.notice(attached_text(state, traced));
+    if (!is_empty || arming.told_to_wait) tell_attached(state, traced);
 }
 
 /// The probes that may have a place in one of these modules.
@@ -183,37 +204,22 @@ bool anyone_waits_for_loader(const State &state) {
                        [](const auto &entry) { return entry.second.waits_for_loader; });
 }
 
-void announce_all(State &state) {
+void tell_attached(State &state, const Traced &traced) {
     if (state.config.quiet) return;
+    state.voice.notice(attached_text(state, traced));
+    if (state.config.verbose == 0) return;
+    for (const std::string &line : armed_lines(state, traced)) state.voice.notice(line);
+}
+
+void announce_all(State &state) {
     for (const auto &[pid, traced] : state.world.processes)
-        if (!traced->silent) state.voice.notice(attached_text(state, *traced));
+        if (!traced->silent) tell_attached(state, *traced);
 }
 
 void begin_time(State &state) {
     if (state.time_has_begun || anyone_waits_for_loader(state)) return;
     state.time_has_begun = true;
     if (state.config.duration_ns) state.interrupts->start_timer(*state.config.duration_ns);
-}
-
-std::string attached_text(const State &state, const Traced &traced) {
-    auto tasks = static_cast<std::size_t>(
-        std::count_if(state.world.tasks.begin(), state.world.tasks.end(),
-                      [&](const auto &entry) { return entry.second.pid == traced.process.pid; }));
-    auto arming = state.armings.find(traced.ground.get());
-    auto is_shown = [&](std::uint32_t number) { return !state.registry.at(number).set->hidden; };
-    std::size_t locations = 0;
-    if (arming != state.armings.end()) {
-        for (const auto &location : arming->second.locations)
-            locations += is_shown(state.locations[location->location]->probe) ? 1 : 0;
-        for (const WaitingIfunc &ifunc : arming->second.ifuncs)
-            locations += is_shown(ifunc.probe) && !ifunc.has_chosen ? 1 : 0;
-    }
-    std::size_t specs = state.registry.shown().size();
-    auto plural = [](std::size_t n, const char *noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); };
-    std::string text = "Attached " + plural(locations, "probe");
-    if (locations != specs) text += " from " + plural(specs, "spec");
-    return text + " to " + std::to_string(traced.process.pid.value) + " (" + text::escape(traced.process.comm) + "), " +
-           plural(tasks, "thread");
 }
 
 namespace {

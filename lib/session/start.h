@@ -29,8 +29,8 @@ bool anyone_waits_for_loader(const State &state);
 /// The time of --duration begins, if it has not: unless a process is there that waits so.
 void begin_time(State &state);
 
-/// `Attached N probes from S specs to PID (comm), M threads`.
-std::string attached_text(const State &state, const trap::Traced &traced);
+/// Tells `Attached N probes from S specs to PID (comm), M threads`, and where they are if more is to be told.
+void tell_attached(State &state, const trap::Traced &traced);
 
 /// Tells of each process that is traced that it is attached to.
 void announce_all(State &state);

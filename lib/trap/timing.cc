@@ -75,7 +75,8 @@ std::uint64_t duration(World &world, const Task &task, const Instance &call, std
     const CallTime time = time_of(task, call, seen_ns);
     world.timed.last = time;
     const Clock clock = time.switches_ns ? Clock::switches : Clock::stops;
-    (clock == Clock::switches ? world.timed.by_switches : world.timed.by_stops)++;
+    Timed::Calls &calls = clock == Clock::switches ? world.timed.by_switches : world.timed.by_stops;
+    (world.corrections.is_apart ? calls.apart : calls.together)++;
     const Correction &correction = world.corrections.present(clock);
     return without(time.switches_ns.value_or(time.stops_ns), correction.per_call_ns +
                                                                  time.stops_inside * correction.per_stop_ns +

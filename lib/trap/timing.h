@@ -69,23 +69,23 @@ struct Corrections {
         Correction together, apart;
     };
     Pair by_switches, by_stops;
-    bool is_apart = false;   // the task that stops
-    bool been_apart = false; // one was
+    bool is_apart = false; // the task that stops
 
     const Pair &of(Clock clock) const { return clock == Clock::switches ? by_switches : by_stops; }
     const Correction &present(Clock clock) const { return is_apart ? of(clock).apart : of(clock).together; }
     /// Nothing was measured yet.
     bool is_empty() const { return by_stops.together.per_stop_ns == 0; }
-    void set_apart(bool now) {
-        is_apart = now;
-        been_apart = been_apart || now;
-    }
 };
 
 /// What has been told so far, and of what.
 struct Timed {
-    std::uint64_t by_switches = 0, by_stops = 0; // calls
-    CallTime last;                               // of the call that ended last
+    /// By where they returned, as Corrections has it.
+    struct Calls {
+        std::uint64_t together = 0, apart = 0;
+        std::uint64_t all() const { return together + apart; }
+    };
+    Calls by_switches, by_stops;
+    CallTime last; // of the call that ended last
 };
 
 /// Does anybody ask how long its calls take?

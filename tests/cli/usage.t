@@ -35,6 +35,11 @@ RUN ktrace attach -p 1 -k
 STATUS 2
 EXPECT ktrace: -k needs a value: -k SPEC
 
+NAME an option with an empty value
+RUN ktrace attach -p 1 -k main --by= --count
+STATUS 2
+EXPECT ktrace: --by needs a value: --by EXPR[,EXPR...]
+
 NAME a value where none belongs
 RUN ktrace attach -p 1 -k main --regs=5
 STATUS 2
@@ -53,7 +58,12 @@ EXPECT ktrace: -p needs the number of a process, not `bash'; pidof NAME tells it
 NAME a process number that is too large
 RUN ktrace attach -p 99999999999 -k main
 STATUS 2
-EXPECT ktrace: -p needs the number of a process, not `99999999999'; pidof NAME tells it
+EXPECT ktrace: -p 99999999999: no process has so large a number
+
+NAME a comma behind the last process
+RUN ktrace attach -p 12, -k main
+STATUS 2
+EXPECT ktrace: -p has a comma with no process behind or before it
 
 NAME nothing to probe
 RUN ktrace attach -p 1
@@ -133,7 +143,7 @@ EXPECT ktrace: run needs a program: ktrace run PROBE... -- PROGRAM [ARG...]
 NAME tables exclude each other
 RUN ktrace attach -p 1 -r main --count --hist
 STATUS 2
-EXPECT ktrace: --count, --stats and --hist exclude each other, and each is given once; run ktrace twice to have more than one of them
+EXPECT ktrace: --count, --stats and --hist exclude each other, and each is given once; --stats and --hist tell the count, too
 
 NAME statistics of what
 RUN ktrace attach -p 1 -k main --stats

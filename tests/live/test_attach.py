@@ -3,6 +3,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import resource
 import select
 import shutil
@@ -112,6 +113,24 @@ class Attach(LiveTest):
         target.tell("on")
         target.truth("calls")
         self.assertEqual(target.end(), 0)
+
+    def test_verbose(self):
+        """It tells at once what `ctl list` does, in each process."""
+        targets = [self.start(program("calls"), 1, 1) for _ in range(2)]
+        tracer = self.trace("-p", ",".join(str(target.pid) for target in targets), "-v", "-k", "do_work+4", "-r", "do_work")
+        listed = ktrace("ctl", "-p", targets[0].pid, "list").out.splitlines()
+        self.assertEqual(len(listed), 4)
+        err = tracer.stop().err
+        told = re.findall(r"(?m)^ktrace: (.* do_work\+.*)$", err)
+        self.assertEqual(sorted(told), sorted(listed), err)
+        self.assertRegex(err, r"Attached 2 probes[^\n]*\n[^\n]* k do_work\+0x4 \[calls\]\n[^\n]* r do_work\+0x0 \[calls\]\n")
+        self.assertNotIn("[symbols]", err)
+        twice = ktrace("attach", "-p", targets[0].pid, "-vv", "-k", "do_work", "--duration", "1ms")
+        self.assertRegex(twice.err, r"(?m)^ktrace\[symbols\]: ")
+        for target in targets:
+            target.tell()
+            target.truth("do_work")
+            self.assertEqual(target.end(), 0)
 
     def test_an_odd_name_is_told_as_it_is_in_events(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -130,6 +130,11 @@ class Watch(LiveTest):
         events = self.seen("write 2", "-w", f"{address:#x}/4", target=path)
         self.assertEqual([(e["old"], e["new"]) for e in events], [(5, 6), (6, 7)])
 
+    def test_where_nothing_is_mapped(self):
+        self.seen("write 1", "-w", "0x10:w", "-w", "counter", trace_format="text")
+        self.assertIn("nothing is mapped at 0x10 yet", self.run.err)
+        self.assertEqual(len(self.run.payloads), 1, self.run)
+
     def test_without_debug_information(self):
         events = self.seen("write 2", "-w", "counter", target=build("watch", "-O2", "-pthread"))
         self.assertEqual([(e["old"], e["new"]) for e in events], [(5, 6), (6, 7)])

@@ -84,6 +84,16 @@ using Procedure = void (*)();
 Function init_function = nullptr;
 Procedure exit_function = nullptr;
 
+/// What a plugin itself defines; nullptr: nothing so called. The C library has an init_module, too.
+void *own_symbol(void *plugin, const char *name) {
+    void *found = ::dlsym(plugin, name);
+    Dl_info info{};
+    void *own = nullptr, *definer = nullptr;
+    const bool is_own = found && ::dlinfo(plugin, RTLD_DI_LINKMAP, &own) == 0 &&
+                        ::dladdr1(found, &info, &definer, RTLD_DL_LINKMAP) != 0 && own == definer;
+    return is_own ? found : nullptr;
+}
+
 long load(void *) {
     std::string path = reinterpret_cast<const char *>(wire->bulk);
     std::string parameters = reinterpret_cast<const char *>(wire->bulk) + path.size() + 1;
@@ -92,9 +102,9 @@ long load(void *) {
         std::snprintf(wire->text, sizeof wire->text, "%s", ::dlerror());
         return -1;
     }
-    init_function = reinterpret_cast<Function>(::dlsym(plugin, "init_module"));
-    exit_function = reinterpret_cast<Procedure>(::dlsym(plugin, "cleanup_module"));
-    auto *about = static_cast<const ktrace_plugin *>(::dlsym(plugin, "ktrace_plugin"));
+    init_function = reinterpret_cast<Function>(own_symbol(plugin, "init_module"));
+    exit_function = reinterpret_cast<Procedure>(own_symbol(plugin, "cleanup_module"));
+    auto *about = static_cast<const ktrace_plugin *>(own_symbol(plugin, "ktrace_plugin"));
     std::string wrong;
     if (about && about->abi != KTRACE_PLUGIN_ABI)
         wrong = "it was built for another version of ktrace; build it again with ktrace plugin build";

@@ -36,7 +36,7 @@ TEST(WatchSpecs, AreRead) {
 
 TEST(WatchSpecs, ErrorsPointAtTheColumn) {
     const std::pair<const char *, int> rows[] = {{"", 0},          {"counter/", 8}, {"counter/x", 8}, {"counter/0", 8},
-                                                 {"counter:q", 7}, {"0xzz", 0},     {"/4", 0}};
+                                                 {"counter:q", 7}, {"0xzz", 0},     {"0x10:q", 4},    {"/4", 0}};
     for (auto [text, column] : rows) {
         auto spec = parse_watch(text);
         ASSERT_FALSE(spec) << text;

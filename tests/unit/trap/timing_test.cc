@@ -54,14 +54,14 @@ class Duration : public testing::Test {
 
 TEST_F(Duration, IsWhatTheThreadRanBetweenStops) {
     EXPECT_EQ(took(), by_switches);
-    EXPECT_EQ(world.timed.by_switches, 1U);
-    EXPECT_EQ(world.timed.by_stops, 0U);
+    EXPECT_EQ(world.timed.by_switches.together, 1U);
+    EXPECT_EQ(world.timed.by_stops.all(), 0U);
 }
 
 TEST_F(Duration, IsByKtracesClockWhereTheCallBeganUnrecorded) {
     call.is_recorded = false;
     EXPECT_EQ(took(), by_stops);
-    EXPECT_EQ(world.timed.by_stops, 1U);
+    EXPECT_EQ(world.timed.by_stops.together, 1U);
 }
 
 TEST_F(Duration, IsByKtracesClockWhereRecordsAreMissing) {
@@ -90,14 +90,16 @@ TEST_F(Duration, IsNeverBelowZero) {
 
 TEST_F(Duration, HasConstantsForAnotherProcessor) {
     world.corrections.by_switches.apart = {300, 10, 1, 1};
-    world.corrections.set_apart(true);
+    world.corrections.is_apart = true;
     EXPECT_EQ(took(), by_switches - 200);
+    EXPECT_EQ(world.timed.by_switches.apart, 1U);
+    EXPECT_EQ(world.timed.by_switches.together, 0U);
 }
 
 TEST_F(Duration, IsNotLookedAtWhereNobodyAsks) {
     armed.handler = nullptr;
     EXPECT_EQ(took(), 0U);
-    EXPECT_EQ(world.timed.by_switches + world.timed.by_stops, 0U);
+    EXPECT_EQ(world.timed.by_switches.all() + world.timed.by_stops.all(), 0U);
 }
 
 } // namespace
