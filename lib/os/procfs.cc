@@ -168,17 +168,19 @@ std::string_view behind_name(std::string_view line) {
 } // namespace
 
 std::optional<TaskStat> parse_task_stat(std::string_view line) {
-    constexpr int state_at = 3, pending_at = 31, blocked_at = 32, caught_at = 34; // proc_pid_stat(5)
+    constexpr int state_at = 3, pending_at = 31, blocked_at = 32, caught_at = 34, processor_at = 39; // proc_pid_stat(5)
     std::string_view rest = behind_name(line), word = take_word(rest);
     if (word.size() != 1) return std::nullopt;
-    TaskStat stat{.state = word.front(), .pending = 0, .blocked = 0, .caught = 0};
-    for (int at = state_at + 1; at <= caught_at; at++) {
+    TaskStat stat;
+    stat.state = word.front();
+    for (int at = state_at + 1; at <= processor_at; at++) {
         word = take_word(rest);
         if (at == pending_at) stat.pending = decimal<std::uint64_t>(word);
         if (at == blocked_at) stat.blocked = decimal<std::uint64_t>(word);
+        if (at == caught_at) stat.caught = decimal<std::uint64_t>(word);
     }
     if (word.empty()) return std::nullopt;
-    stat.caught = decimal<std::uint64_t>(word);
+    stat.processor = decimal<int>(word);
     return stat;
 }
 

@@ -54,6 +54,7 @@ struct TaskStat {
     char state = '?'; // as ProcessStatus::state
     // Of the signals 1 to 31: those that wait for this task alone, that it blocks, and that its process catches.
     std::uint64_t pending = 0, blocked = 0, caught = 0;
+    int processor = -1; // that it runs on, or ran on last
 };
 
 std::vector<Mapping> parse_maps(std::string_view text);

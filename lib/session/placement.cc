@@ -1,8 +1,5 @@
 #include "session/placement.h"
 
-#include <charconv>
-#include <string>
-
 #include "os/procfs.h"
 
 namespace ktrace::session {
@@ -13,19 +10,6 @@ constexpr std::uint32_t alone_after = 64; // stops of one task in a row: it is t
 constexpr std::uint32_t look_every = 256; // stops between two looks at where it runs
 constexpr std::uint32_t look_again = 16;  // the same after it was followed
 constexpr std::uint32_t try_again = 32;   // looks, until one that has evaded is followed once more
-
-/// The processor that a task ran on last (proc(5), stat, field 39); -1: not known.
-int processor_of(Tid tid) {
-    const std::string id = std::to_string(tid.value);
-    auto stat = os::read_file("/proc/" + id + "/task/" + id + "/stat"); // /proc/TID/stat looks at all threads
-    if (!stat) return -1;
-    std::size_t at = stat->rfind(')'); // field 2 may hold anything
-    for (int field = 2; field < 39 && at != std::string::npos; field++) at = stat->find(' ', at + 1);
-    if (at == std::string::npos) return -1;
-    int cpu = -1;
-    std::from_chars(stat->data() + at + 1, stat->data() + stat->size(), cpu);
-    return cpu;
-}
 
 } // namespace
 
@@ -49,8 +33,9 @@ void Placement::note(const os::Stop &stop) {
 }
 
 void Placement::look(Tid tid) {
-    const int cpu = processor_of(tid);
-    if (cpu < 0) return;
+    auto stat = os::read_task_stat(Pid{tid.value}, tid);
+    if (!stat) return;
+    const int cpu = stat->processor;
     apart_ = cpu != ::sched_getcpu();
     waiter_.spin(apart_);
     const bool evaded = apart_ && cpu_ >= 0;

@@ -82,6 +82,7 @@ TEST(TaskStat, IsReadBehindAnyName) {
     EXPECT_EQ(stat->pending, 16U);
     EXPECT_EQ(stat->blocked, 65536U);
     EXPECT_EQ(stat->caught, 8210U);
+    EXPECT_EQ(stat->processor, 1);
     EXPECT_FALSE(parse_task_stat("42 (cut) t 1 42"));
     EXPECT_FALSE(parse_task_stat(""));
 }
