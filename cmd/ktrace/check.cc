@@ -25,9 +25,11 @@ Status check_tracing(Invocation &into) {
         return std::any_of(into.config.probes.begin(), into.config.probes.end(),
                            [kind](const probe::Probe &each) { return each.kind == kind; });
     };
-    if (measures && actions.aggregate_of.empty() && !has(probe::Kind::ret))
-        return usage("--stats and --hist need an expression where there is no return probe",
-                     "for example --hist=arg0; or use -r to measure the duration");
+    const bool only_returns =
+        has(probe::Kind::ret) && !has(probe::Kind::probe) && !has(probe::Kind::entry) && !has(probe::Kind::watch);
+    if (measures && actions.aggregate_of.empty() && !only_returns)
+        return usage("--stats and --hist need an expression where there are other probes than -r",
+                     "for example --hist=arg0; or use -r alone to measure the duration");
     if (!actions.post_print.empty() && !has(probe::Kind::probe))
         return usage("--post has no event to show an expression with where there is no -k",
                      "--print shows values with the events of the others");

@@ -148,7 +148,12 @@ EXPECT ktrace: --count, --stats and --hist exclude each other, and each is given
 NAME statistics of what
 RUN ktrace attach -p 1 -k main --stats
 STATUS 2
-EXPECT ktrace: --stats and --hist need an expression where there is no return probe; for example --hist=arg0; or use -r to measure the duration
+EXPECT ktrace: --stats and --hist need an expression where there are other probes than -r; for example --hist=arg0; or use -r alone to measure the duration
+
+NAME statistics of what, beside durations
+RUN ktrace attach -p 1 -r main -j main --hist
+STATUS 2
+EXPECT ktrace: --stats and --hist need an expression where there are other probes than -r; for example --hist=arg0; or use -r alone to measure the duration
 
 NAME a missing expression is pointed at
 RUN ktrace attach -p 1 -k main --print 'arg0,,arg1'
