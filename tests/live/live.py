@@ -19,6 +19,10 @@ KTRACE = os.path.join(BUILD, "cmd", "ktrace", "ktrace")
 TARGETS = os.path.join(BUILD, "tests", "targets")
 LIMIT = float(os.environ.get("KTRACE_TEST_LIMIT", "120"))  # seconds until something is taken to hang
 
+# A shell's job in the background ignores it, and so would what is started here, until it asks for it: a ktrace that is told
+# to end in its first millisecond would not be.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def program(name):
     return os.path.join(TARGETS, name)
