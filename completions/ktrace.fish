@@ -68,7 +68,7 @@ complete -c ktrace -n '__ktrace_in attach run ctl' -l first -x -d 'Then the firs
 complete -c ktrace -n '__ktrace_in attach run plugin' -s o -l output -r -F -d 'Write events and tables to FILE'
 complete -c ktrace -n '__ktrace_in attach run ctl' -l format -x -a 'text json' -d 'Lines for people, or JSON'
 complete -c ktrace -n '__ktrace_in attach run' -s q -l quiet -d 'No notices and no summary'
-complete -c ktrace -n '__ktrace_in attach run' -s v -l verbose -d 'Tell where each probe is armed'
+complete -c ktrace -n '__ktrace_in attach run' -s v -l verbose -d 'Tell with Attached where each probe is'
 complete -c ktrace -n '__ktrace_in run' -a '(__fish_complete_command)'
 complete -c ktrace -n '__ktrace_in list' -F -l lines -d 'List the source lines, too'
 complete -c ktrace -n '__ktrace_in list' -F -l inlines -d 'List the inlined instances, too'

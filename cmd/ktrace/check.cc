@@ -25,8 +25,9 @@ Status check_tracing(Invocation &into) {
         return std::any_of(into.config.probes.begin(), into.config.probes.end(),
                            [kind](const probe::Probe &each) { return each.kind == kind; });
     };
-    const bool only_returns =
-        has(probe::Kind::ret) && !has(probe::Kind::probe) && !has(probe::Kind::entry) && !has(probe::Kind::watch);
+    const bool only_returns = !into.config.probes.empty() &&
+                              std::all_of(into.config.probes.begin(), into.config.probes.end(),
+                                          [](const probe::Probe &each) { return each.kind == probe::Kind::ret; });
     if (measures && actions.aggregate_of.empty() && !only_returns)
         return usage("--stats and --hist need an expression where there are other probes than -r",
                      "for example --hist=arg0; or use -r alone to measure the duration");

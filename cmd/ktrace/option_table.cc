@@ -341,7 +341,7 @@ constexpr std::array table{
     Option{'q', "quiet", Takes::nothing, "", Group::output, tracing,
            "no notices and no summary, only errors", set_flag<&Config::quiet>},
     Option{'v', "verbose", Takes::nothing, "", Group::output, tracing,
-           "tell where each probe is armed (again: diagnostics, too)", more_verbose},
+           "tell with `Attached` where each probe is (again: diagnostics)", more_verbose},
     Option{'h', "help", Takes::nothing, "", Group::output, everywhere, "show this help", ask_help},
     Option{'V', "version", Takes::nothing, "", Group::output, everywhere, "show the version", ask_version},
 };

@@ -101,20 +101,28 @@ tl::unexpected<Error> unknown_option(const std::string &argument, const Invocati
     return usage("there is no option " + text::escape(name), hint);
 }
 
-/// Of an option that takes a value, called by this name.
-tl::unexpected<Error> missing_value(const std::string &name) {
+/// Of the option that ends a word: `--print`, `-k`, the `k` of `-qk`.
+tl::unexpected<Error> missing_value(const std::string &word) {
+    const bool is_cluster = word.size() > 2 && word[0] == '-' && word[1] != '-';
+    const std::string name = is_cluster ? std::string("-") + word.back() : word;
     const Option *option = option_called(name);
-    return usage(name + " needs a value: " + name + " " + (option ? option->value_name : "VALUE"));
+    if (!option) return usage("a value is missing at the end", "ktrace --help shows what each option takes");
+    return usage(name + " needs a value: " + name + " " + option->value_name);
 }
 
-/// `--print=`, behind which CLI11 takes the next word for the value; nullptr: there is none.
-const std::string *find_empty_value(const std::vector<std::string> &arguments) {
-    for (const std::string &word : arguments) {
-        if (!word.ends_with('=')) continue;
-        const Option *option = option_called(word.substr(0, word.size() - 1));
-        if (option && option->takes == Takes::value && word.starts_with("--")) return &word;
+/// The option of `--print=`, behind which CLI11 takes the next word for the value; "": there is none.
+std::string find_empty_value(const Invocation &into) {
+    bool is_value = false; // of the word before
+    for (const std::string &word : into.words) {
+        const bool is_option = !is_value && word.starts_with('-');
+        if (into.command == Command::run && !is_option && !is_value) break; // the program, whose -- is missing
+        const bool is_empty = is_option && word.starts_with("--") && word.ends_with('=');
+        const std::string name = is_empty ? word.substr(0, word.size() - 1) : word;
+        const Option *option = is_option ? option_called(name) : nullptr;
+        is_value = option && option->takes == Takes::value && belongs_to(*option, into.command);
+        if (is_value && is_empty) return name;
     }
-    return nullptr;
+    return {};
 }
 
 Status read_options(Invocation &into) {
@@ -122,8 +130,7 @@ Status read_options(Invocation &into) {
     CLI::App app;
     app.set_help_flag();
     Given given = declare(app, into.command);
-    if (const std::string *empty = find_empty_value(arguments))
-        return missing_value(empty->substr(0, empty->size() - 1));
+    if (const std::string empty = find_empty_value(into); !empty.empty()) return missing_value(empty);
     try {
         app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     } catch (const CLI::ArgumentMismatch &) {

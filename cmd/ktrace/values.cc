@@ -80,7 +80,9 @@ Result<std::vector<pid_t>> read_pids(std::string_view text) {
     for (std::string_view part : text::split(text, ',')) {
         if (part.empty() && !text.empty()) return usage("-p has a comma with no process behind or before it");
         auto number = text::parse_u64(text::trim(part));
-        if (number && *number > most) return usage("-p " + text::escape(part) + ": no process has so large a number");
+        const bool is_whole = !part.empty() && part.find_first_not_of("0123456789") == part.npos;
+        if (is_whole && number.value_or(most + 1) > most)
+            return usage("-p " + text::escape(part) + ": no process has so large a number");
         if (!number || *number == 0)
             return usage("-p needs the number of a process, not " + quoted(part), "pidof NAME tells it");
         pids.push_back(static_cast<pid_t>(*number));

@@ -88,6 +88,13 @@ std::string line(VirtAddr at, const probe::Registered &registered, bool enabled,
                        enabled ? "" : " [DISABLED]", tag);
 }
 
+std::string line(const State &state, const Place &place, const char *tag) {
+    const probe::Registered &registered = state.registry.at(place.probe);
+    const CountedLocation &location = *state.locations[place.location];
+    return line(place.at, registered, registered.enabled && !location.too_costly,
+                output::place_with_module(location.info), tag);
+}
+
 /// Calls in flight, by location.
 std::vector<std::uint64_t> calls_in_flight(const State &state) {
     std::vector<std::uint64_t> calls(state.locations.size());
@@ -142,11 +149,8 @@ std::string list_text(const State &state) {
         const std::vector<std::string> unchosen = unchosen_places(state, armings, number);
         if (unchosen.empty() && (next == places.end() || next->probe != number))
             add(line({}, registered, registered.enabled, pending_place(registered.probe.spec), " [PENDING]"));
-        for (; next != places.end() && next->probe == number; ++next) {
-            const CountedLocation &location = *state.locations[next->location];
-            add(line(next->at, registered, registered.enabled && !location.too_costly,
-                     output::place_with_module(location.info), armed.contains(next->location) ? "" : " [GONE]"));
-        }
+        for (; next != places.end() && next->probe == number; ++next)
+            add(line(state, *next, armed.contains(next->location) ? "" : " [GONE]"));
         for (const std::string &place : unchosen) add(line({}, registered, registered.enabled, place, " [PENDING]"));
     }
     return text;
@@ -157,12 +161,12 @@ std::vector<std::string> armed_lines(const State &state, const trap::Traced &tra
     if (found == state.armings.end()) return {};
     const Armings only{{traced.process.pid.value, &found->second}};
     std::vector<std::string> lines;
-    for (const Place &place : armed_places(state, only))
-        lines.push_back(line(place.at, state.registry.at(place.probe), true,
-                             output::place_with_module(state.locations[place.location]->info), ""));
-    for (std::uint32_t number : state.registry.shown())
+    for (const Place &place : armed_places(state, only)) lines.push_back(line(state, place, ""));
+    for (std::uint32_t number : state.registry.shown()) {
+        const probe::Registered &registered = state.registry.at(number);
         for (const std::string &place : unchosen_places(state, only, number))
-            lines.push_back(line({}, state.registry.at(number), true, place, " [PENDING]"));
+            lines.push_back(line({}, registered, registered.enabled, place, " [PENDING]"));
+    }
     return lines;
 }
 
@@ -195,7 +199,8 @@ std::string stats_text(State &state, Config::Format format) {
 }
 
 std::string added_text(const State &state, const std::vector<std::uint32_t> &numbers) {
-    std::set<Place> places = armed_places(state, shown_armings(state));
+    const Armings armings = shown_armings(state);
+    std::set<Place> places = armed_places(state, armings);
     std::string text;
     for (std::uint32_t number : numbers) {
         const probe::Registered &registered = state.registry.at(number);
@@ -204,7 +209,7 @@ std::string added_text(const State &state, const std::vector<std::uint32_t> &num
         std::string why;
         if (count == 0 && !registered.why_nowhere.empty())
             why = ": " + text::escape(registered.why_nowhere);
-        else if (count == 0 && !unchosen_places(state, shown_armings(state), number).empty())
+        else if (count == 0 && !unchosen_places(state, armings, number).empty())
             why = ": it waits until the process chooses an implementation";
         else if (count == 0 && !probe.spec.module.empty())
             why = ": it waits for " + text::escape(probe.spec.module) + " to be loaded";

@@ -111,9 +111,6 @@ Status find_watch(State &state, Traced &traced, std::uint32_t number, const std:
     if (!place) return tl::make_unexpected(place.error());
     for (const trap::Watchpoint &watch : traced.ground->watches)
         if (state.locations[watch.armed->location]->probe == number) return {};
-    if (!place->location.module && !mapping_at(traced, place->at, Access::any))
-        tell_once(state,
-                  fmt::format("nothing is mapped at {:#x} yet: it is not hit before something is", place->at.value));
     std::size_t wanted = place->parts.size() + trap::watch_registers_used(*traced.ground);
     for (const Found &other : search.found)
         if (other.watch) wanted += other.watch->parts.size();
@@ -122,6 +119,9 @@ Status find_watch(State &state, Traced &traced, std::uint32_t number, const std:
                     "all watchpoints together need " + std::to_string(wanted) +
                         " debug registers, and a processor has " + std::to_string(arch::HostNative::watch_registers),
                     "watch less at a time");
+    if (!place->location.module && !mapping_at(traced, place->at, Access::any))
+        tell_once(state, fmt::format("nothing is mapped at {:#x} in process {} yet: it is not hit before something is",
+                                     place->at.value, traced.process.pid.value));
     search.found.push_back({number, place->location, place->bias, *place});
     return {};
 }

@@ -35,6 +35,21 @@ RUN ktrace attach -p 1 -k
 STATUS 2
 EXPECT ktrace: -k needs a value: -k SPEC
 
+NAME an option without its value, behind another letter
+RUN ktrace attach -p 1 -qk
+STATUS 2
+EXPECT ktrace: -k needs a value: -k SPEC
+
+NAME an empty value of an option that another command takes
+RUN ktrace list --print= main
+STATUS 2
+EXPECT ktrace: list does not take --print; it is an option of attach, run, ctl
+
+NAME a process number of many digits
+RUN ktrace attach -p 99999999999999999999999 -k main
+STATUS 2
+EXPECT ktrace: -p 99999999999999999999999: no process has so large a number
+
 NAME an option with an empty value
 RUN ktrace attach -p 1 -k main --by= --count
 STATUS 2

@@ -197,9 +197,21 @@ class Ktrace:
         return self.finish()
 
 
+def folders_of(pid):
+    """Those of its threads, which may have ended since; none where the process has."""
+    return glob.glob(f"/proc/{pid}/task/*")
+
+
 def thread_folders(pid):
-    """Those of all its threads that have not ended meanwhile; none where the process has."""
-    return [folder for folder in glob.glob(f"/proc/{pid}/task/*") if os.path.exists(f"{folder}/status")]
+    """Those of all its threads that have not ended meanwhile. FileNotFoundError: the process has."""
+    folders = (f"/proc/{pid}/task/{tid}" for tid in os.listdir(f"/proc/{pid}/task"))
+    return [folder for folder in folders if os.path.exists(f"{folder}/status")]
+
+
+def mappings_left(pid):
+    """How many executable ones without a file a process has: ktrace's, where it makes none itself."""
+    with open(f"/proc/{pid}/maps") as maps:
+        return sum("x" in fields[1] and len(fields) == 5 for fields in map(str.split, maps))
 
 
 def children_of(pid):

@@ -12,8 +12,8 @@ import subprocess
 import tempfile
 import unittest
 
-from live import (KTRACE, LIMIT, NO_WATCHES, LiveTest, adds_up, children_of, debug_registers_trap, ktrace, program,
-                  state_of, thread_folders, told_of, until)
+from live import (KTRACE, LIMIT, NO_WATCHES, LiveTest, adds_up, children_of, debug_registers_trap, folders_of, ktrace,
+                  program, state_of, thread_folders, told_of, until)
 from workshop import execute
 
 LEADER_EVERY = int(os.environ.get("KTRACE_LEADER_EVERY", "67"))  # of the tracing process's requests
@@ -127,10 +127,23 @@ class Attach(LiveTest):
         self.assertNotIn("[symbols]", err)
         twice = ktrace("attach", "-p", targets[0].pid, "-vv", "-k", "do_work", "--duration", "1ms")
         self.assertRegex(twice.err, r"(?m)^ktrace\[symbols\]: ")
+        wrong = ktrace("attach", "-p", targets[0].pid, "-k", "do_work", "--duration", "1ms",
+                       env=dict(os.environ, KTRACE_LOG="symbols:loud"))
+        self.assertIn("there is no level `loud'", wrong.err)
         for target in targets:
             target.tell()
             target.truth("do_work")
             self.assertEqual(target.end(), 0)
+
+    def test_verbose_tells_of_a_probe_that_is_off(self):
+        target = self.start(program("execs"), "alone")
+        tracer = self.attach(target, "-v", "-k", "do_work", "-r", "do_work", "--count")
+        self.assertEqual(ktrace("ctl", "-p", target.pid, "disable", "1").status, 0)
+        tracer.errors.until(r" k do_work\+0x0 \[execs\] \[DISABLED\]$")
+        tracer.errors.until(r" r do_work\+0x0 \[execs\]$")
+        self.assertEqual(tracer.stop().status, 0)
+        target.tell()
+        self.assertEqual(target.end(), 0)
 
     def test_an_odd_name_is_told_as_it_is_in_events(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -403,7 +416,7 @@ class Rehearsal(LiveTest):
 
     def children_of_all(self, pid):
         """The processes that any thread of a process has started."""
-        return [int(child) for folder in thread_folders(pid) for child in told_of(folder, "children").split()]
+        return [int(child) for folder in folders_of(pid) for child in told_of(folder, "children").split()]
 
     def test_it_does_not_wait_for_long(self):
         """The child does not come to run: ktrace attaches nevertheless, and says what it does not know."""

@@ -8,7 +8,7 @@ import statistics
 import struct
 import unittest
 
-from live import LiveTest, program
+from live import LiveTest, program, thread_folders
 
 RECORDED = 256  # tasks whose context switches are recorded at once
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
@@ -80,6 +80,26 @@ class Timing(LiveTest):
     def test_threads_that_have_ended_leave_room(self):
         trace, calls = self.traced(0, f"short {2 * RECORDED}", "-r", "touch")
         self.assertEqual(calls_by("the kernel's records of context switches", trace), calls, trace)
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "there is one processor")
+    def test_on_another_processor(self):
+        """Each call is told of once: by where ktrace knew its thread to be."""
+        calls = 2000
+        allowed = os.sched_getaffinity(0)
+        self.addCleanup(os.sched_setaffinity, 0, allowed)
+        target = self.start(program("calls"), 1, calls)
+        for folder in thread_folders(target.pid):
+            os.sched_setaffinity(int(os.path.basename(folder)), {max(allowed)})
+        os.sched_setaffinity(0, {min(allowed)})
+        tracer = self.attach(target, "-r", "do_work", "--stats")
+        target.tell()
+        target.truth(rf"do_work {calls} ")
+        trace = tracer.stop()
+        of = dict(re.findall(r"(?m)^(Durations.*?): .*; (\d+) calls? by ", trace.err))
+        apart = int(of.pop("Durations on another processor than ktrace's"))
+        self.assertEqual(apart + int(of.get("Durations", 0)), calls, trace)
+        self.assertGreater(apart, calls / 2, trace)
+        self.assertEqual(target.end(), 0)
 
     def test_a_call_that_sleeps_often(self):
         """More switches than there is room to record them: ktrace's own clock tells this call, but the next one is recorded

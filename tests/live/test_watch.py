@@ -32,6 +32,7 @@ def debug_registers(pid):
 class Watch(LiveTest):
     def seen(self, line, *options, trace_format="json", target=None):
         target = self.start(target or program("watch"))
+        self.pid = target.pid
         tracer = self.attach(target, "--format", trace_format, *options)
         target.tell(line)
         target.truth("^done$")
@@ -132,7 +133,7 @@ class Watch(LiveTest):
 
     def test_where_nothing_is_mapped(self):
         self.seen("write 1", "-w", "0x10:w", "-w", "counter", trace_format="text")
-        self.assertIn("nothing is mapped at 0x10 yet", self.run.err)
+        self.assertIn(f"nothing is mapped at 0x10 in process {self.pid} yet", self.run.err)
         self.assertEqual(len(self.run.payloads), 1, self.run)
 
     def test_without_debug_information(self):
