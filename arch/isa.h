@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
+#include "arch/recovery.h"
 #include "base/addr.h"
 #include "base/memory.h"
-#include "rescue.h"
 #include "value/place.h"
 #include "value/type.h"
 
@@ -169,7 +169,7 @@ concept InstructionSet = requires(
     { I::steps_itself(cregs) } -> std::same_as<bool>;                      // the program has each of its instructions end in a trap
     { I::step_itself(regs) };                                              // as it did before
     { I::slot_position(placed, address, address) } -> std::same_as<SlotPosition>; // slot, pc
-    { I::rescue_entry(plan, placed, address, address) } -> std::same_as<ktrace_rescue_entry>; // site, slot: how its trap is got over when the tracer was killed
+    { I::recovery_entry(plan, placed, address, address) } -> std::same_as<ktrace_recovery_entry>; // site, slot: how its trap is got over when the tracer was killed
     { I::fault_number(signal, post) } -> std::same_as<int>;                // what the machine calls the trap behind a signal (with an address?), for fault handlers
     { I::leave_slot_in_syscall(plan, address, regs) };                     // site; at the entry stop of Method::syscall: the pc goes behind the site
     // calls and returns

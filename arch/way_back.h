@@ -7,15 +7,15 @@
 #include <span>
 #include <vector>
 
+#include "arch/host.h"
 #include "base/addr.h"
 #include "base/ids.h"
 #include "base/memory.h"
-#include "host.h"
 
 namespace ktrace::arch {
 
 /// Bytes right behind the page of rescue.h, before the first table: for the frame of a task that makes its call there.
-inline constexpr std::size_t rescue_frame_size = 16384;
+inline constexpr std::size_t recovery_frame_size = 16384;
 
 /// The frame of a signal that has come to a stopped task: rt_sigreturn with the stack pointer at `at` (a multiple of
 /// 64) leads the task to `before` and `mask`, its floating-point registers are as they are now. Empty: there is none
@@ -24,7 +24,7 @@ std::vector<std::byte> signal_frame(Tid tid, const Host::Registers &before, std:
 
 /// Where in the code for the page (HostNative::rescue_code) the system call instruction is whose task comes to
 /// rt_sigreturn with that frame; nothing: there is none.
-std::optional<std::size_t> call_in_rescue_code();
+std::optional<std::size_t> call_in_recovery_code();
 
 /// A system call instruction and a return right behind it, as the C library has them; empty: no such is used.
 std::span<const std::byte> call_and_return();

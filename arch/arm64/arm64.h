@@ -80,7 +80,8 @@ struct Arm64 {
         regs.x[30] = to.value;
         return true;
     }
-    static ktrace_rescue_entry rescue_entry(const Plan &plan, const Placement &placed, VirtAddr site, VirtAddr slot);
+    static ktrace_recovery_entry recovery_entry(const Plan &plan, const Placement &placed, VirtAddr site,
+                                                VirtAddr slot);
     /// Arm ARM, ESR_ELx.EC: unknown 0x00, instruction and data abort 0x20 and 0x24, alignment 0x26, floating point
     /// 0x2c, breakpoint instruction 0x3c.
     static int fault_number(int signal, bool with_address);

@@ -33,7 +33,7 @@ struct Arm64Native {
     static bool set_watches(Tid, std::span<const WatchRegister>) { return false; }
     static unsigned take_watch_hits(Tid) { return 0; }
     /// The SIGTRAP handler for a target's page (rescue.h); empty bytes: there is none for this machine.
-    static RescueCode rescue_code();
+    static RescueCode recovery_code();
 };
 
 } // namespace ktrace::arch

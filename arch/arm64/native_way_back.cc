@@ -4,7 +4,7 @@ namespace ktrace::arch {
 
 // Nothing leads back by itself on this machine yet.
 std::vector<std::byte> signal_frame(Tid, const Host::Registers &, std::uint64_t, VirtAddr) { return {}; }
-std::optional<std::size_t> call_in_rescue_code() { return std::nullopt; }
+std::optional<std::size_t> call_in_recovery_code() { return std::nullopt; }
 std::span<const std::byte> call_and_return() { return {}; }
 std::vector<SignalFrame> signal_frames(VirtAddr, VirtAddr, Memory &) { return {}; }
 void set_stack_pointer(Host::Registers &, VirtAddr) {}

@@ -9,8 +9,8 @@
 
 // rescue_handler.c; the linker makes the names of the section's ends.
 extern "C" {
-extern const std::byte __start_ktrace_rescue[], __stop_ktrace_rescue[];
-extern const std::byte ktrace_rescue_handler[], ktrace_rescue_restorer[];
+extern const std::byte __start_ktrace_recovery[], __stop_ktrace_recovery[];
+extern const std::byte ktrace_recovery_handler[], ktrace_recovery_restorer[];
 }
 
 namespace ktrace::arch {
@@ -68,10 +68,10 @@ std::optional<VirtAddr> X86_64Native::read_sp(Tid tid) {
     return VirtAddr{*value};
 }
 
-RescueCode X86_64Native::rescue_code() {
-    return {{__start_ktrace_rescue, __stop_ktrace_rescue},
-            static_cast<std::size_t>(ktrace_rescue_handler - __start_ktrace_rescue),
-            static_cast<std::size_t>(ktrace_rescue_restorer - __start_ktrace_rescue)};
+RescueCode X86_64Native::recovery_code() {
+    return {{__start_ktrace_recovery, __stop_ktrace_recovery},
+            static_cast<std::size_t>(ktrace_recovery_handler - __start_ktrace_recovery),
+            static_cast<std::size_t>(ktrace_recovery_restorer - __start_ktrace_recovery)};
 }
 
 namespace {

@@ -34,7 +34,7 @@ struct X86_64Native {
     /// Which of them have fired since they were asked last, bit N for the Nth.
     static unsigned take_watch_hits(Tid tid);
     /// The SIGTRAP handler for a target's page (rescue.h); empty bytes: there is none for this machine.
-    static RescueCode rescue_code();
+    static RescueCode recovery_code();
 };
 
 } // namespace ktrace::arch

@@ -12,7 +12,7 @@
 
 // rescue_handler.c; the linker makes the name of the section's start.
 extern "C" {
-extern const std::byte __start_ktrace_rescue[], ktrace_rescue_syscall[];
+extern const std::byte __start_ktrace_recovery[], ktrace_recovery_syscall[];
 }
 
 namespace ktrace::arch {
@@ -125,8 +125,8 @@ std::vector<std::byte> signal_frame(Tid tid, const Host::Registers &before, std:
     return frame;
 }
 
-std::optional<std::size_t> call_in_rescue_code() {
-    return static_cast<std::size_t>(ktrace_rescue_syscall - __start_ktrace_rescue);
+std::optional<std::size_t> call_in_recovery_code() {
+    return static_cast<std::size_t>(ktrace_recovery_syscall - __start_ktrace_recovery);
 }
 
 std::span<const std::byte> call_and_return() {

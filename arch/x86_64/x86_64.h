@@ -3,8 +3,8 @@
 // (where typed values lie, by the classes of classify.cc), syscall.cc, native.cc.
 #pragma once
 
+#include "arch/recovery.h"
 #include "isa.h"
-#include "rescue.h"
 #include "x86_64/insn.h"
 #include "x86_64/registers.h"
 
@@ -49,7 +49,8 @@ struct X86_64 {
     static bool steps_itself(const Registers &regs);
     static void step_itself(Registers &regs);
     static SlotPosition slot_position(const Placement &placed, VirtAddr slot, VirtAddr pc);
-    static ktrace_rescue_entry rescue_entry(const Plan &plan, const Placement &placed, VirtAddr site, VirtAddr slot);
+    static ktrace_recovery_entry recovery_entry(const Plan &plan, const Placement &placed, VirtAddr site,
+                                                VirtAddr slot);
     /// Method::syscall, at the system call's entry stop (pc behind the copy): moves the pc behind the site, and with it
     /// rcx, where the `syscall` instruction has put the return address.
     /// Intel SDM vol. 3, 6.3.1: divide error 0, breakpoint 3, invalid opcode 6, alignment 17; stack 12, protection 13

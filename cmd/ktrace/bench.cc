@@ -61,8 +61,8 @@ double time_calls(std::uint64_t count) {
     ::_exit(written == sizeof each ? 0 : 1);
 }
 
-session::Config config_for(pid_t child, const Row &row) {
-    session::Config config;
+trace::Config config_for(pid_t child, const Row &row) {
+    trace::Config config;
     config.pids = {child};
     config.quiet = true;
     config.output = "/dev/null";

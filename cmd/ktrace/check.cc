@@ -83,7 +83,7 @@ Status check_list(Invocation &into) {
     return {};
 }
 
-using Verb = session::Order::Verb;
+using Verb = trace::Order::Verb;
 
 struct VerbName {
     std::string_view name;
@@ -128,7 +128,7 @@ Status check_ctl(Invocation &into) {
     if (into.config.pids.size() != 1) return usage("ctl needs one process: -p PID");
     if (auto options = check_options_of(*verb, into); !options) return options;
     std::string name(verb->name);
-    session::Order &order = into.order;
+    trace::Order &order = into.order;
     order.names.assign(into.operands.begin() + 1, into.operands.end());
     if (verb->takes_names && order.names.empty())
         return usage("ctl " + name + " needs the number of a probe, or its SPEC as it was given",

@@ -11,10 +11,10 @@
 #include "base/text.h"
 #include "commands.h"
 #include "complain.h"
-#include "os/local_socket.h"
-#include "os/procfs.h"
-#include "rescue/guardian.h"
-#include "session/control_wire.h"
+#include "ctl/wire.h"
+#include "os/proc/procfs.h"
+#include "os/self/local_socket.h"
+#include "recovery/guardian.h"
 
 namespace ktrace::cli {
 
@@ -41,7 +41,7 @@ Result<Tracer> connect_to_tracer(pid_t pid) {
         auto fd = os::connect_local("ktrace", Pid{tracer->tgid});
         if (fd) return Tracer{Pid{tracer->tgid}, Tid{task->tracer}, std::move(*fd)};
         auto leader = os::read_status(tracer->tgid);
-        if (!leader || leader->name == rescue::tracing_process_name) return fail(fd.error());
+        if (!leader || leader->name == recovery::tracing_process_name) return fail(fd.error());
         return fail(Error::Kind::not_found, process + " is not traced by ktrace, but by " + leader->name +
                                                 " (process " + std::to_string(tracer->tgid) + ")");
     }
@@ -109,7 +109,7 @@ Status send_all(const Tracer &tracer, std::string_view bytes) {
     return {};
 }
 
-Result<session::Answer> receive(const Tracer &tracer) {
+Result<ctl::Answer> receive(const Tracer &tracer) {
     std::string bytes;
     while (true) {
         if (auto ready = await(tracer, POLLIN); !ready) return tl::make_unexpected(ready.error());
@@ -118,17 +118,17 @@ Result<session::Answer> receive(const Tracer &tracer) {
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return fail(Error::Kind::gone, "the trace has ended before it answered");
         bytes.append(some, static_cast<std::size_t>(got));
-        auto answer = session::read_answer(bytes);
+        auto answer = ctl::read_answer(bytes);
         if (!answer) return fail(answer.error());
         if (*answer) return std::move(**answer);
     }
 }
 
-Result<session::Answer> ask(pid_t pid, const std::vector<std::string> &arguments) {
+Result<ctl::Answer> ask(pid_t pid, const std::vector<std::string> &arguments) {
     auto tracer = connect_to_tracer(pid);
     if (!tracer) return fail(tracer.error());
-    std::string order = session::write_order(arguments);
-    if (order.size() > session::most_order_bytes)
+    std::string order = ctl::write_order(arguments);
+    if (order.size() > ctl::most_order_bytes)
         return fail(Error::Kind::refused, "this order is too long", "add the probes in several orders");
     if (auto sent = send_all(*tracer, order); !sent) return fail(sent.error());
     return receive(*tracer);

@@ -3,17 +3,17 @@
 
 #include "commands.h"
 #include "complain.h"
-#include "session/doctor.h"
+#include "inspect/doctor.h"
 
 namespace ktrace::cli {
 
 namespace {
 
-const char *word(session::Finding::State state) {
+const char *word(inspect::Finding::State state) {
     switch (state) {
-    case session::Finding::State::good: return "ok";
-    case session::Finding::State::limited: return "limited";
-    case session::Finding::State::bad: return "no";
+    case inspect::Finding::State::good: return "ok";
+    case inspect::Finding::State::limited: return "limited";
+    case inspect::Finding::State::bad: return "no";
     }
     return "";
 }
@@ -23,8 +23,8 @@ const char *word(session::Finding::State state) {
 int doctor() {
     bool works = true;
     std::string text;
-    for (const session::Finding &found : session::examine()) {
-        works = works && found.state != session::Finding::State::bad;
+    for (const inspect::Finding &found : inspect::examine()) {
+        works = works && found.state != inspect::Finding::State::bad;
         text += fmt::format("{:<8} {}: {}\n", word(found.state), found.what, found.told);
         if (!found.fix.empty()) text += fmt::format("         to change that: {}\n", found.fix);
     }

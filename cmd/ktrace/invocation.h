@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "session/config.h"
+#include "trace/config.h"
 
 namespace ktrace::cli {
 
@@ -34,9 +34,9 @@ struct Invocation {
     Command command = Command::none;
     bool help = false; // of `command`, or of ktrace as a whole
     bool version = false;
-    session::Config config;            // attach, run
+    trace::Config config;              // attach, run
     ListRequest list;                  // list
-    session::Order order;              // ctl, to the ktrace that traces config.pids[0]
+    trace::Order order;                // ctl, to the ktrace that traces config.pids[0]
     std::vector<std::string> words;    // all of the command line behind the command and in front of --
     std::vector<std::string> given;    // names of the options
     std::vector<std::string> operands; // what is no option, as given

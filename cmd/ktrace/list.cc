@@ -7,9 +7,9 @@
 #include "base/text.h"
 #include "commands.h"
 #include "complain.h"
-#include "os/cut_files.h"
+#include "inspect/catalog.h"
+#include "os/self/sigbus_guard.h"
 #include "output/writer.h"
-#include "session/catalog.h"
 #include "values.h"
 
 namespace ktrace::cli {
@@ -25,8 +25,8 @@ int complain_and_end(const Error &error) {
 }
 
 /// Names come from the file that is looked into: nothing in them may steer the terminal.
-std::string line_of(const session::CatalogEntry &entry) {
-    const char *indent = entry.kind == session::CatalogEntry::Kind::function ? "" : "  ";
+std::string line_of(const inspect::CatalogEntry &entry) {
+    const char *indent = entry.kind == inspect::CatalogEntry::Kind::function ? "" : "  ";
     std::string line =
         fmt::format("{:016x} {}{} [{}]", entry.address, indent, text::escape(entry.text), text::escape(entry.module));
     if (!entry.source.empty()) line += ' ' + text::escape(entry.source);
@@ -38,7 +38,7 @@ std::string line_of(const session::CatalogEntry &entry) {
 int list(const Invocation &invocation) {
     const ListRequest &request = invocation.list;
     auto modules =
-        request.pid != 0 ? session::modules_of_process(Pid{request.pid}) : session::module_of_file(request.file);
+        request.pid != 0 ? inspect::modules_of_process(Pid{request.pid}) : inspect::module_of_file(request.file);
     if (!modules) {
         Error error = modules.error();
         if (request.pid == 0 && error.hint.empty()) error.hint = hint_for_pid_alone(request.file);
@@ -46,10 +46,10 @@ int list(const Invocation &invocation) {
     }
 
     output::Writer writer(STDOUT_FILENO, "standard output");
-    auto show = [&](const session::CatalogEntry &entry) { writer.write(line_of(entry)); };
-    auto listed = session::list_catalog(*modules, {request.pattern, request.lines, request.inlines}, show);
+    auto show = [&](const inspect::CatalogEntry &entry) { writer.write(line_of(entry)); };
+    auto listed = inspect::list_catalog(*modules, {request.pattern, request.lines, request.inlines}, show);
     writer.flush();
-    for (const session::CatalogModule &each : *modules)
+    for (const inspect::CatalogModule &each : *modules)
         if (std::string unread = each.module->unread_debug_information(); !unread.empty()) notify(unread);
     bool cut = false;
     for (const std::string &notice : os::take_cut_file_notices()) {

@@ -7,9 +7,9 @@
 #include "complain.h"
 #include "help.h"
 #include "options.h"
-#include "os/cut_files.h"
-#include "os/descriptors.h"
-#include "os/memory_bound.h"
+#include "os/self/descriptors.h"
+#include "os/self/memory_bound.h"
+#include "os/self/sigbus_guard.h"
 
 namespace {
 

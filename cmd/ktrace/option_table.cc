@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "probe/watch_spec.h"
-#include "program/record.h"
+#include "program/run/record.h"
 #include "usage.h"
 #include "values.h"
 
@@ -15,7 +15,7 @@ namespace ktrace::cli {
 namespace {
 
 using probe::Actions;
-using session::Config;
+using trace::Config;
 
 constexpr unsigned bit(Command command) { return static_cast<unsigned>(command); }
 constexpr unsigned tracing = bit(Command::attach) | bit(Command::run);
@@ -50,7 +50,7 @@ Status add_watch(Invocation &into, const std::string &value) {
 
 /// FILE.so, and behind the first space outside of quotes its parameters, which are the plugin's to read.
 Status add_plugin(Invocation &into, const std::string &value) {
-    session::PluginRequest request;
+    trace::PluginRequest request;
     std::string_view rest = text::trim(value);
     bool quoted = false;
     for (; !rest.empty() && (quoted || (rest[0] != ' ' && rest[0] != '\t')); rest.remove_prefix(1)) {

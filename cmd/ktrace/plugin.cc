@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "commands.h"
 #include "complain.h"
-#include "os/descriptors.h"
-#include "os/memory_bound.h"
+#include "os/self/descriptors.h"
+#include "os/self/memory_bound.h"
 #include "plugin/places.h"
 
 namespace ktrace::cli {

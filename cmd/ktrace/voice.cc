@@ -8,7 +8,7 @@ namespace ktrace::cli {
 
 namespace {
 
-Result<session::Order> read_order(const std::vector<std::string> &arguments) {
+Result<trace::Order> read_order(const std::vector<std::string> &arguments) {
     auto invocation = parse(arguments);
     if (!invocation) return fail(invocation.error());
     if (invocation->command != Command::ctl || invocation->help || invocation->version)
@@ -18,6 +18,6 @@ Result<session::Order> read_order(const std::vector<std::string> &arguments) {
 
 } // namespace
 
-session::Voice voice() { return {complain, notify, describe, read_order}; }
+trace::Voice voice() { return {complain, notify, describe, read_order}; }
 
 } // namespace ktrace::cli

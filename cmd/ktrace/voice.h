@@ -5,6 +5,6 @@
 
 namespace ktrace::cli {
 
-session::Voice voice();
+trace::Voice voice();
 
 } // namespace ktrace::cli

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "program/record_reader.h"
+#include "program/tables/record_reader.h"
 
 namespace ktrace::output {
 

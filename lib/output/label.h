@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "program/record.h"
+#include "program/run/record.h"
 
 namespace ktrace::output {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "output/symbolizer.h"
-#include "program/record_reader.h"
+#include "program/tables/record_reader.h"
 #include "value/type.h"
 
 namespace ktrace::output {

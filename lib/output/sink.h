@@ -8,8 +8,8 @@
 
 #include "output/symbolizer.h"
 #include "output/writer.h"
-#include "program/aggregate.h"
-#include "program/record.h"
+#include "program/run/record.h"
+#include "program/tables/aggregate.h"
 
 namespace ktrace::output {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "program/record.h"
+#include "program/run/record.h"
 
 namespace ktrace::output {
 

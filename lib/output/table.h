@@ -4,8 +4,8 @@
 #include <string>
 
 #include "output/symbolizer.h"
-#include "program/aggregate.h"
-#include "program/record.h"
+#include "program/run/record.h"
+#include "program/tables/aggregate.h"
 
 namespace ktrace::output {
 

@@ -20,10 +20,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "os/asleep.h"
-#include "os/descriptors.h"
-#include "os/memory_bound.h"
-#include "os/spawn.h"
+#include "os/facts/blocked_syscall.h"
+#include "os/self/descriptors.h"
+#include "os/self/memory_bound.h"
+#include "os/tracee/spawn.h"
 #include "plugin/places.h"
 
 namespace ktrace::plugin {

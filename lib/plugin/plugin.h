@@ -28,7 +28,7 @@ using Places = std::set<std::pair<std::uint32_t, VirtAddr>>;
 struct Occasion {
     target::Process &process;
     Tid tid;
-    trap::HandlerHit *hit = nullptr; // nullptr: init, exit
+    engine::HandlerHit *hit = nullptr; // nullptr: init, exit
 };
 
 class Plugin {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "trap/handler.h"
+#include "engine/eval/hit_handler.h"
 
 namespace ktrace::plugin {
 
@@ -21,7 +21,7 @@ struct ProbeRequest {
     std::uint64_t address = 0;
     bool enabled = true;
     std::uint32_t maxactive = 0; // r
-    trap::Handler *handler = nullptr;
+    engine::HitHandler *handler = nullptr;
 };
 
 /// A registered one: the trace's number of it, and where it is (its first place).

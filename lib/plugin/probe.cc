@@ -7,7 +7,7 @@
 namespace ktrace::plugin {
 
 using arch::Host;
-using trap::HandlerHit;
+using engine::HandlerHit;
 
 static_assert(sizeof(Host::Registers) <= sizeof(Wire::registers));
 static_assert(sizeof(Host::FpRegisters) <= sizeof(Wire::floating));

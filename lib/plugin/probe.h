@@ -3,26 +3,26 @@
 
 #include <string>
 
+#include "engine/eval/hit_handler.h"
 #include "plugin/plugin.h"
-#include "trap/handler.h"
 
 namespace ktrace::plugin {
 
-class PluginProbe final : public trap::Handler {
+class PluginProbe final : public engine::HitHandler {
   public:
     PluginProbe(Plugin &plugin, const ProbeWish &wish, std::string name)
         : plugin_(plugin), number_(wish.probe), handlers_(wish.handlers), name_(std::move(name)) {}
 
-    bool pre(trap::HandlerHit &hit) override;
+    bool pre(engine::HandlerHit &hit) override;
     bool has_post() const override { return !dead_ && (handlers_ & has_after) != 0; }
-    void post(trap::HandlerHit &hit) override;
-    void entry(trap::HandlerHit &hit) override;
-    std::optional<std::uint64_t> call(trap::HandlerHit &hit, VirtAddr return_address) override;
+    void post(engine::HandlerHit &hit) override;
+    void entry(engine::HandlerHit &hit) override;
+    std::optional<std::uint64_t> call(engine::HandlerHit &hit, VirtAddr return_address) override;
     void missed() override;
-    void ret(trap::HandlerHit &hit, std::uint64_t call, std::uint64_t duration_ns) override;
+    void ret(engine::HandlerHit &hit, std::uint64_t call, std::uint64_t duration_ns) override;
     void dropped(std::uint64_t call) override;
     bool has_fault() const override { return !dead_ && (handlers_ & has_fault_handler) != 0; }
-    bool fault(trap::HandlerHit &hit, int trap) override;
+    bool fault(engine::HandlerHit &hit, int trap) override;
 
     const std::string &name() const { return name_; }
     /// Where it is now; nothing: nowhere any more, or not yet. The plugin is told with its next Call.
@@ -33,9 +33,9 @@ class PluginProbe final : public trap::Handler {
   private:
     friend class Plugin;
     Wire &wire() const { return plugin_.channel_->wire(); }
-    bool run(Call call, trap::HandlerHit &hit);
-    void put_registers(trap::HandlerHit &hit);
-    void take_registers(trap::HandlerHit &hit);
+    bool run(Call call, engine::HandlerHit &hit);
+    void put_registers(engine::HandlerHit &hit);
+    void take_registers(engine::HandlerHit &hit);
 
     Plugin &plugin_;
     std::uint32_t number_; // the host's

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "os/procfs.h"
+#include "os/proc/procfs.h"
 #include "plugin/wire.h"
 
 namespace ktrace::plugin {

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "probe/compile_injections.h"
-#include "program/build.h"
-#include "program/expr.h"
+#include "program/expr/expr.h"
+#include "program/lower/build.h"
 
 namespace ktrace::probe {
 

@@ -14,10 +14,10 @@
 #include "base/result.h"
 #include "probe/probe.h"
 #include "probe/resolve.h"
-#include "program/program.h"
-#include "program/record.h"
-#include "program/scope.h"
-#include "program/state.h"
+#include "program/lower/scope.h"
+#include "program/run/program.h"
+#include "program/run/record.h"
+#include "program/tables/state.h"
 
 namespace ktrace::probe {
 

@@ -1,7 +1,7 @@
 #include "probe/compile_injections.h"
 
-#include "program/lower_place.h"
-#include "program/types.h"
+#include "program/lower/lower_place.h"
+#include "program/lower/types.h"
 
 namespace ktrace::probe {
 

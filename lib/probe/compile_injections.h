@@ -3,7 +3,7 @@
 
 #include "probe/compile_scope.h"
 #include "probe/probe.h"
-#include "program/build.h"
+#include "program/lower/build.h"
 
 namespace ktrace::probe {
 

@@ -4,7 +4,7 @@
 
 #include "arch/host.h"
 #include "base/text.h"
-#include "program/types.h"
+#include "program/lower/types.h"
 
 namespace ktrace::probe {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "probe/resolve.h"
-#include "program/build.h"
-#include "program/scope.h"
-#include "symbols/dwarf.h"
+#include "program/lower/build.h"
+#include "program/lower/scope.h"
+#include "symbols/dwarf/dwarf.h"
 
 namespace ktrace::probe {
 

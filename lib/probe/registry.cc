@@ -7,12 +7,13 @@
 
 namespace ktrace::probe {
 
-std::vector<std::uint32_t> Registry::enter(const std::shared_ptr<ProbeSet> &set, const std::vector<Wish> &wishes) {
+std::vector<std::uint32_t> Registry::enter(const std::shared_ptr<ProbeSet> &set,
+                                           const std::vector<ProbeRequest> &wishes) {
     auto &entered = set->hidden ? ours_ : all_;
     const std::uint32_t first = set->hidden ? first_of_ours : 1;
     std::vector<std::uint32_t> numbers;
-    for (const Wish &wish : wishes) {
-        auto made = std::make_unique<Registered>();
+    for (const ProbeRequest &wish : wishes) {
+        auto made = std::make_unique<ProbeEntry>();
         made->probe = {first + static_cast<std::uint32_t>(entered.size()), wish.kind, wish.spec};
         made->set = set;
         made->state = make_probe_state(set->actions, table_memory_);
@@ -66,7 +67,7 @@ Result<std::vector<std::uint32_t>> Registry::named(std::string_view name) const 
 }
 
 bool Registry::is_on(std::uint32_t number) const {
-    const Registered &probe = at(number);
+    const ProbeEntry &probe = at(number);
     return probe.ready && probe.enabled && !probe.removed && all_on_;
 }
 

@@ -14,10 +14,10 @@
 
 #include "base/result.h"
 #include "probe/probe.h"
-#include "program/state.h"
+#include "program/tables/state.h"
 
-namespace ktrace::trap {
-class Handler;
+namespace ktrace::engine {
+class HitHandler;
 }
 
 namespace ktrace::probe {
@@ -32,19 +32,19 @@ struct ProbeSet {
 };
 
 /// What somebody wants to be probed.
-struct Wish {
+struct ProbeRequest {
     Kind kind = Kind::probe;
     Spec spec;
     bool enabled = true;
-    trap::Handler *handler = nullptr;            // runs instead of the set's actions; outlives the probe's registration
+    engine::HitHandler *handler = nullptr;       // runs instead of the set's actions; outlives the probe's registration
     std::optional<std::uint32_t> maxactive = {}; // instead of that of its set
 };
 
-struct Registered {
+struct ProbeEntry {
     Probe probe;
     std::shared_ptr<ProbeSet> set;
     program::ProbeStatePointer state;
-    trap::Handler *handler = nullptr;
+    engine::HitHandler *handler = nullptr;
     std::optional<std::uint32_t> maxactive;
     bool enabled = true;
     bool ready = false;      // registered whole; before that, and after it was removed, none of its hits is seen
@@ -56,12 +56,12 @@ struct Registered {
 class Registry {
   public:
     /// Numbers a set of wishes. They are not ready yet.
-    std::vector<std::uint32_t> enter(const std::shared_ptr<ProbeSet> &set, const std::vector<Wish> &wishes);
+    std::vector<std::uint32_t> enter(const std::shared_ptr<ProbeSet> &set, const std::vector<ProbeRequest> &wishes);
     /// They could not be registered. Their numbers are free again where nobody has been given later ones.
     void take_back(const std::vector<std::uint32_t> &numbers);
 
-    Registered &at(std::uint32_t number) { return *entry(number); }
-    const Registered &at(std::uint32_t number) const { return *entry(number); }
+    ProbeEntry &at(std::uint32_t number) { return *entry(number); }
+    const ProbeEntry &at(std::uint32_t number) const { return *entry(number); }
 
     /// Numbers of those that are registered or about to be, ours last.
     std::vector<std::uint32_t> present() const;
@@ -81,12 +81,12 @@ class Registry {
 
   private:
     static constexpr std::uint32_t first_of_ours = std::uint32_t{1} << 31;
-    const std::unique_ptr<Registered> &entry(std::uint32_t number) const {
+    const std::unique_ptr<ProbeEntry> &entry(std::uint32_t number) const {
         return number >= first_of_ours ? ours_.at(number - first_of_ours) : all_.at(number - 1);
     }
 
-    std::vector<std::unique_ptr<Registered>> all_;  // [number - 1]
-    std::vector<std::unique_ptr<Registered>> ours_; // of hidden sets, [number - first_of_ours]
+    std::vector<std::unique_ptr<ProbeEntry>> all_;  // [number - 1]
+    std::vector<std::unique_ptr<ProbeEntry>> ours_; // of hidden sets, [number - first_of_ours]
     bool all_on_ = true;
     std::shared_ptr<program::TableMemory> table_memory_ = std::make_shared<program::TableMemory>();
 };

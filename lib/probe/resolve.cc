@@ -6,11 +6,11 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "arch/host.h"
 #include "base/text.h"
-#include "host.h"
 #include "probe/resolve_parts.h"
-#include "symbols/dwarf.h"
-#include "symbols/name_pattern.h"
+#include "symbols/dwarf/dwarf.h"
+#include "symbols/names/name_pattern.h"
 
 namespace ktrace::probe {
 

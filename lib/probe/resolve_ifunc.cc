@@ -3,7 +3,7 @@
 // not run.
 #include <algorithm>
 
-#include "host.h"
+#include "arch/host.h"
 #include "probe/resolve_parts.h"
 
 namespace ktrace::probe {
@@ -51,7 +51,7 @@ std::vector<Implementation> implementations(const Request &request, const Loaded
         auto chosen = implementation(request, loaded, ifunc, VirtAddr{slot + owner.bias});
         if (chosen && std::find(found.begin(), found.end(), *chosen) == found.end()) found.push_back(*chosen);
     };
-    for (const symbols::Module::Irelative &irelative : loaded.module->irelative_slots())
+    for (const symbols::Irelative &irelative : loaded.module->irelative_slots())
         if (irelative.resolver == ifunc.vaddr) look(loaded, irelative.slot);
     if (!ifunc.global) return found;
     for (const Loaded &owner : request.modules)

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "probe/resolve_parts.h"
-#include "symbols/dwarf.h"
+#include "symbols/dwarf/dwarf.h"
 
 namespace ktrace::probe {
 

@@ -4,9 +4,9 @@
 
 #include "base/text.h"
 #include "probe/resolve_parts.h"
-#include "symbols/demangle.h"
-#include "symbols/dwarf.h"
-#include "symbols/name_pattern.h"
+#include "symbols/dwarf/dwarf.h"
+#include "symbols/names/demangle.h"
+#include "symbols/names/name_pattern.h"
 
 namespace ktrace::probe {
 

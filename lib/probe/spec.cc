@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "symbols/name_pattern.h"
+#include "symbols/names/name_pattern.h"
 
 namespace ktrace::probe {
 

@@ -5,8 +5,8 @@
 #include "arch/host.h"
 #include "base/text.h"
 #include "probe/resolve_parts.h"
-#include "program/types.h"
-#include "symbols/dwarf.h"
+#include "program/lower/types.h"
+#include "symbols/dwarf/dwarf.h"
 
 namespace ktrace::probe {
 

@@ -11,7 +11,7 @@
 #include "arch/isa.h"
 #include "base/result.h"
 #include "probe/resolve.h"
-#include "program/scope.h"
+#include "program/lower/scope.h"
 
 namespace ktrace::probe {
 

@@ -1,12 +1,12 @@
 // loop: stops in, records out, until something ends the trace.
 #pragma once
 
-#include "session/state.h"
+#include "trace/trace.h"
 
 namespace ktrace::session {
 
 /// Runs until Ctrl-C, SIGTERM, --duration, --max-events, a failed output, or the end of the last traced process.
-void trace(State &state);
+void run_loop(trace::Trace &trace);
 
 /// Hands a signal that ktrace was sent on to the program that it has started. Ctrl-C is the program's already: the
 /// terminal sends it to both.

@@ -4,17 +4,17 @@
 
 #include <unistd.h>
 
+#include "arming/registry.h"
 #include "base/clock.h"
+#include "engine/eval/stopped_thread.h"
 #include "output/render.h"
 #include "plugin/plugin.h"
-#include "session/registry.h"
-#include "trap/stopped_thread.h"
 
 namespace ktrace::session {
 
+using engine::Process;
 using plugin::Placed;
 using plugin::ProbeRequest;
-using trap::Traced;
 
 namespace {
 
@@ -24,7 +24,7 @@ std::string hex(std::uint64_t value) {
     return text;
 }
 
-Result<probe::Wish> wish_of(const ProbeRequest &request) {
+Result<probe::ProbeRequest> wish_of(const ProbeRequest &request) {
     std::string text = request.symbol;
     if (text.empty())
         text = hex(request.address + request.offset);
@@ -32,7 +32,7 @@ Result<probe::Wish> wish_of(const ProbeRequest &request) {
         text += "+" + hex(request.offset);
     auto spec = probe::parse_spec(text);
     if (!spec) return tl::make_unexpected(spec.error());
-    probe::Wish wish;
+    probe::ProbeRequest wish;
     wish.kind = static_cast<probe::Kind>(request.kind);
     wish.spec = std::move(*spec);
     wish.enabled = request.enabled;
@@ -43,24 +43,24 @@ Result<probe::Wish> wish_of(const ProbeRequest &request) {
 
 class SessionPort final : public plugin::Port {
   public:
-    explicit SessionPort(State &state) : state_(state), set_(std::make_shared<probe::ProbeSet>()) {}
+    explicit SessionPort(trace::Trace &trace) : trace_(trace), set_(std::make_shared<probe::ProbeSet>()) {}
 
     Result<std::vector<Placed>> add(std::span<const ProbeRequest> probes, os::Stopped *stopped) override {
-        std::vector<probe::Wish> wishes;
+        std::vector<probe::ProbeRequest> wishes;
         for (const ProbeRequest &request : probes) {
             auto wish = wish_of(request);
             if (!wish) return tl::make_unexpected(wish.error());
             wishes.push_back(std::move(*wish));
         }
-        auto numbers = register_probes(state_, set_, wishes, stopped);
+        auto numbers = arming::register_probes(trace_, set_, wishes, stopped);
         if (!numbers) return tl::make_unexpected(numbers.error());
         std::vector<Placed> placed;
         for (std::uint32_t number : *numbers) placed.push_back({number, first_place(number)});
         return placed;
     }
-    void remove(std::span<const std::uint32_t> numbers) override { unregister_probes(state_, numbers); }
-    Status enable(std::uint32_t number) override { return enable_probes(state_, {&number, 1}); }
-    void disable(std::uint32_t number) override { disable_probes(state_, {&number, 1}); }
+    void remove(std::span<const std::uint32_t> numbers) override { arming::unregister_probes(trace_, numbers); }
+    Status enable(std::uint32_t number) override { return arming::enable_probes(trace_, {&number, 1}); }
+    void disable(std::uint32_t number) override { arming::disable_probes(trace_, {&number, 1}); }
 
     std::string symbol(const target::Process &process, VirtAddr at) override {
         const target::LoadedModule *loaded = target::module_at(process.modules, at);
@@ -90,13 +90,13 @@ class SessionPort final : public plugin::Port {
     std::vector<std::string> stack(target::Process &process, os::Stopped &stopped) override {
         constexpr std::size_t most_frames = 64;
         std::vector<std::string> lines;
-        auto traced = state_.world.processes.find(process.pid.value);
-        if (traced == state_.world.processes.end()) return lines;
+        auto found = trace_.engine.processes.find(process.pid.value);
+        if (found == trace_.engine.processes.end()) return lines;
         std::vector<symbols::StackFrame> frames(most_frames);
-        frames.resize(trap::unwind_stack(state_.world, *traced->second, stopped.registers(), frames));
+        frames.resize(engine::unwind_stack(trace_.engine, *found->second, stopped.registers(), frames));
         for (const symbols::StackFrame &frame : frames)
             for (const output::NamedFrame &named :
-                 state_.symbolizer->name(process.pid.value, frame.pc, frame.is_call)) {
+                 trace_.symbolizer->name(process.pid.value, frame.pc, frame.is_call)) {
                 std::string line = "    ";
                 output::append_frame_text(line, named);
                 lines.push_back(std::move(line));
@@ -111,68 +111,68 @@ class SessionPort final : public plugin::Port {
         header.pid = pid.value != 0 ? pid.value : ::getpid(); // no process is left: ktrace itself
         header.tid = pid.value != 0 ? tid.value : ::getpid();
         header.location = level;
-        header.set_name(state_.world.names.read(Pid{header.pid}, Tid{header.tid}));
+        header.set_name(trace_.engine.names.read(Pid{header.pid}, Tid{header.tid}));
         text = text.substr(0, program::max_record - sizeof header);
         header.size = static_cast<std::uint32_t>(sizeof header + text.size());
-        auto record = state_.world.records.reserve();
+        auto record = trace_.engine.records.reserve();
         std::memcpy(record.data(), &header, sizeof header);
         std::memcpy(record.data() + sizeof header, text.data(), text.size());
-        state_.world.records.commit(header.size);
+        trace_.engine.records.commit(header.size);
     }
 
-    void complain(Error error) override { state_.voice.complain(error); }
+    void complain(Error error) override { trace_.voice.complain(error); }
 
   private:
     VirtAddr first_place(std::uint32_t number) const {
-        auto first = state_.location_of.lower_bound({number, nullptr, 0, 0});
-        if (first == state_.location_of.end() || std::get<0>(first->first) != number) return {};
-        return state_.locations[first->second]->last_at;
+        auto first = trace_.location_of.lower_bound({number, nullptr, 0, 0});
+        if (first == trace_.location_of.end() || std::get<0>(first->first) != number) return {};
+        return trace_.locations[first->second]->last_at;
     }
 
-    State &state_;
+    trace::Trace &trace_;
     std::shared_ptr<probe::ProbeSet> set_;
 };
 
 } // namespace
 
-/// What State holds of them.
+/// What Trace holds of them.
 struct Plugins {
-    explicit Plugins(State &state) : port(state) {}
+    explicit Plugins(trace::Trace &trace) : port(trace) {}
     SessionPort port;
     std::vector<std::unique_ptr<plugin::Plugin>> all;
 };
 
-Status start_plugins(State &state, Traced &traced, os::Stopped *stopped) {
-    if (state.plugins || state.config.plugins.empty()) return {};
-    state.plugins = std::make_shared<Plugins>(state);
+Status start_plugins(trace::Trace &trace, Process &process, os::Stopped *stopped) {
+    if (trace.plugins || trace.config.plugins.empty()) return {};
+    trace.plugins = std::make_shared<Plugins>(trace);
     std::vector<os::Mapping> maps;
-    for (const auto &[pid, process] : state.world.processes)
+    for (const auto &[pid, each] : trace.engine.processes)
         if (auto read = os::read_maps(Pid{pid})) maps.insert(maps.end(), read->begin(), read->end());
-    for (const PluginRequest &request : state.config.plugins) {
-        auto loaded = plugin::Plugin::load(request.path, request.parameters, maps, state.plugins->port);
+    for (const trace::PluginRequest &request : trace.config.plugins) {
+        auto loaded = plugin::Plugin::load(request.path, request.parameters, maps, trace.plugins->port);
         if (!loaded) return tl::make_unexpected(loaded.error());
-        auto &plugin = *state.plugins->all.emplace_back(std::move(*loaded));
-        if (auto ready = plugin.init(traced.process, stopped); !ready) return ready;
+        auto &plugin = *trace.plugins->all.emplace_back(std::move(*loaded));
+        if (auto ready = plugin.init(process.target, stopped); !ready) return ready;
     }
     return {};
 }
 
-void tell_places(State &state) {
-    if (!state.plugins) return;
+void tell_places(trace::Trace &trace) {
+    if (!trace.plugins) return;
     plugin::Places places;
-    for (const auto &[ground, arming] : state.armings)
+    for (const auto &[space, arming] : trace.armings)
         for (const auto &location : arming.locations)
-            if (location->armed.handler) places.emplace(state.locations[location->location]->probe, location->at);
-    for (auto &each : state.plugins->all) each->tell_places(places);
+            if (location->armed.handler) places.emplace(trace.locations[location->location]->probe, location->at);
+    for (auto &each : trace.plugins->all) each->tell_places(places);
 }
 
-void stop_plugins(State &state) {
-    if (!state.plugins) return;
+void stop_plugins(trace::Trace &trace) {
+    if (!trace.plugins) return;
     target::Process nobody;
     target::Process *process = &nobody;
-    for (auto &[pid, traced] : state.world.processes)
-        if (!traced->silent) process = &traced->process;
-    auto &all = state.plugins->all;
+    for (auto &[pid, each] : trace.engine.processes)
+        if (!each->silent) process = &each->target;
+    auto &all = trace.plugins->all;
     for (auto each = all.rbegin(); each != all.rend(); ++each) (*each)->exit(*process, nullptr);
 }
 

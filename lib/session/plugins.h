@@ -4,19 +4,19 @@
 #pragma once
 
 #include "base/result.h"
-#include "os/stopped.h"
-#include "session/state.h"
+#include "os/tracee/stopped.h"
+#include "trace/trace.h"
 
 namespace ktrace::session {
 
 /// Loads all plugins of the command and runs their module_init on behalf of this process, the first time that it is
 /// called. `stopped`: a task of it that is at a stop, or nullptr. Errors: a plugin that cannot be loaded or refuses.
-Status start_plugins(State &state, trap::Traced &traced, os::Stopped *stopped);
+Status start_plugins(trace::Trace &trace, engine::Process &process, os::Stopped *stopped);
 
 /// Tells plugins where their probes are now: libraries, or with exec all of them, have come or gone.
-void tell_places(State &state);
+void tell_places(trace::Trace &trace);
 
 /// Runs their module_exit, the last one first.
-void stop_plugins(State &state);
+void stop_plugins(trace::Trace &trace);
 
 } // namespace ktrace::session

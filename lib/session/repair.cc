@@ -5,39 +5,39 @@
 #include <map>
 
 #include "base/text.h"
-#include "rescue/left.h"
-#include "session/detach.h"
-#include "session/follow.h"
-#include "session/handover.h"
-#include "session/linger.h"
-#include "session/refusals.h"
-#include "session/seize.h"
-#include "session/tracing_thread.h"
+#include "lifecycle/fork.h"
+#include "recovery/remains.h"
+#include "trace/tracing_thread.h"
+#include "tracees/access_errors.h"
+#include "tracees/detach.h"
+#include "tracees/handover.h"
+#include "tracees/linger.h"
+#include "tracees/seize.h"
 
 namespace ktrace::session {
 
 using arch::Host;
-using rescue::Left;
-using trap::Ground;
-using trap::Site;
-using trap::Traced;
+using engine::AddressSpaceState;
+using engine::Process;
+using engine::Site;
+using recovery::Left;
 
 namespace {
 
 /// The site that an entry tells of, so far as a task in its slot needs it.
-void recall_site(Ground &ground, const ktrace_rescue_entry &entry, bool is_of_this_build) {
+void recall_site(AddressSpaceState &space, const ktrace_recovery_entry &entry, bool is_of_this_build) {
     const VirtAddr at{entry.site};
     const auto trap = Host::trap_bytes();
     if (entry.trap_size == trap.size())
-        ground.space->recall(at, std::as_bytes(std::span(entry.original)).first(trap.size()), trap);
-    if (entry.slot == 0 || ground.site_at(at)) return;
-    if (!trap::make_site(ground, at)) { // its memory is gone; the slot is not
+        space.memory->recall(at, std::as_bytes(std::span(entry.original)).first(trap.size()), trap);
+    if (entry.slot == 0 || space.site_at(at)) return;
+    if (!engine::make_site(space, at)) { // its memory is gone; the slot is not
         auto site = std::make_unique<Site>();
         site->at = at;
         site->plan.length = entry.length;
-        ground.sites.emplace(at, std::move(site));
+        space.sites.emplace(at, std::move(site));
     }
-    Site &site = *ground.site_at(at);
+    Site &site = *space.site_at(at);
     site.slot = VirtAddr{entry.slot};
     site.placed = Host::place(site.plan, at, site.slot);
     // The version that wrote the slot knows best what is where in it.
@@ -45,24 +45,24 @@ void recall_site(Ground &ground, const ktrace_rescue_entry &entry, bool is_of_th
     site.placed.copy_end = entry.copy_end;
     site.placed.size = std::max(site.placed.size, entry.copy_end);
     site.left = is_of_this_build;
-    ground.by_slot[site.slot] = &site;
+    space.by_slot[site.slot] = &site;
 }
 
-void recall(Ground &ground, const Left &left) {
+void recall(AddressSpaceState &space, const Left &left) {
     for (std::uint32_t i = 0; i < left.header.arenas; i++) {
-        const ktrace_rescue_arena &arena = left.header.arena[i];
-        ground.slots.add({VirtAddr{arena.address}, arena.size, arena.size});
+        const ktrace_recovery_arena &arena = left.header.arena[i];
+        space.slots.add({VirtAddr{arena.address}, arena.size, arena.size});
     }
-    const bool is_ours = rescue::Page::is_of_this_build(*ground.space, left.page, left.header);
-    for (const ktrace_rescue_entry &entry : left.entries) recall_site(ground, entry, is_ours);
-    ground.rescue = rescue::Page::adopt(left.page, left.header);
+    const bool is_ours = recovery::Page::is_of_this_build(*space.memory, left.page, left.header);
+    for (const ktrace_recovery_entry &entry : left.entries) recall_site(space, entry, is_ours);
+    space.recovery = recovery::Page::adopt(left.page, left.header);
 }
 
 /// What it held of a task's, and what it blocked: it gets that back when it is let go.
-void recall_owed(State &state, const std::vector<rescue::Owed> &owed) {
-    for (const rescue::Owed &each : owed) {
-        auto found = state.world.tasks.find(each.tid.value);
-        if (found == state.world.tasks.end() || found->second.pid != each.pid) continue;
+void recall_owed(trace::Trace &trace, const std::vector<recovery::Owed> &owed) {
+    for (const recovery::Owed &each : owed) {
+        auto found = trace.engine.tasks.find(each.tid.value);
+        if (found == trace.engine.tasks.end() || found->second.pid != each.pid) continue;
         if (each.has_mask) found->second.saved_mask = each.mask;
         if (each.has_dispatch) found->second.saved_dispatch = each.dispatch;
         found->second.held_more.assign(each.held.begin(), each.held.begin() + std::min(each.signals, each.held.size()));
@@ -70,25 +70,25 @@ void recall_owed(State &state, const std::vector<rescue::Owed> &owed) {
 }
 
 /// One page and all that belongs to it; of an empty Left: what is not in memory.
-Status take_out_page(Pid pid, const Left &left, const std::vector<rescue::Owed> &owed, bool was_at_rest,
-                     const Voice &voice) {
-    const Config config;
-    State state(config, voice);
-    auto looked = look_at(state, pid.value);
+Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::Owed> &owed, bool was_at_rest,
+                     const trace::Voice &voice) {
+    const trace::Config config;
+    trace::Trace trace(config, voice);
+    auto looked = tracees::look_at(trace, pid.value);
     if (!looked) return tl::make_unexpected(looked.error());
-    Traced &traced = *(state.world.processes[pid.value] = std::move(*looked));
-    state.world.mending = true;
-    recall(*traced.ground, left);
-    if (auto seized = seize_all(state, traced); !seized) return seized;
-    if (auto sharing = adopt_sharers(state, traced); !sharing) return sharing;
+    Process &process = *(trace.engine.processes[pid.value] = std::move(*looked));
+    trace.engine.mending = true;
+    recall(*process.space, left);
+    if (auto seized = tracees::seize_all(trace, process); !seized) return seized;
+    if (auto sharing = lifecycle::adopt_sharers(trace, process); !sharing) return sharing;
     // Debug registers that it had armed, whatever they watch: they are cleared where a task is let go.
-    for (auto &[tid, task] : state.world.tasks) {
+    for (auto &[tid, task] : trace.engine.tasks) {
         if (was_at_rest) break; // there are none
         task.watched_as = ~task.watched_as;
         task.watching.assign(1, 0);
     }
-    recall_owed(state, owed);
-    detach_all(state, was_at_rest ? Patience::none : Patience::until_they_wake_up);
+    recall_owed(trace, owed);
+    tracees::detach_all(trace, was_at_rest ? tracees::Patience::none : tracees::Patience::until_they_wake_up);
     return {};
 }
 
@@ -104,42 +104,42 @@ std::string what_was_taken_out(Pid pid, const Repaired &repaired) {
 
 } // namespace
 
-Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue::Owed> &owed, bool pageless) {
-    auto status = read_status_without_ending_tracer(pid.value);
-    if (!status) return fail(unseen(pid.value));
+Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<recovery::Owed> &owed, bool pageless) {
+    auto status = tracees::read_status_without_ending_tracer(pid.value);
+    if (!status) return fail(tracees::unseen(pid.value));
     pid = Pid{status->tgid};
     Repaired repaired;
-    const bool rests = lingering_for(pid) != 0 && can_be_taken_over(pid);
-    repaired.lingered = rests ? ask_for(nullptr, pid) : end_lingering(pid);
+    const bool rests = tracees::lingering_for(pid) != 0 && tracees::can_be_taken_over(pid);
+    repaired.lingered = rests ? tracees::ask_for(nullptr, pid) : tracees::end_lingering(pid);
     // Whoever traces it owns what is there; in a zombie is nothing.
     if ((status->tracer != 0 && !repaired.lingered) || os::has_ended(Tid{pid.value})) {
-        const Config config;
-        State state(config, voice);
-        auto looked = look_at(state, pid.value);
+        const trace::Config config;
+        trace::Trace trace(config, voice);
+        auto looked = tracees::look_at(trace, pid.value);
         if (!looked) return tl::make_unexpected(looked.error());
     }
-    auto left = rescue::find_left(pid);
-    if (!left) return fail(left.error().kind == Error::Kind::denied ? denied(pid.value) : left.error());
+    auto left = recovery::find_left(pid);
+    if (!left) return fail(left.error().kind == Error::Kind::denied ? tracees::denied(pid.value) : left.error());
     if (left->empty() && (pageless || !owed.empty())) // its last call for ktrace was the one that has unmapped the page
         if (auto out = take_out_page(pid, Left{}, owed, false, voice); !out) return tl::make_unexpected(out.error());
-    for (const Left &each : *left) repaired.traps += rescue::put_back(pid, each);
+    for (const Left &each : *left) repaired.traps += recovery::put_back(pid, each);
     for (const Left &each : *left) {
         const bool first = repaired.pages == 0; // what is owed is given once
-        if (auto out = take_out_page(pid, each, first ? owed : std::vector<rescue::Owed>{}, rests, voice); !out)
+        if (auto out = take_out_page(pid, each, first ? owed : std::vector<recovery::Owed>{}, rests, voice); !out)
             return tl::make_unexpected(out.error());
-        if (rescue::read_left(pid, each.page)) continue; // it stays, and why was said
+        if (recovery::read_left(pid, each.page)) continue; // it stays, and why was said
         repaired.pages++;
         repaired.mappings += 1 + each.header.arenas;
     }
     return repaired;
 }
 
-void take_out_what_is_left(Pid pid, const Voice &voice) {
-    if (!refuse_frozen(pid) || can_be_taken_over(pid)) return; // attaching says so; it will be
-    end_lingering(pid);
-    auto status = read_status_without_ending_tracer(pid.value);
+void take_out_what_is_left(Pid pid, const trace::Voice &voice) {
+    if (!tracees::refuse_frozen(pid) || tracees::can_be_taken_over(pid)) return; // attaching says so; it will be
+    tracees::end_lingering(pid);
+    auto status = tracees::read_status_without_ending_tracer(pid.value);
     if (!status || status->tracer != 0) return; // attaching says why it cannot be
-    auto left = rescue::find_left(Pid{status->tgid});
+    auto left = recovery::find_left(Pid{status->tgid});
     if (!left || left->empty()) return;
     auto repaired = take_out(pid, voice);
     if (repaired)
@@ -148,14 +148,14 @@ void take_out_what_is_left(Pid pid, const Voice &voice) {
         voice.complain(repaired.error());
 }
 
-void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice) {
+void mend_after(const recovery::Ledger &ledger, int signal, const trace::Voice &voice) {
     std::map<pid_t, std::size_t> untold; // traps, by process
-    for (const rescue::Untold &trap : ledger.untold()) untold[trap.pid.value] += rescue::put_back(trap) ? 1 : 0;
-    const std::vector<rescue::Covered> covered = ledger.covered();
+    for (const recovery::Untold &trap : ledger.untold()) untold[trap.pid.value] += recovery::put_back(trap) ? 1 : 0;
+    const std::vector<recovery::Covered> covered = ledger.covered();
     std::vector<std::size_t> traps;
-    for (const rescue::Covered &each : covered) {
-        auto left = rescue::read_left(each.pid, each.page);
-        traps.push_back(left ? rescue::put_back(each.pid, *left) : 0);
+    for (const recovery::Covered &each : covered) {
+        auto left = recovery::read_left(each.pid, each.page);
+        traps.push_back(left ? recovery::put_back(each.pid, *left) : 0);
     }
     voice.complain(
         {Error::Kind::system, "the tracing process was killed by " + text::signal_name(signal), {}, {}, -1, 1});
@@ -180,10 +180,10 @@ void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice) {
     }
 }
 
-int repair(pid_t pid, const Voice &voice) {
+int repair(pid_t pid, const trace::Voice &voice) {
     int status = 1;
-    auto started = in_tracing_thread([&] {
-        auto thawed = refuse_frozen(Pid{pid});
+    auto started = trace::in_tracing_thread([&] {
+        auto thawed = tracees::refuse_frozen(Pid{pid});
         auto repaired = thawed ? take_out(Pid{pid}, voice) : tl::make_unexpected(thawed.error());
         if (!repaired) {
             voice.complain(repaired.error());

@@ -6,7 +6,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "rescue/ledger.h"
+#include "recovery/ledger.h"
 #include "session/session.h"
 
 namespace ktrace::session {
@@ -23,13 +23,13 @@ struct Repaired {
 /// ledger has it. `pageless`: it was traced without a page; its debug registers are cleared all the same. The calling
 /// thread traces the process until it ends (see in_tracing_thread). Errors: not_found, denied, refused (it is traced),
 /// gone.
-Result<Repaired> take_out(Pid pid, const Voice &voice, const std::vector<rescue::Owed> &owed = {},
+Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<recovery::Owed> &owed = {},
                           bool pageless = false);
 
 /// Before a process is attached to: the same with a notice, where there is anything.
-void take_out_what_is_left(Pid pid, const Voice &voice);
+void take_out_what_is_left(Pid pid, const trace::Voice &voice);
 
 /// The guardian's: the tracing process was killed by `signal`. First all traps come out, then the rest.
-void mend_after(const rescue::Ledger &ledger, int signal, const Voice &voice);
+void mend_after(const recovery::Ledger &ledger, int signal, const trace::Voice &voice);
 
 } // namespace ktrace::session

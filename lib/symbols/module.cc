@@ -9,16 +9,16 @@
 #include "arch/host.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "symbols/debugfile.h"
-#include "symbols/debuginfod.h"
-#include "symbols/demangle.h"
-#include "symbols/dwarf.h"
-#include "symbols/eh_frame.h"
-#include "symbols/elf.h"
-#include "symbols/minidebug.h"
-#include "symbols/relocations.h"
-#include "symbols/sequences.h"
-#include "symbols/symbol_set.h"
+#include "symbols/debugfile/debugfile.h"
+#include "symbols/debugfile/debuginfod.h"
+#include "symbols/dwarf/dwarf.h"
+#include "symbols/elf/eh_frame.h"
+#include "symbols/elf/elf.h"
+#include "symbols/elf/minidebug.h"
+#include "symbols/elf/relocations.h"
+#include "symbols/elf/sequences.h"
+#include "symbols/names/demangle.h"
+#include "symbols/names/symbol_set.h"
 
 namespace ktrace::symbols {
 
@@ -141,7 +141,7 @@ bool Module::in_plt(std::uint64_t vaddr) const {
     return section && (section->name.starts_with(".plt") || section->name.starts_with(".iplt"));
 }
 
-std::optional<Module::InSequence> Module::in_sequence(std::uint64_t vaddr, std::uint64_t length) const {
+std::optional<InSequence> Module::in_sequence(std::uint64_t vaddr, std::uint64_t length) const {
     if (!impl_->sequences) impl_->sequences = std::make_unique<Sequences>(*impl_->elf);
     return impl_->sequences->around(vaddr, length);
 }
@@ -281,7 +281,7 @@ std::optional<std::string_view> Module::got_symbol(std::uint64_t slot_vaddr) con
     return std::nullopt;
 }
 
-std::vector<Module::Irelative> Module::irelative_slots() const { return impl_->relocation_index().irelative(); }
+std::vector<Irelative> Module::irelative_slots() const { return impl_->relocation_index().irelative(); }
 
 // --- debug information
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "symbols/elf/symbol.h"
 
 namespace ktrace::symbols {
 
@@ -26,24 +27,6 @@ class NamePattern;
 enum class DebugSource : std::uint8_t {
     local,  // files on this machine
     remote, // also debuginfod servers, where DEBUGINFOD_URLS names some: may take seconds
-};
-
-/// A symbol of a function, an indirect function or a variable.
-struct Symbol {
-    enum class Kind : std::uint8_t { function, ifunc, object, tls };
-    std::string_view name;    // as in the string table, without a version; lives as long as the Module
-    std::string_view version; // GLIBC_2.14, or empty
-    std::uint64_t vaddr = 0;
-    std::uint64_t size = 0;
-    Kind kind = Kind::function;
-    bool global = false; // global or weak
-    bool default_version = true;
-};
-
-/// A PT_LOAD of the file.
-struct Segment {
-    std::uint64_t vaddr = 0, file_offset = 0, file_size = 0, memory_size = 0;
-    bool executable = false, writable = false;
 };
 
 class Module {
@@ -106,11 +89,7 @@ class Module {
     bool executable(std::uint64_t vaddr) const;
     /// True where vaddr lies in a procedure linkage table: stubs, not functions.
     bool in_plt(std::uint64_t vaddr) const;
-    /// True (with what is behind it) where the instruction [vaddr, vaddr + length) is one of a restartable sequence,
-    /// rseq(2), begins one, or is what the kernel knows an abort handler by: a trap there would break it off each time.
-    struct InSequence {
-        std::uint64_t end = 0;
-    };
+    /// Whether the instruction [vaddr, vaddr + length) belongs to a restartable sequence (elf/symbol.h).
     std::optional<InSequence> in_sequence(std::uint64_t vaddr, std::uint64_t length) const;
 
     /// GOT slots that hold the address of `name` once bound (.rela.plt, .rela.dyn): vaddrs of the slots. With a
@@ -118,10 +97,7 @@ class Module {
     std::vector<std::uint64_t> got_slots(std::string_view name, std::string_view version = {}) const;
     /// The dynamic symbol or the address (R_*_IRELATIVE addend) that a GOT slot at this vaddr is for.
     std::optional<std::string_view> got_symbol(std::uint64_t slot_vaddr) const;
-    /// IRELATIVE slots: {slot vaddr, resolver vaddr}.
-    struct Irelative {
-        std::uint64_t slot = 0, resolver = 0;
-    };
+    /// The slots of R_*_IRELATIVE relocations.
     std::vector<Irelative> irelative_slots() const;
 
     /// Debug information: of this file, else of its separate debug file (build-id, debuglink, debuginfod), loaded on

@@ -15,7 +15,7 @@
 
 #include "base/memory.h"
 #include "base/result.h"
-#include "os/memory.h"
+#include "os/tracee/memory.h"
 
 namespace ktrace::target {
 

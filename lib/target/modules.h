@@ -10,7 +10,7 @@
 
 #include "base/ids.h"
 #include "base/memory.h"
-#include "os/procfs.h"
+#include "os/proc/procfs.h"
 #include "symbols/module.h"
 
 namespace ktrace::target {

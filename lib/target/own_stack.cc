@@ -6,7 +6,7 @@
 #include <elf.h>
 
 #include "arch/way_back.h"
-#include "os/procfs.h"
+#include "os/proc/procfs.h"
 
 namespace ktrace::target {
 

@@ -7,7 +7,7 @@
 
 #include <optional>
 
-#include "os/way_back.h"
+#include "os/tracee/way_back.h"
 #include "target/address_space.h"
 
 namespace ktrace::target {

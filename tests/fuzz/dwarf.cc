@@ -4,7 +4,7 @@
 
 #include "base/fd.h"
 #include "fuzz.h"
-#include "symbols/dwarf.h"
+#include "symbols/dwarf/dwarf.h"
 #include "symbols/module.h"
 
 using namespace ktrace;

@@ -1,7 +1,7 @@
 // Any bytes as an ELF file: its symbols, extents, slots, segments.
 #include "fuzz.h"
 #include "symbols/module.h"
-#include "symbols/name_pattern.h"
+#include "symbols/names/name_pattern.h"
 
 using namespace ktrace;
 

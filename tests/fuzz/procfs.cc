@@ -1,7 +1,7 @@
 // Any text as what /proc tells.
-#include "os/procfs.h"
+#include "os/proc/procfs.h"
 #include "fuzz.h"
-#include "os/freezer.h"
+#include "os/facts/freezer.h"
 
 using namespace ktrace;
 

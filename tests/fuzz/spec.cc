@@ -1,8 +1,8 @@
 // Any text as a SPEC: an error with a column within it, or a Spec; and as a pattern for names.
 #include "probe/spec.h"
 #include "fuzz.h"
-#include "symbols/demangle.h"
-#include "symbols/name_pattern.h"
+#include "symbols/names/demangle.h"
+#include "symbols/names/name_pattern.h"
 
 using namespace ktrace;
 

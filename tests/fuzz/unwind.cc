@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "fuzz.h"
-#include "symbols/unwind.h"
+#include "symbols/unwind/unwind.h"
 
 using namespace ktrace;
 

@@ -10,31 +10,31 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../../arch/rescue.h"
+#include "../../arch/recovery.h"
 
 static volatile int calls;
 
 __attribute__((noinline)) void do_work(void) { calls++; }
 
-static struct ktrace_rescue_header *pretend(void) {
-    struct ktrace_rescue_header *header =
-        mmap(NULL, ktrace_rescue_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static struct ktrace_recovery_header *pretend(void) {
+    struct ktrace_recovery_header *header =
+        mmap(NULL, ktrace_recovery_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (header == MAP_FAILED) exit(2);
-    memcpy(header->magic, KTRACE_RESCUE_MAGIC, sizeof header->magic);
-    header->abi = ktrace_rescue_abi;
+    memcpy(header->magic, KTRACE_RECOVERY_MAGIC, sizeof header->magic);
+    header->abi = ktrace_recovery_abi;
     header->header_size = sizeof *header;
-    header->entry_size = sizeof(struct ktrace_rescue_entry);
-    header->size = ktrace_rescue_page;
+    header->entry_size = sizeof(struct ktrace_recovery_entry);
+    header->size = ktrace_recovery_page;
     return header;
 }
 
-static void done(struct ktrace_rescue_header *header) {
-    if (mprotect(header, ktrace_rescue_page, PROT_READ | PROT_EXEC)) exit(2);
+static void done(struct ktrace_recovery_header *header) {
+    if (mprotect(header, ktrace_recovery_page, PROT_READ | PROT_EXEC)) exit(2);
 }
 
 /* Tables that overlap, of entries as large as they may be, all of them in use; and one as large as they get. */
 static void many_entries(void) {
-    struct ktrace_rescue_header *header = pretend();
+    struct ktrace_recovery_header *header = pretend();
     size_t small = (size_t)64 << 20, size = (size_t)1 << 32;
     unsigned char *memory =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -42,19 +42,19 @@ static void many_entries(void) {
     for (size_t at = 0; at < small; at += 4096) *(uint64_t *)(memory + at) = at + 1;
     if (mprotect(memory, size, PROT_READ | PROT_EXEC)) exit(2);
     header->entry_size = 4096;
-    header->tables = ktrace_rescue_most_tables;
+    header->tables = ktrace_recovery_most_tables;
     for (uint32_t i = 0; i < header->tables; i++)
-        header->table[i] = (struct ktrace_rescue_table){(uint64_t)(uintptr_t)memory, small / 4096};
+        header->table[i] = (struct ktrace_recovery_table){(uint64_t)(uintptr_t)memory, small / 4096};
     header->table[3].capacity = size / 4096;
     done(header);
 }
 
 /* All of the address space is slots, so that every thread is in one. */
 static void slots_everywhere(void) {
-    struct ktrace_rescue_header *header = pretend();
+    struct ktrace_recovery_header *header = pretend();
     header->arenas = 2;
-    header->arena[0] = (struct ktrace_rescue_arena){4096, ((uint64_t)1 << 47) - 8192};
-    header->arena[1] = (struct ktrace_rescue_arena){~(uint64_t)0 - 64, 4096};
+    header->arena[0] = (struct ktrace_recovery_arena){4096, ((uint64_t)1 << 47) - 8192};
+    header->arena[1] = (struct ktrace_recovery_arena){~(uint64_t)0 - 64, 4096};
     done(header);
 }
 
@@ -65,7 +65,7 @@ static void *stay(void *code) {
 
 /* A thread that never leaves the page, as one in its handler would. */
 static void stays_in_page(void) {
-    struct ktrace_rescue_header *header = pretend();
+    struct ktrace_recovery_header *header = pretend();
     static const unsigned char loop[] = {0xeb, 0xfe}; /* jmp . */
     unsigned char *code = (unsigned char *)header + 3000;
     memcpy(code, loop, sizeof loop);
@@ -76,14 +76,14 @@ static void stays_in_page(void) {
 
 /* Entries whose sites, slots and originals are nonsense. */
 static void nonsense(void) {
-    struct ktrace_rescue_header *header = pretend();
-    struct ktrace_rescue_entry *entries = (struct ktrace_rescue_entry *)((char *)header + 2048);
+    struct ktrace_recovery_header *header = pretend();
+    struct ktrace_recovery_entry *entries = (struct ktrace_recovery_entry *)((char *)header + 2048);
     header->tables = 3;
-    header->table[0] = (struct ktrace_rescue_table){(uint64_t)(uintptr_t)entries, 8};
-    header->table[1] = (struct ktrace_rescue_table){~(uint64_t)0 - 8, 8};
-    header->table[2] = (struct ktrace_rescue_table){0, (uint64_t)1 << 20};
+    header->table[0] = (struct ktrace_recovery_table){(uint64_t)(uintptr_t)entries, 8};
+    header->table[1] = (struct ktrace_recovery_table){~(uint64_t)0 - 8, 8};
+    header->table[2] = (struct ktrace_recovery_table){0, (uint64_t)1 << 20};
     header->arenas = 1;
-    header->arena[0] = (struct ktrace_rescue_arena){(uint64_t)(uintptr_t)entries, 64};
+    header->arena[0] = (struct ktrace_recovery_arena){(uint64_t)(uintptr_t)entries, 64};
     for (int i = 0; i < 8; i++) {
         memset(&entries[i], 0xff - i, sizeof entries[i]);
         entries[i].site = (uint64_t)(uintptr_t)do_work + (uint64_t)i;
@@ -95,10 +95,10 @@ static void nonsense(void) {
 
 /* As a ktrace of ABI 1 leaves it: code is where a later one has a field. */
 static void older(void) {
-    struct ktrace_rescue_header *header = pretend();
+    struct ktrace_recovery_header *header = pretend();
     header->abi = 1;
-    header->header_size = KTRACE_RESCUE_HEADER_1;
-    memset((char *)header + KTRACE_RESCUE_HEADER_1, 0x90, 64);
+    header->header_size = KTRACE_RECOVERY_HEADER_1;
+    memset((char *)header + KTRACE_RECOVERY_HEADER_1, 0x90, 64);
     done(header);
 }
 

@@ -1,5 +1,5 @@
 // Which control groups can freeze a process, by the text of /proc.
-#include "os/freezer.h"
+#include "os/facts/freezer.h"
 
 #include <gtest/gtest.h>
 

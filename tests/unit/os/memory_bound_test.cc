@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "os/memory_bound.h"
+#include "os/self/memory_bound.h"
 
 namespace ktrace::test {
 namespace {

@@ -1,5 +1,5 @@
 // The parsers of /proc, on text; and the decoder of status words.
-#include "os/procfs.h"
+#include "os/proc/procfs.h"
 
 #include <csignal>
 
@@ -8,7 +8,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-#include "os/wait.h"
+#include "os/tracee/wait.h"
 
 namespace ktrace::os {
 namespace {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "os/ticker.h"
+#include "os/self/ticker.h"
 
 namespace ktrace::test {
 namespace {

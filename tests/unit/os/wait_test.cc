@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "os/procfs.h"
-#include "os/wait.h"
+#include "os/proc/procfs.h"
+#include "os/tracee/wait.h"
 
 namespace ktrace::test {
 namespace {

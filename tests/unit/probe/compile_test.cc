@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "probe/compile.h"
-#include "program/record_reader.h"
+#include "program/tables/record_reader.h"
 #include "tests/unit/program/bench.h"
 #include "tests/unit/symbols/workshop.h"
 

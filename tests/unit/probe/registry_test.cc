@@ -8,8 +8,8 @@ namespace {
 
 using Numbers = std::vector<std::uint32_t>;
 
-Wish wish(const char *spec, Kind kind = Kind::probe) {
-    Wish made;
+ProbeRequest wish(const char *spec, Kind kind = Kind::probe) {
+    ProbeRequest made;
     made.kind = kind;
     made.spec = *parse_spec(spec);
     return made;
@@ -19,7 +19,7 @@ struct RegistryTest : testing::Test {
     std::shared_ptr<ProbeSet> set = std::make_shared<ProbeSet>();
     Registry registry;
 
-    Numbers enter(const std::vector<Wish> &wishes) {
+    Numbers enter(const std::vector<ProbeRequest> &wishes) {
         Numbers numbers = registry.enter(set, wishes);
         for (std::uint32_t number : numbers) registry.at(number).ready = true;
         return numbers;
@@ -98,9 +98,9 @@ TEST_F(RegistryTest, NobodysNumberChangesWhenEarlierOnesAreTakenBack) {
 }
 
 TEST_F(RegistryTest, AProbeIsOnWhenNothingSpeaksAgainstIt) {
-    Registered &probe = registry.at(enter({wish("f")}).front());
+    ProbeEntry &probe = registry.at(enter({wish("f")}).front());
     EXPECT_TRUE(registry.is_on(1));
-    for (bool Registered::*against : {&Registered::enabled, &Registered::ready}) {
+    for (bool ProbeEntry::*against : {&ProbeEntry::enabled, &ProbeEntry::ready}) {
         probe.*against = false;
         EXPECT_FALSE(registry.is_on(1));
         probe.*against = true;

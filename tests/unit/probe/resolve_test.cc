@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "../symbols/workshop.h"
-#include "symbols/name_pattern.h"
+#include "symbols/names/name_pattern.h"
 
 namespace ktrace::probe {
 namespace {

@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "program/build.h"
-#include "program/program.h"
-#include "program/record_reader.h"
-#include "program/state.h"
-#include "program/types.h"
+#include "program/eval/eval.h"
+#include "program/lower/build.h"
+#include "program/lower/types.h"
+#include "program/run/program.h"
+#include "program/tables/record_reader.h"
+#include "program/tables/state.h"
 
 namespace ktrace::program::test {
 

@@ -1,7 +1,7 @@
 // The syntax of EXPR: what is accepted, and where errors point.
 #include <gtest/gtest.h>
 
-#include "program/expr.h"
+#include "program/expr/expr.h"
 
 namespace ktrace::program {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "program/node_writer.h"
-#include "program/state.h"
+#include "program/run/node_writer.h"
+#include "program/tables/state.h"
 
 namespace ktrace::program {
 namespace {

@@ -1,8 +1,8 @@
 // Files that are no ELF files, that are cut off, and that lie: an error or less knowledge, never a crash.
 #include <random>
 
-#include "symbols/dwarf.h"
-#include "symbols/name_pattern.h"
+#include "symbols/dwarf/dwarf.h"
+#include "symbols/names/name_pattern.h"
 #include "workshop.h"
 
 namespace ktrace::symbols {

@@ -1,7 +1,7 @@
 // How long a server is waited for.
 #include <gtest/gtest.h>
 
-#include "symbols/debuginfod.h"
+#include "symbols/debugfile/debuginfod.h"
 
 namespace ktrace::symbols {
 namespace {

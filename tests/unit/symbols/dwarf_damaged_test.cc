@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "dwarf_program.h"
-#include "os/cut_files.h"
+#include "os/self/sigbus_guard.h"
 #include "symbols/module.h"
 
 namespace ktrace::symbols::test {

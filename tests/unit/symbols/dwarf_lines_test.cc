@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "dwarf_program.h"
-#include "symbols/dwarf_line_table.h"
+#include "symbols/dwarf/lines/line_table.h"
 
 namespace ktrace::symbols::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "dwarf_program.h"
 #include "dwarf_stopped.h"
-#include "symbols/dwarf_places.h"
+#include "symbols/dwarf/places/places.h"
 
 namespace ktrace::symbols::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "symbols/dwarf.h"
+#include "symbols/dwarf/dwarf.h"
 
 namespace ktrace::symbols::test {
 

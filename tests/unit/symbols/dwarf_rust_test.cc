@@ -1,5 +1,5 @@
 // Rust's results: what is returned as C does it, by type.
-#include "symbols/dwarf_rust.h"
+#include "symbols/dwarf/rust.h"
 
 #include <deque>
 

@@ -6,7 +6,7 @@
 #include <elf.h>
 #include <sys/auxv.h>
 
-#include "symbols/name_pattern.h"
+#include "symbols/names/name_pattern.h"
 #include "workshop.h"
 
 namespace ktrace::symbols {

@@ -1,8 +1,8 @@
 // Demangling, clones, and what a name that a user writes means.
 #include <gtest/gtest.h>
 
-#include "symbols/demangle.h"
-#include "symbols/name_pattern.h"
+#include "symbols/names/demangle.h"
+#include "symbols/names/name_pattern.h"
 
 namespace ktrace::symbols {
 namespace {

@@ -4,7 +4,7 @@
 #include <dwarf.h>
 #include <gtest/gtest.h>
 
-#include "symbols/unwind_guard.h"
+#include "symbols/elf/unwind_guard.h"
 
 namespace ktrace::test {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "dwarf_program.h"
 #include "dwarf_stopped.h"
-#include "symbols/unwind.h"
+#include "symbols/unwind/unwind.h"
 
 namespace ktrace::symbols::test {
 namespace {

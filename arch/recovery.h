@@ -1,0 +1,126 @@
+/*
+ * The page of ours in a traced process, as bytes: what a SIGTRAP handler in the process, a guardian, and any later
+ * ktrace read of it when the ktrace that wrote it was killed. C, since the handler is.
+ *
+ * The page is the start of an anonymous mapping that is readable and executable and never writable, as the mappings of
+ * tables and slots are; it is written through /proc/PID/mem. It begins with this header; the handler's code follows,
+ * then the first table. A table is an open-addressing hash of entries by site, without removal.
+ *
+ * Invariants: (1) at every instant what is there is consistent: an entry's site is written after the rest of it, a
+ * table's address after its (zeroed) memory is there, `tables` and `arenas` after what they count; (2) an entry is
+ * there before its trap is planted; (3) ABI n + 1 only appends: magic, sizes and the fields of ABI 1 keep their places,
+ * so that every ktrace can take out what any other left.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define KTRACE_RECOVERY_MAGIC "ktrace rescue\n\0" /* 16 bytes with the zero that ends it */
+
+enum {
+    ktrace_recovery_abi = 3,
+    ktrace_recovery_most_tables = 16,
+    ktrace_recovery_most_arenas = 64,
+    ktrace_recovery_page = 4096,
+};
+
+/* How the handler gets over an instruction whose trap nobody serves. */
+enum ktrace_recovery_kind {
+    ktrace_recovery_slot = 0, /* on in its slot, at go_to */
+    ktrace_recovery_jump,     /* the rest is done on the registers */
+    ktrace_recovery_call,
+    ktrace_recovery_branch,
+    ktrace_recovery_loop,
+    ktrace_recovery_loop_equal,
+    ktrace_recovery_loop_not_equal,
+    ktrace_recovery_branch_count_zero,
+    ktrace_recovery_restart, /* no way is known: the trap's bytes are taken back by others, the task tries again */
+};
+
+/* One trap. Registers are numbered as in x86 instructions, -1: none; base 16: the pc. */
+struct ktrace_recovery_entry {
+    uint64_t site;       /* its address; 0: free */
+    uint64_t slot;       /* start of the slot that holds the copy, 0: it has none */
+    uint64_t go_to;      /* ktrace_recovery_slot: where the copy starts */
+    uint8_t original[8]; /* what the trap's bytes have replaced */
+    uint8_t trap_size;   /* bytes of that */
+    uint8_t length;      /* of the original instruction */
+    uint8_t copy_at;     /* in the slot: where the copy starts, and the first byte behind it */
+    uint8_t copy_end;
+    uint8_t kind;           /* enum ktrace_recovery_kind */
+    uint8_t condition;      /* branch: the condition code */
+    uint8_t address_size;   /* bytes: 8 or 4 */
+    int8_t target_register; /* jump, call through a register */
+    int8_t base, index;     /* jump, call through memory: [segment: base + index * scale + displacement] */
+    uint8_t scale;          /* 0: not through memory */
+    int8_t segment;         /* 4 fs, 5 gs, -1 none */
+    int64_t displacement;   /* of that operand */
+    uint64_t target;        /* where a direct transfer goes */
+};
+
+struct ktrace_recovery_table {
+    uint64_t address;
+    uint64_t capacity; /* entries, a power of two; one is always free */
+};
+
+struct ktrace_recovery_arena {
+    uint64_t address, size; /* of a mapping with slots */
+};
+
+/* Whose the process's action for SIGTRAP is. */
+enum ktrace_recovery_installed {
+    ktrace_recovery_not_ours = 0,
+    ktrace_recovery_ours,    /* `ours`, in the place of `before` */
+    ktrace_recovery_ours_was /* `before`, which the program has set in the place of `ours`: it may have kept that */
+};
+
+/* struct sigaction as the kernel has it on 64-bit machines. */
+struct ktrace_recovery_action {
+    uint64_t handler, flags, restorer, mask;
+};
+
+/*
+ * In `tracer`, of a page at rest: no trap is there, and no task is in our memory or on its way there. Who comes may
+ * take it over.
+ */
+#define KTRACE_RECOVERY_AT_REST (UINT64_C(1) << 63)
+
+struct ktrace_recovery_header {
+    char magic[16];
+    uint32_t abi;         /* the highest of which all fields are there */
+    uint32_t header_size; /* bytes of this struct, of one entry */
+    uint32_t entry_size;
+    uint32_t installed; /* enum ktrace_recovery_installed */
+    uint64_t size;      /* bytes of the mapping that begins here */
+    uint64_t tracer;    /* process id of the ktrace that wrote this, in its own namespace; or KTRACE_RECOVERY_AT_REST */
+    struct ktrace_recovery_action before, ours;
+    uint32_t tables, arenas;
+    struct ktrace_recovery_table table[ktrace_recovery_most_tables];
+    struct ktrace_recovery_arena arena[ktrace_recovery_most_arenas];
+    /*
+     * ABI 2. Stack pointer of a task that is told of another signal in the place of a trap's SIGTRAP; 0: there is none.
+     * Killed in between, the tracer leaves it a SIGTRAP that looks as if its parent had sent it (ptrace(2),
+     * PTRACE_SETSIGINFO: what is told there goes when the signal is another one).
+     */
+    uint64_t retold;
+    /*
+     * ABI 3. How many seccomp filters have let the page be made, and 1; 0: nobody knows. Where there are more, one that
+     * has come since may end the process for what would take the page out.
+     */
+    uint64_t filters;
+};
+
+#define KTRACE_RECOVERY_HEADER_1 offsetof(struct ktrace_recovery_header, retold)  /* bytes of it in ABI 1 */
+#define KTRACE_RECOVERY_HEADER_2 offsetof(struct ktrace_recovery_header, filters) /* in ABI 2 */
+
+/* Where the search for a site begins. */
+static inline uint64_t ktrace_recovery_hash(uint64_t site, uint64_t capacity) {
+    return (site * 0x9e3779b97f4a7c15ULL >> 32) & (capacity - 1);
+}
+
+/*
+ * The tracer marks a trap's siginfo so (si_errno), with the new pc in si_addr, before it moves a task to an address
+ * right behind a site: what the handler would take for a new trap there.
+ */
+enum { ktrace_recovery_moved = 0x6b74 };

@@ -1,0 +1,60 @@
+#include "arming/go_runtime.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/space/scan.h"
+
+namespace ktrace::arming {
+
+using arch::Host;
+using engine::Attachment;
+using engine::Process;
+using target::LoadedModule;
+
+namespace {
+
+/// The function that moves a goroutine's stack: every program of Go's has it.
+const symbols::Symbol *stack_mover(const LoadedModule &loaded) {
+    auto found = loaded.module->named("runtime.copystack");
+    return found.empty() || found.front()->vaddr == 0 ? nullptr : found.front();
+}
+
+/// A function that finds its stack too small has the runtime make it larger, and then jumps to its first instruction:
+/// the same call, seen once more.
+void plan_restarts(const Process &process, ArmPlan &plan, VirtAddr function, VirtAddr end) {
+    auto jumps = engine::instructions(*process.space->memory, function, end, [&](const Host::Plan &instruction) {
+        return instruction.flow == arch::Flow::jump && instruction.target == function;
+    });
+    for (VirtAddr at : jumps) plan_once(process, plan, Attachment::Kind::restarts, at);
+}
+
+void plan_stack_moves(const Process &process, ArmPlan &plan, const LoadedModule &loaded, const symbols::Symbol &mover) {
+    VirtAddr start{mover.vaddr + loaded.bias}, end{loaded.module->function_end(mover.vaddr) + loaded.bias};
+    auto returns = engine::instructions(*process.space->memory, start, end,
+                                        [](const Host::Plan &each) { return each.flow == arch::Flow::ret; });
+    if (returns.empty()) return;
+    plan_once(process, plan, Attachment::Kind::stack_leaves, start);
+    for (VirtAddr at : returns) plan_once(process, plan, Attachment::Kind::stack_arrives, at);
+}
+
+} // namespace
+
+void plan_go(const Process &process, ArmPlan &plan) {
+    for (const LoadedModule &loaded : process.target.modules) {
+        const symbols::Symbol *mover = nullptr; // looked for once there is a location
+        bool looked = false, returns = false;
+        for (const auto &location : plan.locations) {
+            if (location->watch || location->at < loaded.start || location->at >= loaded.end) continue;
+            if (!std::exchange(looked, true)) mover = stack_mover(loaded);
+            if (!mover) break;
+            returns = returns || location->armed.kind == Attachment::Kind::ret;
+            auto function = loaded.module->function_at(location->at.value - loaded.bias);
+            if (function && VirtAddr{function->start + loaded.bias} == location->at)
+                plan_restarts(process, plan, location->at, VirtAddr{function->end + loaded.bias});
+        }
+        if (mover && returns) plan_stack_moves(process, plan, loaded, *mover);
+    }
+}
+
+} // namespace ktrace::arming

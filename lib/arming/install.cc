@@ -1,0 +1,265 @@
+#include "arming/install.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <elf.h>
+
+#include "arming/registry.h"
+#include "engine/calls/consumers.h"
+#include "engine/calls/retired_sites.h"
+#include "engine/watch/watch.h"
+#include "tracees/tripwires.h"
+
+namespace ktrace::arming {
+
+using engine::Attachment;
+using engine::Process;
+
+namespace {
+
+constexpr std::size_t return_slots = 1024; // kept ready for return addresses, near each module with return probes
+
+/// The extent of the module (or the mapping) that an address is in: slots for it must reach all of that.
+std::pair<VirtAddr, VirtAddr> neighbourhood(const Process &process, VirtAddr at) {
+    if (const target::LoadedModule *m = target::module_at(process.target.modules, at)) return {m->start, m->end};
+    return {at, at + 1};
+}
+
+/// Slots that are wanted in [low, high).
+struct Demand {
+    VirtAddr low, high;
+    std::size_t slots = 0;
+};
+
+/// What there is no room for yet.
+std::vector<Demand> unmet_demands(trace::Trace &trace, Process &process, const std::vector<PlannedSite> &planned) {
+    bool returns = std::any_of(planned.begin(), planned.end(),
+                               [](const PlannedSite &p) { return p.armed->kind == Attachment::Kind::ret; });
+    engine::reuse_slots(trace.engine, *process.space);
+    // Handed out on trial: modules that reach the same arena share its room.
+    engine::Slots trial = process.space->slots;
+    std::map<VirtAddr, Demand> wanted;
+    std::set<const engine::Site *> seen;
+    for (const PlannedSite &p : planned) {
+        if (p.site->slot || !seen.insert(p.site).second) continue;
+        auto [low, high] = neighbourhood(process, p.site->at);
+        Demand &demand = wanted.try_emplace(low, Demand{low, high}).first->second;
+        if (arch::takes_slot(p.site->plan) && !trial.take(p.site->at)) demand.slots++;
+    }
+    std::vector<Demand> unmet;
+    for (auto &[low, demand] : wanted) {
+        std::size_t ready = returns ? return_slots : 0;
+        if (demand.slots == 0 && trial.room(low) >= ready) continue;
+        demand.slots += ready;
+        unmet.push_back(demand);
+    }
+    return unmet;
+}
+
+/// How many traps of the plan and of calls' returns are to be told in the rescue page.
+std::size_t recovery_demand(const std::vector<PlannedSite> &planned) {
+    bool returns = std::any_of(planned.begin(), planned.end(),
+                               [](const PlannedSite &p) { return p.armed->kind == Attachment::Kind::ret; });
+    return planned.size() + (returns ? return_slots : 0);
+}
+
+/// Before anything is planted that nobody gets over.
+Status owe(trace::Trace &trace, const Process &process) {
+    engine::AddressSpaceState &space = *process.space;
+    if (!space.owes_room && !space.recovery.mapped()) tracees::withhold_traps(trace, process.space);
+    space.owes_room = true;
+    return {};
+}
+
+/// Maps arenas so that every site can have its slot, and makes room in the rescue page.
+Status make_room(trace::Trace &trace, Process &process, const std::vector<PlannedSite> &planned, os::Stopped *stopped) {
+    const std::size_t told = recovery_demand(planned);
+    if (!engine::recovery_has_room(*process.space, told)) {
+        if (!stopped) return owe(trace, process);
+        auto made = engine::prepare_recovery(*process.space, process.target, trace.engine.waiter, *stopped, told);
+        tell_of_page(trace, process);
+        if (!made) return made;
+    }
+    for (const Demand &demand : unmet_demands(trace, process, planned)) {
+        if (!stopped) return owe(trace, process);
+        auto mapped = engine::map_arena(*process.space, process.target, trace.engine.waiter, *stopped, demand.low,
+                                        demand.high, demand.slots);
+        if (!mapped) return mapped;
+    }
+    return {};
+}
+
+Status plant(engine::AddressSpaceState &space, const PlannedSite &planned) {
+    Status armed = engine::arm(space, *planned.site);
+    if (!armed) return fail(armed.error().kind, planned.name + ": " + armed.error().message);
+    engine::enlist(*planned.site, *planned.armed);
+    return {};
+}
+
+/// The guardian is told of every trap that is written and that no page tells of.
+void tell_guardian(trace::Trace &trace, const Process &process, const std::vector<PlannedSite> &planned) {
+    for (const PlannedSite &p : planned)
+        engine::tell_of_untold(trace.engine.ledger, process.target.pid, *process.space, p.site->at);
+}
+
+/// All that is planted by the session in one address space.
+std::vector<PlannedSite> planted_sites(trace::Trace &trace, Process &process) {
+    std::vector<PlannedSite> planted;
+    const trace::Arming &arming = trace.armings[process.space.get()];
+    auto add = [&](VirtAddr at, engine::Attachment &armed) {
+        engine::Site *site = process.space->site_at(at);
+        if (site && site->armed) planted.push_back({site, &armed, {}});
+    };
+    for (const auto &location : arming.locations) add(location->at, location->armed);
+    for (const auto &internal : arming.internal) add(internal->at, internal->armed);
+    return planted;
+}
+
+void roll_back(engine::AddressSpaceState &space, const std::vector<PlannedSite> &planted) {
+    for (const PlannedSite &p : planted) {
+        std::erase(p.site->probes, p.armed);
+        engine::switch_off(space, *p.site, *p.armed);
+    }
+}
+
+/// The sites of a plan are planted: what is on begins to be seen.
+void switch_on_planted(trace::Trace &trace, engine::AddressSpaceState &space, const std::vector<PlannedSite> &planted) {
+    for (const PlannedSite &p : planted) {
+        bool ours = p.armed->counters == nullptr;
+        if (!ours) {
+            const probe::ProbeEntry &registered = trace.registry.at(trace.locations[p.armed->location]->probe);
+            if (!registered.ready) continue; // planted, and switched on with the rest of its set
+            ours = is_on(trace, *trace.locations[p.armed->location]);
+        }
+        if (!ours || !engine::switch_on(space, *p.site, *p.armed)) engine::switch_off(space, *p.site, *p.armed);
+    }
+}
+
+} // namespace
+
+void tell_of_page(trace::Trace &trace, const Process &process) {
+    if (!trace.engine.ledger) return;
+    for (const auto &[pid, each] : trace.engine.processes)
+        if (each->space == process.space) trace.engine.ledger->cover(Pid{pid}, process.space->recovery.address());
+}
+
+bool has_room(trace::Trace &trace, Process &process, const ArmPlan &plan) {
+    auto planned = plan_sites(trace, process, plan);
+    return !planned || (engine::recovery_has_room(*process.space, recovery_demand(*planned)) &&
+                        unmet_demands(trace, process, *planned).empty());
+}
+
+Status install(trace::Trace &trace, Process &process, ArmPlan plan, os::Stopped *stopped) {
+    engine::AddressSpaceState &space = *process.space;
+    auto planned = plan_sites(trace, process, plan);
+    if (!planned) return tl::make_unexpected(planned.error());
+    if (auto room = make_room(trace, process, *planned, stopped); !room) return room;
+    tell_guardian(trace, process, *planned);
+    std::vector<PlannedSite> planted;
+    for (const PlannedSite &p : *planned) {
+        if (auto done = plant(space, p); !done) {
+            roll_back(space, planted);
+            return done;
+        }
+        planted.push_back(p);
+    }
+    switch_on_planted(trace, space, planted);
+    trace::Arming &arming = trace.armings[process.space.get()];
+    for (auto &location : plan.locations) {
+        trace::CountedLocation &counted = *trace.locations[location->location];
+        if (const auto &watch = location->watch) {
+            location->armed.on = is_on(trace, counted); // false where it waits for the rest of its set
+            engine::add_watch(trace.engine, space,
+                              {0, &location->armed, watch->at, watch->in_thread, watch->parts, {}});
+        }
+        counted.last_at = location->at;
+        trace.registry.at(counted.probe).placed = true;
+        arming.locations.push_back(std::move(location));
+    }
+    arming.unwinders.insert(plan.unwinders.begin(), plan.unwinders.end());
+    for (auto &internal : plan.internal) arming.internal.push_back(std::move(internal));
+    for (trace::WaitingIfunc &ifunc : plan.ifuncs) {
+        trace.registry.at(ifunc.probe).placed = true;
+        arming.ifuncs.push_back(std::move(ifunc));
+    }
+    watch_returns(trace, process);
+    return {};
+}
+
+namespace {
+
+/// Errors: refused, gone; it is owed still.
+Status make_owed_room(trace::Trace &trace, Process &process, std::optional<os::Stopped> &stopped) {
+    engine::AddressSpaceState &space = *process.space;
+    if (!tracees::leave_tripwire(trace, stopped))
+        return fail(Error::Kind::gone, "the task has stopped for something else");
+    const std::vector<PlannedSite> planted = planted_sites(trace, process);
+    if (auto room = make_room(trace, process, planted, &*stopped); !room) return room;
+    space.owes_room = false;
+    Status furnished;
+    for (const PlannedSite &p : planted)
+        if (auto one = engine::furnish(space, *p.site); !one && furnished) furnished = one;
+    space.owes_room = !furnished;
+    if (!furnished) return furnished;
+    if (auto sprung = tracees::release_traps(trace, process.space); !sprung) return sprung;
+    for (const auto &[pid, each] : trace.engine.processes)
+        if (trace.engine.ledger && each->space == process.space) trace.engine.ledger->forget_untold(Pid{pid});
+    return {};
+}
+
+} // namespace
+
+void pay_owed_room(trace::Trace &trace, Process &process, std::optional<os::Stopped> &stopped) {
+    auto made = make_owed_room(trace, process, stopped);
+    if (made || made.error().kind == Error::Kind::gone) return;
+    trace.voice.complain(made.error());
+    trace.trouble = 1;
+    trace.engine.closing = true;
+}
+
+Status watch_loader(trace::Trace &trace, Process &process, os::Stopped *stopped) {
+    auto base = os::read_auxv(process.target.pid, AT_BASE);
+    if (!base || *base == 0) return {};
+    const target::LoadedModule *loader = target::module_at(process.target.modules, VirtAddr{*base});
+    if (!loader) return {};
+    auto symbols = loader->module->named("_dl_debug_state");
+    if (symbols.empty()) return {};
+    VirtAddr at{symbols.front()->vaddr + loader->bias};
+    const trace::Arming &arming = trace.armings[process.space.get()];
+    auto watches = [at](const auto &site) { return site->at == at && site->armed.kind == Attachment::Kind::loader; };
+    if (std::any_of(arming.internal.begin(), arming.internal.end(), watches)) return {};
+    ArmPlan plan;
+    plan_internal(plan, Attachment::Kind::loader, at);
+    return install(trace, process, std::move(plan), stopped);
+}
+
+namespace {
+
+/// Sites that only return probes need.
+bool serves_returns(Attachment::Kind kind) {
+    return kind == Attachment::Kind::unwinds || kind == Attachment::Kind::stack_leaves ||
+           kind == Attachment::Kind::stack_arrives;
+}
+
+} // namespace
+
+void watch_returns(trace::Trace &trace, Process &process) {
+    engine::AddressSpaceState &space = *process.space;
+    bool wanted = space.return_probes > 0;
+    if (space.timed_probes > 0) trace.engine.waiter.look_often(true);
+    bool unwatched = false; // what happened in the meantime is not known
+    for (const auto &internal : trace.armings[process.space.get()].internal) {
+        engine::Site *site = space.site_at(internal->at);
+        if (!serves_returns(internal->armed.kind) || internal->armed.on == wanted || !site) continue;
+        unwatched = unwatched || wanted;
+        if (!wanted || !engine::switch_on(space, *site, internal->armed))
+            engine::switch_off(space, *site, internal->armed);
+    }
+    if (unwatched)
+        for (auto &[tid, task] : trace.engine.tasks) task.unwinds++;
+    if (!wanted) engine::drop_idle_return_sites(space);
+}
+
+} // namespace ktrace::arming

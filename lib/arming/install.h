@@ -1,0 +1,36 @@
+// rearm: a plan becomes sites in one address space: given slots, planted, switched on. All of it or, on an error, none.
+#pragma once
+
+#include "arming/plan.h"
+#include "base/result.h"
+#include "os/tracee/stopped.h"
+#include "trace/trace.h"
+
+namespace ktrace::arming {
+
+/// True where carry_out needs nobody to make room: there are slots for all of it.
+bool has_room(trace::Trace &trace, engine::Process &process, const ArmPlan &plan);
+
+/// Plants a plan. Its probes are switched on, those that are ready and on. `stopped`: a task of the process, for
+/// mapping room for slots; nullptr: none may be stopped, and room that is lacking is owed
+/// (AddressSpaceState::owes_room). Errors: refused (no room, no slot within reach), gone; nothing of the plan is left
+/// then.
+Status install(trace::Trace &trace, engine::Process &process, ArmPlan plan, os::Stopped *stopped);
+
+/// Makes the room that the ground owes, with a task that has stopped meanwhile, at its birth perhaps. Where it cannot
+/// be had, tracing ends. `stopped`: nothing afterwards where the task has stopped for something else, or has ended.
+void pay_owed_room(trace::Trace &trace, engine::Process &process, std::optional<os::Stopped> &stopped);
+
+/// The guardian is told of the page as soon as it is there, and where there can be none; of all who share the memory,
+/// for the one whose task has made it may end, or call exec, before the others.
+void tell_of_page(trace::Trace &trace, const engine::Process &process);
+
+/// Puts the trap at the dynamic loader's breakpoint, so that new modules are seen. No loader, or it is there already:
+/// does nothing.
+Status watch_loader(trace::Trace &trace, engine::Process &process, os::Stopped *stopped);
+
+/// Exceptions and longjmp are watched only while a return probe is on; stops are looked at often from when one asks how
+/// long calls take.
+void watch_returns(trace::Trace &trace, engine::Process &process);
+
+} // namespace ktrace::arming

@@ -1,0 +1,240 @@
+#include "engine/calls/calls.h"
+#include "engine/calls/timing.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "engine/calls/consumers.h"
+#include "engine/calls/exits.h"
+#include "engine/calls/goroutines.h"
+#include "engine/eval/hit_handler.h"
+#include "target/modules.h"
+
+namespace ktrace::engine {
+
+using arch::Host;
+
+namespace {
+
+constexpr std::uint32_t most_return_sites = 8192; // kept armed without a call in flight; the oldest goes then
+
+/// As many of the calls in flight a call may have looked at, on average: less than its own stop takes.
+constexpr std::uint32_t looks_a_call = 16;
+
+/// The function that the call instruction before the return address leads to: through PLT stubs, 0 where it is
+/// indirect.
+VirtAddr direct_target(AddressSpaceState &space, VirtAddr return_address) {
+    std::byte code[16];
+    VirtAddr from = return_address - static_cast<std::int64_t>(sizeof code);
+    std::size_t got = space.memory->read(from, code);
+    if (got != sizeof code) return {};
+    auto call = Host::call_before(code, return_address);
+    if (!call || !call->target) return {};
+    VirtAddr target = *call->target;
+    std::byte stub[16];
+    got = space.memory->read(target, stub);
+    if (auto slot = Host::plt_target_slot(std::span(stub, got), target))
+        if (auto bound = space.memory->read_value<std::uint64_t>(*slot)) return VirtAddr{*bound};
+    return target;
+}
+
+/// Unwinders know a signal frame by the bytes of the trampoline that its handler returns to.
+bool is_signal_trampoline(AddressSpaceState &space, VirtAddr at) {
+    auto trampoline = Host::signal_trampoline();
+    std::vector<std::byte> code(trampoline.size());
+    return space.memory->read(at, code) == code.size() && std::equal(code.begin(), code.end(), trampoline.begin());
+}
+
+/// Only code that comes from a file may be written: a JIT copies, patches and checks its own.
+bool is_file_text(Process &process, VirtAddr at) {
+    auto look = [&] {
+        return std::any_of(process.target.maps.begin(), process.target.maps.end(), [&](const os::Mapping &m) {
+            return m.contains(at) && m.executable && !(m.shared && m.writable) &&
+                   (m.path.starts_with('/') || m.path == "[vdso]");
+        });
+    };
+    if (look()) return true;
+    auto maps = os::read_maps(process.target.pid);
+    if (!maps) return false;
+    process.target.maps = std::move(*maps);
+    return look();
+}
+
+bool may_trap_return(Process &process, VirtAddr at) {
+    AddressSpaceState &space = *process.space;
+    auto [found, is_new] = space.return_address_ok.try_emplace(at, false);
+    if (is_new) found->second = is_file_text(process, at) && !is_signal_trampoline(space, at);
+    return found->second;
+}
+
+/// Where too many return sites wait for calls that do not come, the one that waited longest goes. Its Site and slot
+/// stay (a task may be in there, and the next call may return to it); only the trap is taken out.
+void drop_oldest_return_site(AddressSpaceState &space) {
+    Site *oldest = nullptr;
+    for (auto &[at, site] : space.sites)
+        if (site->kept_for_returns && site->returns == 0 && (!oldest || site->last_return < oldest->last_return))
+            oldest = site.get();
+    if (oldest) drop_return_site(space, *oldest);
+}
+
+/// The armed site at a return address; nullptr where none can be had.
+Site *return_site(Engine &engine, Process &process, VirtAddr at, os::Stopped &stopped) {
+    AddressSpaceState &space = *process.space;
+    if (Site *known = space.site_at(at); known && known->armed) {
+        keep_for_returns(space, *known);
+        return known;
+    }
+    if (!may_trap_return(process, at)) return nullptr;
+    if (space.return_sites >= most_return_sites) drop_oldest_return_site(space);
+    auto made = make_site(space, at);
+    if (!made || is_in_sequence(process, **made)) return nullptr;
+    Site &site = **made;
+    if (!give_slot(space, site)) {
+        constexpr std::size_t batch = 1024;
+        auto mapped = map_arena(space, process.target, engine.waiter, stopped, at, at, batch);
+        if (!mapped) {
+            log::write("engine", log::Level::warn, "no slots for return addresses: " + mapped.error().message);
+            return nullptr;
+        }
+        if (!give_slot(space, site)) return nullptr;
+    }
+    if (!recovery_has_room(space, 1) &&
+        !prepare_recovery(space, process.target, engine.waiter, stopped, most_return_sites / 4))
+        return nullptr;
+    tell_of_untold(engine.ledger, process.target.pid, space, at);
+    if (!arm(space, site)) return nullptr;
+    keep_for_returns(space, site);
+    return &site;
+}
+
+/// True where the task's exceptions and longjmps since the call began, or another's, are not known to be none.
+bool may_have_unwound(const Task &task, const Instance &call) {
+    return call.owner != task.tid || call.unwinds != task.unwinds;
+}
+
+/// What becomes of older calls whose frame is where the new one's is. True: go on with the new call.
+void settle_collisions(Engine &engine, Process &process, Task &task, Site &site, const arch::Frame &frame) {
+    AddressSpaceState &space = *process.space;
+    std::optional<VirtAddr> target;
+    while (Instance *older = space.returns.at(frame.sp)) {
+        if (!target) {
+            bool certain = older->hit == engine.stops || older->frame.return_address != frame.return_address;
+            target = certain ? VirtAddr{} : direct_target(space, frame.return_address);
+        }
+        bool unwound = may_have_unwound(task, *older);
+        if (judge_collision(*older, site, engine.stops, frame.return_address, *target, unwound) != Collision::abandoned)
+            return;
+        end_unreturned(engine, process, *older);
+    }
+}
+
+/// Calls of this task whose frames lie below the stack pointer and have been overwritten are over.
+void drop_dead_calls(Engine &engine, Process &process, Task &task, VirtAddr sp) {
+    while (task.calls && task.calls->frame.sp < sp) {
+        auto now = process.space->memory->read_value<std::uint64_t>(task.calls->frame.sp);
+        if (now && *now == task.calls->frame.return_address.value) return; // a fiber that waits, perhaps
+        end_unreturned(engine, process, *task.calls);
+    }
+}
+
+/// With no free instance: calls that an exception or a longjmp ended may still hold one. To look at all of them at each
+/// call that finds none free would make a recursion deeper than maxactive some hundred times as slow.
+void reclaim(Engine &engine, Process &process, Attachment &armed) {
+    if (armed.looks < armed.active) return;
+    armed.looks = 0;
+    for (Instance *call : process.space->returns.all()) {
+        if (call->armed != &armed || is_moving(*call)) continue;
+        auto now = process.space->memory->read_value<std::uint64_t>(call->frame.sp);
+        if (now && *now == call->frame.return_address.value) continue;
+        end_unreturned(engine, process, *call);
+    }
+}
+
+/// The thread that ends a call need not be the one that began it (fibers, goroutines).
+void end_call(Engine &engine, Process &process, Instance &call) {
+    AddressSpaceState &space = *process.space;
+    call.armed->active--;
+    if (Site *site = call.return_site; site && --site->returns == 0 && space.return_probes == 0)
+        drop_return_site(space, *site);
+    auto owner = engine.tasks.find(call.owner.value);
+    space.returns.end(call, owner == engine.tasks.end() ? nullptr : &owner->second);
+}
+
+/// There is no room for a call, or no way to see its end.
+Instance *miss(Attachment &armed) {
+    armed.counters->missed++;
+    if (armed.handler) armed.handler->missed();
+    return nullptr;
+}
+
+} // namespace
+
+bool is_in_sequence(Process &process, const Site &site) {
+    const target::LoadedModule *loaded = target::module_at(process.target.modules, site.at);
+    return loaded && loaded->module->in_sequence(site.at.value - loaded->bias, site.plan.length);
+}
+
+Instance *begin_call(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped,
+                     std::vector<std::byte> captured) {
+    AddressSpaceState &space = *process.space;
+    auto return_address = Host::return_address(stopped.registers(), *space.memory);
+    if (!return_address) return miss(armed);
+    arch::Frame frame = Host::frame(stopped.registers(), *return_address);
+    drop_dead_calls(engine, process, task, frame.sp);
+    settle_collisions(engine, process, task, site, frame);
+    armed.looks = std::min(armed.looks + looks_a_call, std::max(armed.active, armed.maxactive));
+    if (armed.active >= armed.maxactive) reclaim(engine, process, armed);
+    if (armed.active >= armed.maxactive) return miss(armed);
+    Site *returns_to = return_site(engine, process, *return_address, stopped);
+    if (!returns_to && !watch_exits(engine, process, armed, stopped)) return miss(armed);
+    Instance &call = space.returns.begin(task, frame);
+    call.armed = &armed;
+    call.site = &site;
+    call.return_site = returns_to;
+    call.hit = engine.stops;
+    call.captured = std::move(captured);
+    begin_recording(engine, task, armed);
+    armed.active++;
+    if (!returns_to) return &call;
+    returns_to->returns++;
+    returns_to->last_return = engine.stops;
+    return &call;
+}
+
+void adopt_call(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped,
+                const arch::Frame &frame) {
+    Site *returns_to = return_site(engine, process, frame.return_address, stopped);
+    if (!returns_to && !watch_exits(engine, process, armed, stopped)) return;
+    Instance &call = process.space->returns.begin(task, frame);
+    call.armed = &armed;
+    call.site = &site;
+    call.return_site = returns_to;
+    call.hit = engine.stops;
+    armed.active++;
+    if (!returns_to) return;
+    returns_to->returns++;
+    returns_to->last_return = engine.stops;
+}
+
+void end_returned(Engine &engine, Process &process, Instance &call) { end_call(engine, process, call); }
+
+void end_unreturned(Engine &engine, Process &process, Instance &call) {
+    call.armed->counters->unreturned++;
+    if (call.armed->handler && call.handler_call) call.armed->handler->dropped(*call.handler_call);
+    end_call(engine, process, call);
+}
+
+bool vanished(Process &process, const Task &task, const Instance &call) {
+    if (!may_have_unwound(task, call)) return false;
+    auto now = process.space->memory->read_value<std::uint64_t>(call.frame.sp);
+    return !now || *now != call.frame.return_address.value;
+}
+
+void end_all(Engine &engine, Process &process) {
+    for (Instance *call : process.space->returns.all()) {
+        end_unreturned(engine, process, *call);
+    }
+}
+
+} // namespace ktrace::engine

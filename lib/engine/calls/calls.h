@@ -1,0 +1,34 @@
+// calls: how a call of a return probe begins and how it ends: its instance, the trap at its return address, the counts.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/space/engine.h"
+#include "os/tracee/stopped.h"
+
+namespace ktrace::engine {
+
+/// A call of the site's function begins. Takes an instance and traps its return address, or counts it as missed
+/// (nullptr).
+Instance *begin_call(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped,
+                     std::vector<std::byte> captured);
+
+/// The same for a call that began before it was seen: `frame` is where it is on the stack. Nobody is told where it is
+/// not seen to end.
+void adopt_call(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped,
+                const arch::Frame &frame);
+
+void end_returned(Engine &engine, Process &process, Instance &call);
+void end_unreturned(Engine &engine, Process &process, Instance &call);
+
+/// A trap there would break off a restartable sequence each time.
+bool is_in_sequence(Process &process, const Site &site);
+
+/// True where an exception or longjmp has passed since the call began and its frame is no longer there.
+bool vanished(Process &process, const Task &task, const Instance &call);
+
+/// All calls of the address space end unreturned (exec, the end).
+void end_all(Engine &engine, Process &process);
+
+} // namespace ktrace::engine

@@ -1,0 +1,74 @@
+#include "engine/calls/goroutines.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "engine/calls/calls.h"
+
+namespace ktrace::engine {
+
+using arch::Host;
+
+namespace {
+
+constexpr std::size_t most_restarts = 4096; // under way: as many as there are goroutines between two instructions
+
+constexpr std::int64_t far_away = std::numeric_limits<std::int64_t>::min(); // sets a bit that no program's address has
+
+bool is_far_away(VirtAddr at) { return static_cast<std::int64_t>(at.value) < 0; }
+
+/// The bounds of a goroutine's stack, with which its `struct g` begins (runtime2.go); nothing: it has none.
+std::optional<StackMove> stack_of(Process &process, VirtAddr goroutine) {
+    target::AddressSpace &space = *process.space->memory;
+    auto low = space.read_value<std::uint64_t>(goroutine);
+    auto high = space.read_value<std::uint64_t>(goroutine + 8);
+    if (!low || !high || *low == 0 || *low >= *high || is_far_away(VirtAddr{*high})) return std::nullopt;
+    return StackMove{goroutine, VirtAddr{*low}, VirtAddr{*high}};
+}
+
+/// What is known to be in [low, high) cannot be there any longer.
+void make_way(Engine &engine, Process &process, VirtAddr low, VirtAddr high) {
+    std::erase_if(process.space->restarts, [&](const Restart &each) { return low <= each.sp && each.sp < high; });
+    for (Instance *stale : process.space->returns.within(low, high)) end_unreturned(engine, process, *stale);
+}
+
+void move_calls(Engine &engine, Process &process, VirtAddr low, VirtAddr high, std::int64_t by) {
+    make_way(engine, process, low + by, high + by);
+    process.space->returns.shift(low, high, by);
+    for (Restart &each : process.space->restarts)
+        if (low <= each.sp && each.sp < high) each.sp = each.sp + by;
+}
+
+} // namespace
+
+bool is_moving(const Instance &call) { return is_far_away(call.frame.sp); }
+
+void leave_stack(Engine &engine, Process &process, Task &task, os::Stopped &stopped) {
+    task.stack_move = stack_of(process, VirtAddr{Host::go_argument(stopped.registers())});
+    if (task.stack_move) move_calls(engine, process, task.stack_move->low, task.stack_move->high, far_away);
+}
+
+void arrive_on_stack(Engine &engine, Process &process, Task &task) {
+    if (!task.stack_move) return;
+    StackMove from = *std::exchange(task.stack_move, std::nullopt);
+    auto to = stack_of(process, from.goroutine);
+    if (!to) return;
+    make_way(engine, process, to->low, to->high);
+    move_calls(engine, process, from.low + far_away, from.high + far_away, to->high - (from.high + far_away));
+}
+
+void note_restart(AddressSpaceState &space, VirtAddr function, VirtAddr sp) {
+    if (space.restarts.size() == most_restarts) space.restarts.erase(space.restarts.begin());
+    space.restarts.push_back({function, sp});
+}
+
+bool take_restart(AddressSpaceState &space, VirtAddr function, VirtAddr sp) {
+    auto found = std::find_if(space.restarts.begin(), space.restarts.end(),
+                              [&](const Restart &each) { return each.function == function && each.sp == sp; });
+    if (found == space.restarts.end()) return false;
+    space.restarts.erase(found);
+    return true;
+}
+
+} // namespace ktrace::engine

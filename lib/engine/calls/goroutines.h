@@ -1,0 +1,29 @@
+// goroutines: calls in flight on the stacks of goroutines. Go's runtime moves a stack that has become too small (or too
+// large): runtime.copystack copies it, and what was at an address is then as far below the new top as it was below the
+// old one. The calls move along in the table. The function that made it do so starts over then, and its
+// hit is the same one, though another thread may make it: the goroutine may be preempted in between.
+//
+// Invariants: from the entry of copystack to its return the calls of the stack that moves are where no frame can be:
+// the old memory may be another goroutine's before we see that return.
+#pragma once
+
+#include "engine/space/engine.h"
+#include "os/tracee/stopped.h"
+
+namespace ktrace::engine {
+
+/// At the first instruction of runtime.copystack: the calls leave the old stack.
+void leave_stack(Engine &engine, Process &process, Task &task, os::Stopped &stopped);
+
+/// At its return instruction: they arrive on the new one. Whatever else was known there is over.
+void arrive_on_stack(Engine &engine, Process &process, Task &task);
+
+/// A function that has found its stack too small jumps back to its first instruction.
+void note_restart(AddressSpaceState &space, VirtAddr function, VirtAddr sp);
+/// Is a hit there, with this stack pointer, that function's new beginning? It is forgotten by that.
+bool take_restart(AddressSpaceState &space, VirtAddr function, VirtAddr sp);
+
+/// Between the two: where the call's return address is, is not known.
+bool is_moving(const Instance &call);
+
+} // namespace ktrace::engine

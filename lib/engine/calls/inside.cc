@@ -1,0 +1,110 @@
+#include "engine/calls/inside.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "engine/calls/calls.h"
+#include "engine/eval/stopped_thread.h"
+
+namespace ktrace::engine {
+
+using arch::Host;
+using symbols::StackFrame;
+
+namespace {
+
+constexpr std::size_t most_frames = 4096; // that are looked at for calls
+
+std::vector<StackFrame> stack_of(Engine &engine, Process &process, VirtAddr pc, os::Stopped &stopped) {
+    Host::Registers registers = stopped.registers();
+    Host::set_pc(registers, pc);
+    std::vector<StackFrame> frames(most_frames);
+    frames.resize(unwind_stack(engine, process, registers, frames));
+    return frames;
+}
+
+/// Where the frame's own call is in the books.
+VirtAddr frame_sp(const StackFrame &frame) { return VirtAddr{frame.cfa} - Host::return_pop; }
+
+/// Compilers put what is seldom executed of f into f.cold, elsewhere.
+std::string_view without_cold(std::string_view name) { return name.substr(0, name.find(".cold")); }
+
+bool is_code_of(const Process &process, const Attachment &armed, VirtAddr at) {
+    if (armed.function <= at && at < armed.function_end) return true;
+    const target::LoadedModule *module = target::module_at(process.target.modules, at);
+    if (!module || armed.function < module->start || armed.function >= module->end) return false;
+    const symbols::Symbol *here = module->module->covering(at.value - module->bias);
+    if (!here || here->name.find(".cold") == here->name.npos) return false;
+    const symbols::Symbol *function = module->module->covering(armed.function.value - module->bias);
+    return function && without_cold(here->name) == without_cold(function->name);
+}
+
+struct Enclosing {
+    Attachment *armed;
+    Site *site;
+};
+
+std::vector<Enclosing> enclosing_probes(const AddressSpaceState &space) {
+    std::vector<Enclosing> all;
+    for (const auto &[at, site] : space.sites)
+        for (Attachment *armed : site->probes)
+            if (armed->on && armed->encloses != 0) all.push_back({armed, site.get()});
+    return all;
+}
+
+bool is_known(AddressSpaceState &space, const Attachment &armed, VirtAddr sp) {
+    for (const Instance *call = space.returns.at(sp); call; call = call->older_in_chain)
+        if (call->armed == &armed) return true;
+    return false;
+}
+
+/// Finds the calls that began before the task was seen for the first time.
+void learn(Engine &engine, Process &process, Task &task, VirtAddr pc, os::Stopped &stopped) {
+    if (std::exchange(task.enclosures_known, true)) return;
+    std::vector<Enclosing> enclosing = enclosing_probes(*process.space);
+    if (enclosing.empty()) return;
+    std::vector<StackFrame> frames = stack_of(engine, process, pc, stopped);
+    for (std::size_t i = frames.size(); i-- > 0;) {
+        // The outermost frame has no caller; at a function's first instruction its call is yet to be seen.
+        if (i + 1 == frames.size() || frames[i].cfa == 0) continue;
+        VirtAddr at{frames[i].pc - (frames[i].is_call ? 1 : 0)};
+        for (const Enclosing &each : enclosing) {
+            if (!is_code_of(process, *each.armed, at) || (i == 0 && at == each.armed->function)) continue;
+            VirtAddr sp = frame_sp(frames[i]);
+            if (!is_known(*process.space, *each.armed, sp))
+                adopt_call(engine, process, task, *each.armed, *each.site, stopped, {sp, VirtAddr{frames[i + 1].pc}});
+        }
+    }
+}
+
+/// By the stack: one of its frames is that of such a call.
+bool is_on_stack(Engine &engine, Process &process, std::uint32_t number, VirtAddr pc, os::Stopped &stopped) {
+    std::vector<StackFrame> frames = stack_of(engine, process, pc, stopped);
+    for (std::size_t i = 0; i + 1 < frames.size(); i++) {
+        if (frames[i].cfa == 0) continue;
+        const Instance *call = process.space->returns.at(frame_sp(frames[i]));
+        for (; call; call = call->older_in_chain)
+            if (call->armed->encloses == number && call->frame.return_address.value == frames[i + 1].pc) return true;
+    }
+    return false;
+}
+
+} // namespace
+
+void enter_enclosing(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site,
+                     os::Stopped &stopped) {
+    learn(engine, process, task, site.at, stopped);
+    begin_call(engine, process, task, armed, site, stopped, {});
+}
+
+bool is_inside(Engine &engine, Process &process, Task &task, std::uint32_t number, VirtAddr pc, os::Stopped &stopped) {
+    learn(engine, process, task, pc, stopped);
+    const Instance *call = task.calls;
+    while (call && call->armed->encloses != number) call = call->older_call;
+    std::uint32_t since = call ? call->unwinds : 0;
+    if (task.unwinds == since) return call != nullptr;
+    return is_on_stack(engine, process, number, pc, stopped);
+}
+
+} // namespace ktrace::engine

@@ -1,0 +1,86 @@
+#include "engine/calls/timing.h"
+
+#include "base/clock.h"
+#include "engine/space/engine.h"
+#include "engine/space/returns.h"
+#include "engine/space/site.h"
+
+namespace ktrace::engine {
+
+namespace {
+
+std::uint64_t without(std::uint64_t from, std::uint64_t part) { return from > part ? from - part : 0; }
+
+/// Since it was let go last: from when it came on a processor to when it left it for the stop at hand.
+std::uint64_t ran_ns(const os::Presence &presence) { return presence.left_ns - presence.came_ns; }
+
+CallTime time_of(const Task &task, const Instance &call, std::uint64_t seen_ns) {
+    CallTime time;
+    time.stops_ns = without(seen_ns, call.start_ns);
+    if (call.owner != task.tid) return time; // it was finished by another thread (a fiber, a goroutine)
+    const Marks &now = task.clock.now, &then = call.marks;
+    time.stops_inside = now.stops - then.stops - 1;
+    time.steps = now.steps - then.steps;
+    time.stops_ns = without(time.stops_ns, now.stopped_ns - then.stopped_ns);
+    if (call.is_recorded && now.unknown == then.unknown && task.clock.at_hand.is_known())
+        time.switches_ns = now.ran_ns - then.ran_ns + ran_ns(task.clock.at_hand);
+    return time;
+}
+
+} // namespace
+
+bool is_timed(const Attachment &armed) {
+    if (armed.kind != Attachment::Kind::ret) return false;
+    return armed.handler || (armed.program && armed.program->needs(program::Moment::ret).duration);
+}
+
+void begin_recording(const Engine &engine, Task &task, const Attachment &armed) {
+    TaskClock &clock = task.clock;
+    if (!engine.waiter.looks_often() || clock.switches || clock.was_refused || !is_timed(armed)) return;
+    if (!os::SchedRecords::has_room()) return; // there may be when its next call begins
+    clock.switches = os::SchedRecords::open(task.tid);
+    clock.was_refused = !clock.switches;
+}
+
+void note_stop(Task &task, os::Stopped &stopped) {
+    TaskClock &clock = task.clock;
+    if (!clock.switches) return;
+    clock.switches->take(clock.at_hand);
+    if (clock.at_hand.left_ns != 0) return;
+    stopped.pc(); // a request, which is answered when the task has left its processor
+    clock.switches->take(clock.at_hand);
+}
+
+void note_resume(Engine &engine, Task &task, const os::Stopped &stopped) {
+    TaskClock &clock = task.clock;
+    const std::uint64_t now = monotonic_ns();
+    clock.now.stopped_ns += without(now, stopped.stop().seen_ns);
+    if (clock.switches) {
+        if (clock.at_hand.is_known())
+            clock.now.ran_ns += ran_ns(clock.at_hand);
+        else
+            clock.now.unknown++;
+        clock.at_hand = {};
+        clock.switches->skip(); // of system calls that it made for us
+    }
+    for (Instance *call = task.calls; call && call->hit == engine.stops; call = call->older_call) {
+        call->start_ns = now;
+        call->marks = clock.now;
+        call->is_recorded = clock.switches != nullptr;
+    }
+}
+
+std::uint64_t duration(Engine &engine, const Task &task, const Instance &call, std::uint64_t seen_ns) {
+    if (!engine.waiter.looks_often() || !is_timed(*call.armed)) return 0;
+    const CallTime time = time_of(task, call, seen_ns);
+    engine.timed.last = time;
+    const Clock clock = time.switches_ns ? Clock::switches : Clock::stops;
+    Timed::Calls &calls = clock == Clock::switches ? engine.timed.by_switches : engine.timed.by_stops;
+    (engine.corrections.is_apart ? calls.apart : calls.together)++;
+    const Correction &correction = engine.corrections.present(clock);
+    return without(time.switches_ns.value_or(time.stops_ns), correction.per_call_ns +
+                                                                 time.stops_inside * correction.per_stop_ns +
+                                                                 time.steps * correction.per_step_ns);
+}
+
+} // namespace ktrace::engine

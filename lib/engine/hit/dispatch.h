@@ -1,0 +1,56 @@
+// dispatch: one stop comes in, everything that follows from it is done, the task runs on. What is not about one task
+// and its sites (new processes, exec, the end, a loader's news) goes up as an Event.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/space/engine.h"
+#include "os/tracee/stopped.h"
+
+namespace ktrace::engine {
+
+struct Event {
+    enum class Kind : std::uint8_t {
+        none,
+        new_process,  // fork, vfork: `other` is the child's tid; `stopped` is the parent
+        may_exec,     // `stopped` is at the entry of an execve, or execveat, of a task that is to stop there
+        exec,         // `stopped` is the new leader, at its first instruction; `other` its former tid
+        loader,       // the list of modules has changed; `stopped` is at the loader's breakpoint
+        ifunc,        // a resolver is called or has returned; `stopped` is there
+        woken,        // a task has come out of a system call in which it could not be stopped; `stopped` is behind it
+        ended,        // a task has ended; `status`, `signal` of it
+        owed_room,    // the process runs on, and AddressSpaceState::owes_room: `stopped` is at a trap, or may run on
+        blocks_traps, // a thread blocks SIGTRAP, of which nobody knew: `stopped` is at a site's trap, not served yet
+        unknown,      // a stop of a task that is not known yet: a child that was faster than its parent's event
+    };
+    Kind kind = Kind::none;
+    Pid pid;
+    Tid tid;
+    Tid other;
+    bool vfork = false;
+    os::Stop stop;
+    /// may_exec, exec, loader, ifunc, woken, owed_room, blocks_traps, unknown: the receiver resumes it (continue_task).
+    /// Apart, since most events are none: a token is a kilobyte.
+    std::unique_ptr<os::Stopped> stopped;
+};
+
+/// Handles one stop.
+Event dispatch(Engine &engine, const os::Stop &stop);
+
+/// What dispatch does with a stop at a site's trap; for a task that stands at one once the room is there that was owed.
+Event serve_hit(Engine &engine, Process &process, Task &task, Site &site, os::Stopped stopped);
+
+/// The same behind the event blocks_traps.
+Event serve_restored_hit(Engine &engine, Process &process, Task &task, Site &site, os::Stopped stopped);
+
+/// Lets a task go on in whatever it was doing, with the books on its stopped time kept.
+void continue_task(Engine &engine, Task &task, os::Stopped stopped, int signal = 0);
+
+/// The site's instruction is got over and the task goes on: what dispatch does at the end of a hit.
+void finish_hit(Engine &engine, Process &process, Task &task, Site &site, os::Stopped stopped);
+
+/// A task has ended or was let go: its calls in flight are unreturned.
+void end_calls(Engine &engine, Process &process, Task &task);
+
+} // namespace ktrace::engine

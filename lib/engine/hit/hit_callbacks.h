@@ -1,0 +1,30 @@
+// handled: runs the handlers of probes that have one instead of a program: what they are shown of the stopped thread,
+// and what becomes of the calls that they begin.
+#pragma once
+
+#include "engine/space/engine.h"
+#include "os/tracee/stopped.h"
+
+namespace ktrace::engine {
+
+/// What a handler wants to follow.
+struct Handled {
+    bool pc_is_set = false; // it has set the pc itself: the instruction is not run
+    bool post = false;      // it wants to be called after the instruction
+};
+
+/// Before the instruction, for any kind of probe; a return probe's call begins.
+Handled handle_hit(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped);
+
+/// After the instruction.
+void handle_post(Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped);
+
+/// A call of the probe's has returned to `site`. Its instance is ended here.
+void handle_return(Engine &engine, Process &process, Task &task, Instance &call, VirtAddr returned_to,
+                   std::uint64_t duration_ns, os::Stopped &stopped);
+
+/// The site's instruction has raised a signal. True: a handler has dealt with it; the thread goes on without it.
+bool handle_fault(Engine &engine, Process &process, Task &task, Site &site, os::Stopped &stopped,
+                  const siginfo_t &info);
+
+} // namespace ktrace::engine

@@ -1,0 +1,132 @@
+// AddressSpaceState: everything of ours in one address space: its memory, slots, sites and calls in flight. Shared by
+// the processes that share the memory (vfork); a fork's child gets a copy, which is taken out of it again or armed for
+// itself.
+//
+// Invariants: a site is in `sites` as long as a task may still stop at it or be in its slot; a planted trap always has
+// its site there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/space/returns.h"
+#include "engine/space/site.h"
+#include "engine/space/slots.h"
+#include "os/proc/procfs.h"
+#include "os/tracee/stopped.h"
+#include "recovery/ledger.h"
+#include "recovery/page.h"
+#include "target/process.h"
+
+namespace ktrace::engine {
+
+/// A site whose memory is gone, kept for the tasks that may still be in its slot.
+struct RetiredSite {
+    std::unique_ptr<Site> site;
+    std::uint64_t moment = 0; // when (by count of stops)
+};
+
+/// Data that is watched in this address space.
+struct Watchpoint {
+    std::uint32_t id = 0; // of this address space; never used again
+    Attachment *armed = nullptr;
+    VirtAddr at; // in_thread: an offset from each thread's thread pointer
+    bool in_thread = false;
+    std::vector<arch::WatchRegister> parts;                   // their addresses are offsets from `at`
+    std::unordered_map<pid_t, std::vector<std::byte>> values; // as last seen, by thread; 0: of all
+};
+
+/// A function of Go's has found its stack too small and has jumped back to its first instruction: the hit there that
+/// comes with this stack pointer is the same call, whichever thread its goroutine runs on by then.
+struct Restart {
+    VirtAddr function, sp;
+};
+
+/// What is known of the losses of a process's action for SIGTRAP, for reset.cc.
+struct Resets {
+    os::Caught caught;
+    std::uint64_t looked_ns = 0; // when the action was last seen
+    bool has_unseen = false;     // a task has come by a trap since, or since it was put back
+    bool looks_always = false;   // it was lost, and not by a task that was known to block SIGTRAP
+    bool is_news = false;        // by one that blocks SIGTRAP alone: the session has not been told of that yet
+    bool was_told = false;       // but has been since
+    bool tells_nothing = false;  // it could not be put back
+    Tid explained_by;            // the task that stood at a trap when it was lost last
+};
+
+struct AddressSpaceState {
+    std::shared_ptr<target::AddressSpace> memory;
+    Slots slots;
+    recovery::Page recovery; // what is left of us when we are killed
+    bool recovery_tried = false;
+    // Sites are armed without slots, and not told in the rescue page: no task could be stopped for that. The room is
+    // made with the first task that stops, before it goes on. Where every task can have a tripwire, the traps are
+    // withheld until then (AddressSpace).
+    bool owes_room = false;
+    bool has_had_tripwires = false; // tasks of it (Task::tripwire)
+    Resets resets;
+    std::unordered_map<VirtAddr, std::unique_ptr<Site>> sites;
+    std::unordered_map<VirtAddr, Site *> by_slot; // start of the slot → its site
+    std::vector<RetiredSite> retired_sites;       // for buried.cc
+    Returns returns;
+    std::vector<Restart> restarts;                        // for goroutines.cc
+    std::vector<Watchpoint> watches;                      // for watch.cc
+    std::uint32_t watch_generation = 0;                   // counts their changes
+    std::uint32_t last_watch = 0;                         // id
+    std::unordered_map<VirtAddr, bool> return_address_ok; // decided once an address: may a return trap be put there
+    std::uint32_t return_sites = 0;                       // kept for returns
+    std::uint32_t return_probes = 0;                      // that are on: calls are looked at
+    std::uint32_t timed_probes = 0;                       // of these: calls are timed
+
+    Site *site_at(VirtAddr at) {
+        auto found = sites.find(at);
+        return found == sites.end() ? nullptr : found->second.get();
+    }
+    Site *site_of_pc_in_slot(VirtAddr pc);
+};
+
+/// Plans the instruction at `at` and makes a site of it, without a slot and not armed. Errors: fault, refused (why).
+Result<Site *> make_site(AddressSpaceState &space, VirtAddr at);
+
+/// Gives the site its slot, where it needs one. False: no slot within reach is free; map an arena first.
+bool give_slot(AddressSpaceState &space, Site &site);
+
+/// Writes what gets a task over the site's trap: the copy in its slot, the entry in the rescue page. Errors: refused.
+Status furnish(AddressSpaceState &space, Site &site);
+
+/// Makes sure that `sites` more can be armed: each is told in the rescue page before its trap is planted. A process
+/// that may not map memory is traced without that page. Errors: gone, refused (there are too many).
+Status prepare_recovery(AddressSpaceState &space, target::Process &process, os::Waiter &waiter, os::Stopped &stopped,
+                        std::size_t sites);
+
+/// True where that needs no stopped task.
+bool recovery_has_room(const AddressSpaceState &space, std::size_t sites);
+
+/// Tells the guardian of a trap that is to be planted, where no page will tell of it. `ledger` may be nullptr.
+void tell_of_untold(recovery::Ledger *ledger, Pid pid, AddressSpaceState &space, VirtAddr at);
+
+/// Plants the trap. There is a slot for the site, and the rescue page has room for it, or the ground owes that. Errors:
+/// refused.
+Status arm(AddressSpaceState &space, Site &site);
+/// Takes the trap out. The site stays known: tasks that are at it or in its slot are still understood.
+void disarm(AddressSpaceState &space, Site &site);
+
+/// Maps an arena for `slots` more slots near [low, high) by a system call of the stopped task. Errors: refused (no
+/// room, mmap is forbidden), gone.
+Status map_arena(AddressSpaceState &space, target::Process &process, os::Waiter &waiter, os::Stopped &stopped,
+                 VirtAddr low, VirtAddr high, std::size_t slots);
+/// Forgets what is not there any more of our arenas and page: the program has unmapped it, or mapped something of its
+/// own over it. False: there was nothing to forget. Errors: gone.
+Result<bool> forget_lost(AddressSpaceState &space, Pid pid);
+/// Gives a fork's child what the program has kept from it of our memory (MADV_DONTFORK, MADV_WIPEONFORK): the child's
+/// traps lead there. `from`: its parent's. To be done before the child runs. Errors: refused (why), gone.
+Status complete_copy(const AddressSpaceState &from, const recovery::Hands &child);
+/// Writes the page again that a fork's child has as zeros only, so that it is known as ours.
+void rewrite_wiped(const AddressSpaceState &child, Pid pid);
+/// Unmaps all arenas. No task is in one.
+Status unmap_arenas(AddressSpaceState &space, target::Process &process, os::Waiter &waiter, os::Stopped &stopped);
+
+} // namespace ktrace::engine

@@ -1,0 +1,18 @@
+// scan: the instructions of a function that are of one sort.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "arch/host.h"
+#include "base/addr.h"
+#include "target/address_space.h"
+
+namespace ktrace::engine {
+
+/// The addresses of the instructions in [start, end) that are wanted, in order; nothing where the bytes do not decode
+/// from end to end.
+std::vector<VirtAddr> instructions(target::AddressSpace &space, VirtAddr start, VirtAddr end,
+                                   const std::function<bool(const arch::Host::Plan &)> &wanted);
+
+} // namespace ktrace::engine

@@ -1,0 +1,211 @@
+#include "lifecycle/events.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include <unistd.h>
+
+#include "arming/ifunc.h"
+#include "arming/install.h"
+#include "arming/sigtrap_sites.h"
+#include "base/text.h"
+#include "engine/calls/calls.h"
+#include "engine/transparent/sigtrap/disposition.h"
+#include "lifecycle/exec_and_loader.h"
+#include "lifecycle/fork.h"
+#include "report/symbolizer.h"
+#include "tracees/waking.h"
+
+namespace ktrace::lifecycle {
+
+using engine::Event;
+using engine::Process;
+
+namespace {
+
+/// The process has ended: all that was kept of it goes.
+void end_process(trace::Trace &trace, Pid pid) {
+    auto found = trace.engine.processes.find(pid.value);
+    if (found == trace.engine.processes.end()) return;
+    Process &process = *found->second;
+    report::part_with_modules(trace, process);
+    // Others may use the same memory still (vfork).
+    if (process.space.use_count() == 1) {
+        engine::end_all(trace.engine, process);
+        trace.armings.erase(process.space.get());
+    }
+    leave_ledger(trace, pid);
+    trace.engine.processes.erase(found);
+}
+
+/// A child that nobody knows yet: it is traced from its birth, and stops before it runs.
+void meet_child(trace::Trace &trace, Pid parent, Tid child) {
+    if (!child.value || trace.engine.tasks.contains(child.value)) return;
+    auto stop = trace.engine.waiter.next_of(child);
+    if (!stop || stop->kind == os::Stop::Kind::exited || stop->kind == os::Stop::Kind::killed) {
+        trace.engine.waiter.forget(child);
+        return;
+    }
+    auto process = trace.engine.processes.find(parent.value);
+    adopt_child(trace, process == trace.engine.processes.end() ? nullptr : process->second.get(),
+                os::Stopped(trace.engine.waiter, *stop));
+}
+
+/// Children of a process that was killed, or ended by another thread, before their birth was told: each has a copy of
+/// what was in it.
+void meet_orphans(trace::Trace &trace, Pid parent) {
+    for (Pid child : os::read_processes()) {
+        if (child == parent || trace.engine.tasks.contains(child.value)) continue;
+        auto status = os::read_status(child.value);
+        const bool is_ours = status && status->tracer == ::gettid();
+        if (is_ours && !trace.engine.processes.contains(status->ppid)) meet_child(trace, parent, Tid{child.value});
+    }
+}
+
+/// The user is told how what they named has ended. (Of a program that `run` started the exit status is ktrace's own.)
+void tell_end(const trace::Trace &trace, const Process &process, const os::Stop &stop) {
+    const trace::Config &config = trace.config;
+    const pid_t pid = process.target.pid.value;
+    const bool killed = stop.kind == os::Stop::Kind::killed;
+    const bool is_named = std::find(config.pids.begin(), config.pids.end(), pid) != config.pids.end();
+    const bool is_program = pid == trace.program.value && trace.trouble == 0; // else it was ktrace that ended it
+    if (config.quiet || !(is_named || (killed && is_program))) return;
+    trace.voice.notice(std::to_string(pid) + " (" + text::escape(process.target.comm) + ") " +
+                       (killed ? "was killed by " + text::signal_name(stop.status)
+                               : "has ended with exit status " + std::to_string(stop.status)));
+}
+
+/// A thread has called exec, and has the id of its leader now, which nobody knows: that had ended before ktrace came.
+/// Its event comes.
+bool goes_on_under_new_id(const trace::Trace &trace, Pid pid) {
+    const Tid leader{pid.value};
+    if (trace.engine.tasks.contains(pid.value) || os::has_ended(leader)) return false;
+    auto status = os::read_status(pid.value);
+    return status && status->tracer == ::gettid();
+}
+
+void on_ended(trace::Trace &trace, const Event &event) {
+    const os::Stop &stop = event.stop;
+    if (stop.tid.value == trace.program.value) // known or let go already
+        trace.program_status = stop.kind == os::Stop::Kind::exited ? stop.status : 128 + stop.status;
+    if (stop.tid.value != event.pid.value) return;
+    auto process = trace.engine.processes.find(event.pid.value);
+    const bool in_a_call = process != trace.engine.processes.end() && process->second->had_threads;
+    if (process != trace.engine.processes.end()) tell_end(trace, *process->second, stop);
+    if (stop.kind == os::Stop::Kind::killed || in_a_call) meet_orphans(trace, event.pid);
+    end_process(trace, event.pid);
+}
+
+/// A thread has called exec and has the id of its leader now, which had ended when the process was attached to.
+void on_exec_under_new_id(trace::Trace &trace, Event event) {
+    event.pid = Pid{event.tid.value};
+    if (auto former = os::event_message(event.tid)) event.other = Tid{static_cast<pid_t>(*former)};
+    trace.engine.waiter.watch(event.tid);
+    on_exec(trace, std::move(event));
+}
+
+/// A stop of a task that nobody has announced: a child that was faster than its parent's event.
+void on_unknown(trace::Trace &trace, Event event) {
+    Tid tid = event.tid;
+    auto status = os::read_status(tid.value);
+    if (!status) {
+        std::move(*event.stopped).resume(os::Resume::run);
+        return;
+    }
+    auto process = trace.engine.processes.find(status->tgid);
+    if (process != trace.engine.processes.end() && event.stop.kind == os::Stop::Kind::exec) {
+        on_exec_under_new_id(trace, std::move(event));
+        return;
+    }
+    if (process != trace.engine.processes.end()) {
+        process->second->had_threads = true;
+        engine::Task &task = trace.engine.tasks[tid.value];
+        task.tid = tid;
+        task.pid = Pid{status->tgid};
+        trace.engine.waiter.watch(tid);
+        std::move(*event.stopped).keep();
+        handle_event(trace, engine::dispatch(trace.engine, event.stop)); // its process may be stopped, and it with that
+        return;
+    }
+    adopt_child(trace, maker_of(trace, Pid{tid.value}, Pid{status->ppid}), std::move(*event.stopped));
+}
+
+/// The room that was owed is made before the task goes on.
+void on_owed_room(trace::Trace &trace, Event event) {
+    std::optional<os::Stopped> stopped(std::move(*event.stopped));
+    engine::Task &task = trace.engine.tasks.at(event.tid.value);
+    Process &process = *trace.engine.process_of(task);
+    const VirtAddr at = arch::Host::trap_address(stopped->pc());
+    const bool at_trap = event.stop.kind == os::Stop::Kind::signal && !os::is_tripwire(event.tid);
+    engine::Site *hit = at_trap ? process.space->site_at(at) : nullptr;
+    if (hit) stopped->rest_at(at);
+    arming::pay_owed_room(trace, process, stopped);
+    if (!stopped) return;
+    if (hit)
+        handle_event(trace, engine::serve_hit(trace.engine, process, task, *hit, std::move(*stopped)));
+    else
+        engine::continue_task(trace.engine, task, std::move(*stopped));
+}
+
+void on_blocks_traps(trace::Trace &trace, Event event) {
+    os::Stopped stopped = std::move(*event.stopped);
+    engine::Task &task = trace.engine.tasks.at(event.tid.value);
+    Process &process = *trace.engine.process_of(task);
+    engine::Site &site = *process.space->site_at(arch::Host::trap_address(stopped.pc()));
+    arming::watch_masks(trace, process, stopped);
+    handle_event(trace, engine::serve_restored_hit(trace.engine, process, task, site, std::move(stopped)));
+}
+
+/// The parent waits meanwhile: it may want to trace the child itself, at once.
+void on_new_process(trace::Trace &trace, Event event) {
+    meet_child(trace, event.pid, event.other);
+    auto parent = trace.engine.tasks.find(event.tid.value);
+    if (parent == trace.engine.tasks.end()) {
+        std::move(*event.stopped).resume(os::Resume::run);
+        return;
+    }
+    auto child = trace.engine.tasks.find(event.other.value);
+    if (child != trace.engine.tasks.end()) engine::inherit_mask(child->second, parent->second);
+    engine::continue_task(trace.engine, parent->second, std::move(*event.stopped));
+}
+
+void act_on(trace::Trace &trace, Event event) {
+    switch (event.kind) {
+    case Event::Kind::none: return;
+    case Event::Kind::ended: on_ended(trace, event); return;
+    case Event::Kind::unknown: on_unknown(trace, std::move(event)); return;
+    case Event::Kind::may_exec: before_exec(trace, std::move(event)); return;
+    case Event::Kind::exec: on_exec(trace, std::move(event)); return;
+    case Event::Kind::loader: on_loader(trace, std::move(event)); return;
+    case Event::Kind::ifunc: arming::on_ifunc(trace, std::move(event)); return;
+    case Event::Kind::woken: tracees::on_woken(trace, std::move(event)); return;
+    case Event::Kind::owed_room: on_owed_room(trace, std::move(event)); return;
+    case Event::Kind::blocks_traps: on_blocks_traps(trace, std::move(event)); return;
+    case Event::Kind::new_process: on_new_process(trace, std::move(event)); return;
+    }
+}
+
+} // namespace
+
+void handle_event(trace::Trace &trace, Event event) {
+    if (event.kind == Event::Kind::none) return;
+    act_on(trace, std::move(event));
+    begin_time(trace); // it may be the one that everything has waited for
+}
+
+void handle_end(trace::Trace &trace, Tid tid) {
+    auto found = trace.engine.tasks.find(tid.value);
+    if (found == trace.engine.tasks.end()) return;
+    Pid pid = found->second.pid;
+    if (Process *process = trace.engine.process_of(found->second))
+        engine::end_calls(trace.engine, *process, found->second);
+    trace.engine.tasks.erase(found);
+    trace.engine.waiter.forget(tid);
+    bool others = std::any_of(trace.engine.tasks.begin(), trace.engine.tasks.end(),
+                              [&](const auto &entry) { return entry.second.pid == pid; });
+    if (others || goes_on_under_new_id(trace, pid)) return;
+    meet_orphans(trace, pid);
+    end_process(trace, pid);
+}
+
+} // namespace ktrace::lifecycle

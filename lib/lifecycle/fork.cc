@@ -1,0 +1,358 @@
+#include "lifecycle/fork.h"
+
+#include <algorithm>
+
+#include <linux/capability.h>
+#include <linux/kcmp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arming/install.h"
+#include "base/log.h"
+#include "engine/transparent/restart/rest.h"
+#include "engine/transparent/restart/syscall_restart.h"
+#include "engine/transparent/sigtrap/disposition.h"
+#include "engine/watch/watch.h"
+#include "os/facts/blocked_syscall.h"
+#include "os/facts/exec_rights.h"
+#include "tracees/seize.h"
+#include "tracees/tripwires.h"
+
+namespace ktrace::lifecycle {
+
+using engine::AddressSpaceState;
+using engine::Process;
+using engine::Site;
+using engine::Task;
+
+namespace {
+
+/// A task of the process that has its memory still: the leader may have ended before the others.
+std::optional<Tid> one_with_memory(Pid process) {
+    const Tid leader{process.value};
+    if (os::has_memory(leader)) return leader;
+    for (Tid tid : os::read_tasks(process))
+        if (os::has_memory(tid)) return tid;
+    return std::nullopt;
+}
+
+bool has_same_memory(Tid task, Pid other) { return ::syscall(SYS_kcmp, task.value, other.value, KCMP_VM, 0, 0) == 0; }
+
+bool shares_memory(Pid process, Pid other) {
+    while (auto task = one_with_memory(process)) {
+        const bool same = has_same_memory(*task, other);
+        if (os::has_memory(*task)) return same; // so it had when they were compared
+    }
+    return false;
+}
+
+Process &make_process(trace::Trace &trace, Pid pid) {
+    auto &slot = trace.engine.processes[pid.value];
+    slot = std::make_unique<Process>();
+    slot->target.pid = pid;
+    slot->target.comm = os::read_comm(pid, Tid{pid.value});
+    return *slot;
+}
+
+Task &make_task(trace::Trace &trace, Pid pid, Tid tid) {
+    Task &task = trace.engine.tasks[tid.value];
+    task.tid = tid;
+    task.pid = pid;
+    trace.engine.waiter.watch(tid);
+    return task;
+}
+
+/// A process in the memory of another one.
+Process &make_borrower(trace::Trace &trace, const Process &owner, Pid pid) {
+    Process &process = make_process(trace, pid);
+    process.space = owner.space;
+    process.target.space = owner.target.space;
+    process.target.modules = owner.target.modules;
+    process.target.maps = owner.target.maps;
+    process.target.syscall_instruction = owner.target.syscall_instruction;
+    process.borrowed = true;
+    process.silent = !trace.config.follow || owner.silent;
+    // The owner may end, or call exec, before it.
+    if (trace.engine.ledger && owner.space->recovery_tried)
+        trace.engine.ledger->cover(pid, owner.space->recovery.address());
+    return process;
+}
+
+/// True where its exec has to be seen before it is made.
+bool stays_for_rights(const Process &borrower) { return borrower.silent && !os::has_capability(CAP_SYS_PTRACE); }
+
+void forget(trace::Trace &trace, Pid pid) {
+    std::erase_if(trace.engine.tasks, [&](const auto &entry) {
+        if (entry.second.pid == pid) trace.engine.waiter.forget(Tid{entry.first});
+        return entry.second.pid == pid;
+    });
+    leave_ledger(trace, pid);
+    trace.engine.processes.erase(pid.value);
+}
+
+/// Its tasks stop once, and at their system calls from then on; who sleeps in a call that must not be interrupted does
+/// when that ends, or with the next stop that it has.
+void stop_at_calls(trace::Trace &trace, const Process &sharer) {
+    for (auto &[tid, task] : trace.engine.tasks) {
+        if (task.pid != sharer.target.pid) continue;
+        task.until_exec = true;
+        if (os::interrupted(task.pid, task.tid) == os::Interrupted::begins_anew)
+            tracees::set_tripwire(*sharer.space, task);
+        else
+            engine::interrupt_asleep(trace.engine, task.tid);
+    }
+}
+
+/// It has a memory of its own since it was looked at. An exec that is still to be told is told.
+void part_with_sharer(trace::Trace &trace, Pid pid) {
+    os::interrupt(Tid{pid.value});
+    auto stop = trace.engine.waiter.next_of(Tid{pid.value});
+    if (!stop || stop->kind == os::Stop::Kind::exec || stop->kind == os::Stop::Kind::exited ||
+        stop->kind == os::Stop::Kind::killed) {
+        if (stop) trace.engine.waiter.put_back(*stop);
+        return;
+    }
+    const int signal = stop->kind == os::Stop::Kind::signal ? stop->signal : 0;
+    os::Stopped stopped(trace.engine.waiter, *stop);
+    if (stop->kind == os::Stop::Kind::started) engine::undo_interruption(stopped);
+    std::move(stopped).resume(os::Resume::detach, signal);
+    forget(trace, pid);
+}
+
+/// The child's action for SIGTRAP becomes what its parent's was, and its copy of the rescue page goes.
+Status unmap_recovery(AddressSpaceState &child, const target::Process &process, trace::Trace &trace,
+                      os::Stopped &stopped) {
+    if (!child.recovery.mapped()) return {};
+    recovery::Hands hands{*child.memory, *process.syscall_instruction, trace.engine.waiter, stopped};
+    auto restored = child.recovery.restore_action(hands);
+    if (!restored) return tl::make_unexpected(restored.error());
+    return *restored ? child.recovery.unmap(hands) : Status();
+}
+
+/// A fork's copy of our traps comes out again, and our pages go.
+void clean(trace::Trace &trace, Process &parent, Pid child, os::Stopped &stopped) {
+    // The kernel gives it none of the breakpoints, but a copy of the register that says which are on.
+    if (parent.space->watch_generation != 0) arch::HostNative::set_watches(stopped.tid(), {});
+    auto copy = parent.space->memory->copy_for(child);
+    if (!copy) return;
+    for (VirtAddr at : (*copy)->plants()) (*copy)->unplant(at);
+    AddressSpaceState space;
+    space.memory = std::move(*copy);
+    for (const engine::Arena &arena : parent.space->slots.arenas()) space.slots.add(arena);
+    space.recovery = parent.space->recovery;
+    engine::rewrite_wiped(space, child);
+    static_cast<void>(engine::forget_lost(space, child)); // whoever has made it: nothing but ours is unmapped
+    target::Process image = parent.target;
+    image.pid = child;
+    auto unmapped = engine::unmap_arenas(space, image, trace.engine.waiter, stopped);
+    if (unmapped) unmapped = unmap_recovery(space, image, trace, stopped);
+    if (!unmapped) log::write("trace", log::Level::debug, "child keeps our pages: " + unmapped.error().message);
+}
+
+/// The site of a fork's child: armed where the child's memory holds the trap, whatever became of it in the parent since
+/// the fork.
+std::unique_ptr<Site> copy_site(AddressSpaceState &space, const Site &from) {
+    auto site = std::make_unique<Site>(from);
+    site->returns = 0;
+    site->armed = space.memory->planted(from.at);
+    if (site->armed && !from.armed) {
+        space.memory->unplant(from.at);
+        site->armed = false;
+    }
+    return site;
+}
+
+/// A state for the child with the same memory of ours, without sites.
+std::shared_ptr<AddressSpaceState> copy_space(const Process &parent, std::shared_ptr<target::AddressSpace> memory) {
+    auto space = std::make_shared<AddressSpaceState>();
+    space->memory = std::move(memory);
+    space->slots = parent.space->slots;
+    space->recovery = parent.space->recovery;
+    space->recovery_tried = parent.space->recovery_tried;
+    space->owes_room = parent.space->owes_room;
+    return space;
+}
+
+/// The same sites in the child, without the calls that are in flight in its parent. A trap that its parent has got
+/// since the fork is planted.
+void copy_sites(trace::Trace &trace, const Process &parent, const std::shared_ptr<AddressSpaceState> &space) {
+    engine::AddressSpaceState &from = *parent.space;
+    trace::Arming &copied = trace.armings[space.get()];
+    std::unordered_map<const engine::Attachment *, engine::Attachment *> twins;
+    const trace::Arming &arming = trace.armings[&from];
+    for (const auto &location : arming.locations) {
+        copied.locations.push_back(std::make_unique<trace::ArmedLocation>(*location));
+        copied.locations.back()->armed.active = 0;
+        twins[&location->armed] = &copied.locations.back()->armed;
+    }
+    for (const auto &internal : arming.internal) {
+        copied.internal.push_back(std::make_unique<trace::InternalSite>(*internal));
+        twins[&internal->armed] = &copied.internal.back()->armed;
+    }
+    copied.unwinders = arming.unwinders;
+    copied.ifuncs = arming.ifuncs;
+    for (const auto &[at, site] : from.sites) {
+        auto twin = copy_site(*space, *site);
+        std::erase_if(twin->probes, [](const engine::Attachment *armed) { return armed->dismissed; });
+        for (engine::Attachment *&armed : twin->probes) armed = twins.at(armed);
+        twin->kept_for_returns = twin->kept_for_returns && twin->armed;
+        if (site->armed && !twin->armed && !twin->probes.empty()) static_cast<void>(engine::arm(*space, *twin));
+        if (twin->slot) space->by_slot[twin->slot] = twin.get();
+        if (twin->kept_for_returns) space->return_sites++;
+        space->sites.emplace(at, std::move(twin));
+    }
+    for (const engine::Watchpoint &watch : from.watches)
+        engine::add_watch(trace.engine, *space, {0, twins.at(watch.armed), watch.at, watch.in_thread, watch.parts, {}});
+    space->return_address_ok = from.return_address_ok;
+    space->return_probes = from.return_probes;
+    space->timed_probes = from.timed_probes;
+}
+
+/// False: it is not followed, and clean. What traps lead to cannot be had in it.
+bool can_be_followed(trace::Trace &trace, Process &parent, Pid child, target::AddressSpace &space,
+                     os::Stopped &stopped) {
+    if (!parent.target.syscall_instruction) return true; // no memory of ours
+    auto complete =
+        engine::complete_copy(*parent.space, {space, *parent.target.syscall_instruction, trace.engine.waiter, stopped});
+    if (complete) return true;
+    clean(trace, parent, child, stopped);
+    if (complete.error().kind != Error::Kind::gone)
+        trace::tell_once(trace,
+                         "children of process " + std::to_string(parent.target.pid.value) +
+                             " lack memory of ktrace's, which it keeps from them (madvise(2)) or has replaced; those "
+                             "that cannot be given it are not followed: " +
+                             complete.error().message);
+    return false;
+}
+
+/// Whose event tells of the child already.
+Process *who_tells_of(trace::Trace &trace, Pid child) {
+    const auto message = static_cast<unsigned long>(child.value);
+    for (const auto &[tid, task] : trace.engine.tasks)
+        if (trace.engine.waiter.has_news_of(task.tid) && os::event_message(task.tid) == message)
+            return trace.engine.process_of(task);
+    return nullptr;
+}
+
+/// Our page in the process is in the child, too.
+bool may_be_copied(const Process &process, Pid child) {
+    auto space = target::AddressSpace::open(child);
+    return space && process.space->recovery.is_there(**space);
+}
+
+} // namespace
+
+Process *maker_of(trace::Trace &trace, Pid child, Pid parent) {
+    auto known = trace.engine.processes.find(parent.value);
+    Process *by_status = known == trace.engine.processes.end() ? nullptr : known->second.get();
+    if (by_status && shares_memory(parent, child)) return by_status;
+    for (auto &[pid, process] : trace.engine.processes)
+        if (shares_memory(Pid{pid}, child)) return process.get();
+    if (Process *teller = who_tells_of(trace, child)) return teller;
+    if (by_status && may_be_copied(*by_status, child)) return by_status;
+    for (auto &[pid, process] : trace.engine.processes)
+        if (may_be_copied(*process, child)) return process.get();
+    return by_status;
+}
+
+void let_go(trace::Trace &trace, Pid pid, os::Stopped stopped) {
+    Tid tid = stopped.tid();
+    std::move(stopped).resume(os::Resume::detach);
+    trace.engine.waiter.forget(tid);
+    trace.engine.tasks.erase(tid.value);
+    leave_ledger(trace, pid);
+    trace.engine.processes.erase(pid.value);
+}
+
+void leave_ledger(trace::Trace &trace, Pid pid) {
+    recovery::Ledger *ledger = trace.engine.ledger;
+    auto leaving = trace.engine.processes.find(pid.value);
+    if (!ledger || leaving == trace.engine.processes.end()) return;
+    for (const auto &[other, process] : trace.engine.processes) {
+        if (other == pid.value || process->space != leaving->second->space) continue;
+        ledger->hand_over_untold(pid, Pid{other});
+        break;
+    }
+    ledger->drop(pid);
+}
+
+Status adopt_sharers(trace::Trace &trace, const Process &owner) {
+    for (bool found_new = true; found_new;) {
+        found_new = false;
+        const auto task = one_with_memory(owner.target.pid);
+        if (!task) return {};
+        for (Pid other : os::read_processes()) {
+            if (trace.engine.processes.contains(other.value) || !has_same_memory(*task, other)) continue;
+            if (!os::has_memory(*task)) break; // those that have none are all the same
+            found_new = true;
+            Process &sharer = make_borrower(trace, owner, other);
+            Status seized = tracees::seize_all(trace, sharer);
+            if (!seized) forget(trace, other);
+            if (!seized && seized.error().kind != Error::Kind::gone) return seized;
+            if (seized && !shares_memory(owner.target.pid, other)) {
+                part_with_sharer(trace, other);
+            } else if (seized && stays_for_rights(sharer)) {
+                stop_at_calls(trace, sharer);
+            }
+        }
+        found_new = found_new || !os::has_memory(*task); // then it has told of some that they were none
+    }
+    return {};
+}
+
+void before_exec(trace::Trace &trace, engine::Event event) {
+    Task &task = trace.engine.tasks.at(event.tid.value);
+    Process *process = trace.engine.process_of(task);
+    auto entry = os::syscall_entry(event.tid);
+    if (process && entry && os::gains_rights(event.pid, *entry, *process->space->memory))
+        let_go(trace, event.pid, std::move(*event.stopped));
+    else
+        engine::continue_task(trace.engine, task, std::move(*event.stopped));
+}
+
+void adopt_child(trace::Trace &trace, Process *parent, os::Stopped stopped) {
+    Tid tid = stopped.tid();
+    Pid child{tid.value};
+    if (!parent) {
+        // Its parent has ended meanwhile; whatever it has of our traps is known by the grounds that are left.
+        for (auto &[pid, process] : trace.engine.processes) clean(trace, *process, child, stopped);
+        let_go(trace, child, std::move(stopped));
+        return;
+    }
+    if (shares_memory(parent->target.pid, child)) {
+        const Process &process = make_borrower(trace, *parent, child);
+        Task &task = make_task(trace, child, tid);
+        task.until_exec = stays_for_rights(process);
+        engine::continue_task(trace.engine, task, std::move(stopped));
+        return;
+    }
+    if (!trace.config.follow || parent->silent || trace.engine.closing) {
+        clean(trace, *parent, child, stopped);
+        let_go(trace, child, std::move(stopped));
+        return;
+    }
+    auto copy = parent->space->memory->copy_for(child);
+    if (!copy || !can_be_followed(trace, *parent, child, **copy, stopped)) {
+        let_go(trace, child, std::move(stopped));
+        return;
+    }
+    Process &process = make_process(trace, child);
+    process.target.modules = parent->target.modules;
+    process.target.maps = parent->target.maps;
+    process.target.syscall_instruction = parent->target.syscall_instruction;
+    process.target.space = std::move(*copy);
+    process.space = copy_space(*parent, process.target.space);
+    engine::restore_at_birth(trace.engine, process,
+                             stopped); // killed from here on, ktrace leaves traps that are served
+    copy_sites(trace, *parent, process.space);
+    if (trace.engine.ledger && process.space->recovery_tried)
+        trace.engine.ledger->cover(child, process.space->recovery.address());
+    for (VirtAddr at : process.space->memory->plants())
+        engine::tell_of_untold(trace.engine.ledger, child, *process.space, at);
+    Task &task = make_task(trace, child, tid);
+    std::optional<os::Stopped> at_birth(std::move(stopped));
+    if (process.space->owes_room) arming::pay_owed_room(trace, process, at_birth);
+    if (at_birth) engine::continue_task(trace.engine, task, std::move(*at_birth));
+}
+
+} // namespace ktrace::lifecycle

@@ -1,0 +1,43 @@
+// The machine's instruction that asks for a change of the thread.
+#include <bit>
+
+#include "program/run/machine.h"
+
+namespace ktrace::program {
+
+namespace {
+
+std::uint64_t as_float(std::uint64_t double_bits) {
+    return std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(double_bits)));
+}
+
+} // namespace
+
+/// A value that could not be read changes nothing.
+bool Machine::inject(const Instr &instr) {
+    const Slot &slot = top();
+    Changes *changes = hit_.changes;
+    if (broken_ || slot.state != Slot::State::ok || !changes || changes->count == Changes::most) return !broken_;
+    const Destination &to = code_.destinations.at(instr.index);
+    changes->skips = changes->skips || to.skips;
+    Change change;
+    change.size = to.size;
+    change.offset = to.offset;
+    change.bits = to.single ? as_float(slot.bits) : slot.bits;
+    switch (to.kind) {
+    case Destination::Kind::nowhere: return true;
+    case Destination::Kind::general: change.where = Change::Where::general; break;
+    case Destination::Kind::floating: change.where = Change::Where::floating; break;
+    case Destination::Kind::memory: {
+        std::uint64_t base;
+        std::memcpy(&base, reinterpret_cast<const std::byte *>(&hit_.registers) + to.offset, sizeof base);
+        change.where = Change::Where::memory;
+        change.address = base + static_cast<std::uint64_t>(to.displacement);
+        break;
+    }
+    }
+    changes->all[changes->count++] = change;
+    return true;
+}
+
+} // namespace ktrace::program

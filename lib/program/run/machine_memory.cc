@@ -1,0 +1,212 @@
+// The machine's instructions on the target's memory, and on the objects and texts that were read from it.
+#include "program/run/machine.h"
+
+#include <bit>
+#include <cstring>
+
+namespace ktrace::program {
+
+namespace {
+
+using State = Slot::State;
+
+std::uint64_t integer_of(const std::byte *bytes, std::size_t size, bool is_signed) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, bytes, std::min<std::size_t>(size, 8));
+    if (size >= 8 || size == 0) return bits;
+    unsigned shift = 64 - 8 * static_cast<unsigned>(size);
+    if (!is_signed) return bits << shift >> shift;
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(bits << shift) >> shift);
+}
+
+/// A float, a double, or the target's long double, which is the host's (10 bytes of it count on x86-64).
+double double_of(const std::byte *bytes, std::size_t size) {
+    if (size == 4) {
+        float value;
+        std::memcpy(&value, bytes, 4);
+        return static_cast<double>(value);
+    }
+    if (size <= 8) {
+        double value = 0;
+        std::memcpy(&value, bytes, size);
+        return value;
+    }
+    long double value = 0;
+    std::memcpy(&value, bytes, std::min(size, sizeof value));
+    return static_cast<double>(value);
+}
+
+std::size_t text_length(const std::byte *bytes, std::size_t size) {
+    const void *end = size == 0 ? nullptr : std::memchr(bytes, 0, size);
+    return end ? static_cast<std::size_t>(static_cast<const std::byte *>(end) - bytes) : size;
+}
+
+std::uint64_t clamp_length(const Slot &length, std::uint64_t most) {
+    auto wanted = static_cast<std::int64_t>(length.bits);
+    return wanted < 0 ? 0 : std::min<std::uint64_t>(static_cast<std::uint64_t>(wanted), most);
+}
+
+} // namespace
+
+Slot Machine::read_string(std::uint64_t pointer, std::uint64_t length) {
+    if (pointer == 0) return bad(State::fault, 0);
+    std::span<std::byte> into = scratch(length + 1); // one more tells whether the text goes on
+    std::size_t readable = cache_.read(pointer, into);
+    if (readable == 0 && !into.empty()) return bad(State::fault, pointer);
+    std::size_t size = text_length(into.data(), readable);
+    bool ended = size < readable; // by its NUL
+    return {.bits = pointer,
+            .bytes = into.data(),
+            .size = static_cast<std::uint32_t>(std::min<std::uint64_t>(size, length)),
+            .truncated = !ended};
+}
+
+Slot Machine::read_buffer(std::uint64_t pointer, std::uint64_t length) {
+    std::span<std::byte> into = scratch(length);
+    std::size_t readable = cache_.read(pointer, into);
+    if (readable == 0 && length != 0) return bad(State::fault, pointer);
+    return {.bits = pointer,
+            .bytes = into.data(),
+            .size = static_cast<std::uint32_t>(readable),
+            .truncated = readable < length};
+}
+
+Slot Machine::read_counted(std::uint64_t pointer, const Slot &length, std::uint64_t most) {
+    Slot text = read_buffer(pointer, clamp_length(length, most));
+    if (text.state == State::ok && text.truncated) return bad(State::fault, pointer + text.size);
+    text.truncated = length.bits > most;
+    return text;
+}
+
+bool Machine::memory(const Instr &instr) {
+    Slot length{.bits = static_cast<std::uint64_t>(instr.imm)};
+    bool counted = instr.op == Opcode::str || instr.op == Opcode::buf || instr.op == Opcode::counted_text;
+    if (counted) length = pop();
+    Slot at = pop();
+    if (at.state != State::ok || length.state != State::ok) {
+        push(at.state != State::ok ? at : length);
+        return !broken_;
+    }
+    switch (instr.op) {
+    case Opcode::str:
+    case Opcode::str_imm: push(read_string(at.bits, clamp_length(length, max_str))); return !broken_;
+    case Opcode::buf: push(read_buffer(at.bits, clamp_length(length, max_value))); return !broken_;
+    case Opcode::counted_text:
+        push(read_counted(at.bits, length, static_cast<std::uint64_t>(instr.imm)));
+        return !broken_;
+    case Opcode::array_text: {
+        Slot text = read_buffer(at.bits, clamp_length(length, max_value));
+        if (text.state == State::ok) text.size = static_cast<std::uint32_t>(text_length(text.bytes, text.size));
+        push(text);
+        return !broken_;
+    }
+    case Opcode::fetch: push(read_buffer(at.bits, clamp_length(length, max_value))); return !broken_;
+    default: break;
+    }
+    std::byte bytes[16] = {};
+    std::size_t size = std::min<std::size_t>(instr.size, sizeof bytes);
+    std::size_t readable = cache_.read(at.bits, std::span(bytes).first(size));
+    if (readable < size)
+        push(bad(State::fault, at.bits + readable));
+    else if (instr.op == Opcode::load)
+        push_integer(integer_of(bytes, size, instr.is_signed));
+    else
+        push_float(double_of(bytes, size));
+    return !broken_;
+}
+
+bool Machine::object(const Instr &instr) {
+    auto size = static_cast<std::uint32_t>(instr.imm);
+    if (instr.op == Opcode::object_new || instr.op == Opcode::object_captured) {
+        std::span<std::byte> bytes = scratch(size);
+        Slot made{.bytes = bytes.data(), .size = static_cast<std::uint32_t>(bytes.size())};
+        std::memset(bytes.data(), 0, bytes.size());
+        if (instr.op == Opcode::object_captured) {
+            std::uint64_t saved[2] = {0, static_cast<std::uint64_t>(State::na)};
+            std::size_t begin = instr.index + sizeof saved;
+            bool there = begin + bytes.size() <= hit_.captured.size();
+            if (there) std::memcpy(saved, hit_.captured.data() + instr.index, sizeof saved);
+            if (there) std::memcpy(bytes.data(), hit_.captured.data() + begin, bytes.size());
+            made.state = static_cast<State>(saved[1] & 3);
+            made.bits = saved[0];
+        }
+        push(made);
+        return !broken_;
+    }
+    bool with_operand = instr.op == Opcode::object_put || instr.op == Opcode::object_read;
+    Slot operand = with_operand ? pop() : Slot{};
+    Slot &object = top();
+    if (broken_ || object.state != State::ok) return !broken_;
+    if (operand.state != State::ok) {
+        object = operand;
+        return true;
+    }
+    std::size_t left = instr.index < object.size ? object.size - instr.index : 0;
+    // Objects made here lie in scratch_, which is ours to write.
+    auto *into = const_cast<std::byte *>(object.bytes) + instr.index;
+    switch (instr.op) {
+    case Opcode::object_put:
+        std::memcpy(into, &operand.bits, std::min<std::size_t>({left, instr.size, 8}));
+        return true;
+    case Opcode::object_read: {
+        std::size_t wanted = std::min<std::size_t>(left, size);
+        std::size_t readable = cache_.read(operand.bits, std::span(into, wanted));
+        if (readable < wanted) object = bad(State::fault, operand.bits + readable);
+        return true;
+    }
+    case Opcode::object_register: {
+        const std::byte *from = register_at(instr, static_cast<std::uint64_t>(instr.imm));
+        if (from)
+            std::memcpy(into, from, std::min<std::size_t>(left, instr.size));
+        else
+            object = bad(State::unavailable);
+        return true;
+    }
+    case Opcode::object_const: {
+        const std::string &constant = code_.constants[static_cast<std::size_t>(instr.imm)];
+        std::memcpy(into, constant.data(), std::min(left, constant.size()));
+        return true;
+    }
+    case Opcode::object_load:
+    case Opcode::object_float: {
+        if (left < instr.size)
+            object = bad(State::na);
+        else if (instr.op == Opcode::object_load)
+            object = {.bits = integer_of(into, instr.size, instr.is_signed)};
+        else
+            object = {.bits = std::bit_cast<std::uint64_t>(double_of(into, instr.size))};
+        return true;
+    }
+    case Opcode::object_text:
+    case Opcode::object_part: {
+        object.bytes = into;
+        object.size = static_cast<std::uint32_t>(std::min<std::size_t>(left, size));
+        object.bits = 0;
+        if (instr.op == Opcode::object_text)
+            object.size = static_cast<std::uint32_t>(text_length(object.bytes, object.size));
+        return true;
+    }
+    default: return false;
+    }
+}
+
+bool Machine::text(const Instr &instr) {
+    Slot b = pop(), a = pop();
+    if (a.state != State::ok || b.state != State::ok) {
+        push_integer(0);
+        return !broken_;
+    }
+    std::uint32_t common = std::min(a.size, b.size);
+    int order = common == 0 ? 0 : std::memcmp(a.bytes, b.bytes, common);
+    bool less = order < 0 || (order == 0 && a.size < b.size);
+    bool equal = order == 0 && a.size == b.size;
+    switch (instr.op) {
+    case Opcode::text_eq: push_integer(equal); break;
+    case Opcode::text_ne: push_integer(!equal); break;
+    case Opcode::text_lt: push_integer(less); break;
+    default: push_integer(less || equal); break; // text_le
+    }
+    return !broken_;
+}
+
+} // namespace ktrace::program

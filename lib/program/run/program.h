@@ -1,0 +1,87 @@
+// Program: what one probe does at one location, compiled to data. eval runs it at a hit: no allocation, no libc, no OS.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "arch/host.h"
+#include "base/ids.h"
+#include "base/memory.h"
+#include "program/run/changes.h"
+#include "program/run/record.h"
+
+namespace ktrace::program {
+
+/// What eval may ask of the stopped thread beyond its registers; each answer costs a system call, so only on demand.
+class ThreadPort {
+  public:
+    virtual ~ThreadPort() = default;
+    virtual const arch::Host::FpRegisters *floating() = 0; // nullptr: cannot be read
+    virtual std::string_view comm() = 0;
+    /// An address in a module's thread-local block; `block`: its start, from the thread pointer (0: not known).
+    virtual std::optional<VirtAddr> tls(std::int64_t block, std::uint64_t offset) = 0;
+    /// Up to into.size() addresses of frames, innermost (the pc) first, then return addresses; true ones whatever is
+    /// probed. Those that were interrupted (not the pc) are marked so (record.h).
+    virtual std::size_t stack(std::span<std::uint64_t> into) = 0;
+};
+
+/// A hit, as a program sees it.
+struct HitView {
+    const arch::Host::Registers &registers;
+    Memory &memory;
+    ThreadPort &thread;
+    Pid pid;
+    Tid tid;
+    std::uint64_t time_ns = 0; // CLOCK_REALTIME
+    std::uint64_t monotonic_ns = 0;
+    std::uint64_t duration_ns = 0;       // ret
+    std::span<const std::byte> captured; // ret: what Moment::call wrote into its capture
+    Changes *changes = nullptr;          // what is to be changed is put there; nullptr: nothing is
+};
+
+/// What became of a hit.
+enum class Outcome : std::uint8_t {
+    event,      // a record was written
+    aggregated, // counted in the probe's tables, no record
+    filtered,
+    unselected, // call: neither record nor aggregate wants this call, so no instance is needed
+    accepted,   // call: an instance is needed
+};
+
+/// What a moment of a program touches: the loop reads no more than this.
+struct Needs {
+    bool registers = false; // any register but pc (and sp)
+    bool floating = false;
+    bool time = false;     // HitView::time_ns, monotonic_ns
+    bool duration = false; // HitView::duration_ns
+    bool runs = false;     // anything at all happens at this moment
+};
+
+struct Code; // eval's own
+
+/// Shared by all locations of a probe: --every, --chance, --first, and the tables of --count, --stats, --hist.
+struct ProbeState;
+struct ProbeStateDeleter {
+    void operator()(ProbeState *) const;
+};
+
+class Program {
+  public:
+    Program();
+    ~Program();
+    Program(Program &&) noexcept;
+    Program &operator=(Program &&) noexcept;
+
+    Needs needs(Moment moment) const;
+    std::size_t capture_size() const; // bytes that Moment::call may write into its capture, at most
+
+    std::unique_ptr<Code> code;
+};
+
+inline constexpr std::size_t max_record = 32768;
+
+} // namespace ktrace::program

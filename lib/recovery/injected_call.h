@@ -1,0 +1,18 @@
+// Call: a system call that a task makes for us where it finds back by itself: by way of our page, else of its stack.
+#pragma once
+
+#include "os/tracee/way_back.h"
+#include "recovery/page.h"
+
+namespace ktrace::recovery {
+
+/// In our page: where the code is (HostNative::rescue_code).
+inline constexpr std::size_t code_at = (sizeof(ktrace_recovery_header) + 63) & ~std::size_t{63};
+
+/// remote_syscall with the best way back that there is; `page` may not be mapped. `through`: where there is none.
+Result<std::int64_t> call_with_way_back(os::Waiter &waiter, os::Stopped &stopped, VirtAddr instruction,
+                                        const Page &page, target::AddressSpace &space, std::uint64_t number,
+                                        std::initializer_list<std::uint64_t> arguments,
+                                        os::Through through = os::Through::steps);
+
+} // namespace ktrace::recovery

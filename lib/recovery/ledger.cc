@@ -1,0 +1,168 @@
+#include "recovery/ledger.h"
+
+#include <algorithm>
+
+#include <sys/mman.h>
+
+#include "os/proc/procfs.h"
+
+namespace ktrace::recovery {
+
+Ledger::Ledger() {
+    // Zeroed, and only what is used takes memory.
+    void *memory =
+        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    shared_ = memory == MAP_FAILED ? nullptr : static_cast<Shared *>(memory);
+}
+
+Ledger::~Ledger() {
+    if (shared_) ::munmap(shared_, sizeof(Shared));
+}
+
+void Ledger::cover(Pid pid, VirtAddr page) {
+    if (!shared_) return;
+    std::size_t used = shared_->used, free = used;
+    for (std::size_t i = used; i-- > 0;) {
+        pid_t known = shared_->entries[i].pid;
+        if (known == pid.value) {
+            shared_->entries[i].page = page.value;
+            return;
+        }
+        if (known == 0) free = i;
+    }
+    if (free == most) return;
+    shared_->entries[free].page = page.value;
+    shared_->entries[free].pid = pid.value;
+    shared_->used = std::max(used, free + 1);
+}
+
+void Ledger::drop(Pid pid) {
+    if (!shared_) return;
+    for (std::size_t i = 0; i < shared_->used; i++)
+        if (shared_->entries[i].pid == pid.value) shared_->entries[i].pid = 0;
+    forget_untold(pid);
+    for (std::size_t i = 0; i < shared_->owed_used; i++)
+        if (shared_->owed[i].owed.pid == pid) shared_->owed[i].tid = 0;
+}
+
+void Ledger::clear() {
+    if (shared_) shared_->used = shared_->traps_used = shared_->owed_used = 0;
+}
+
+void Ledger::tell(const Untold &trap) {
+    if (!shared_ || shared_->traps_used == most_traps) return;
+    TrapEntry &entry = shared_->traps[shared_->traps_used];
+    entry.trap = trap;
+    entry.pid = trap.pid.value;
+    shared_->traps_used++;
+}
+
+void Ledger::forget_untold(Pid pid) {
+    if (!shared_) return;
+    std::size_t left = 0; // entries from the front that somebody needs
+    for (std::size_t i = 0; i < shared_->traps_used; i++) {
+        if (shared_->traps[i].pid == pid.value) shared_->traps[i].pid = 0;
+        if (shared_->traps[i].pid != 0) left = i + 1;
+    }
+    shared_->traps_used = left;
+}
+
+void Ledger::hand_over_untold(Pid from, Pid to) {
+    if (!shared_) return;
+    for (std::size_t i = 0; i < shared_->traps_used; i++) {
+        if (shared_->traps[i].pid != from.value) continue;
+        shared_->traps[i].trap.pid = to;
+        shared_->traps[i].pid = to.value;
+    }
+}
+
+std::vector<Untold> Ledger::untold() const {
+    std::vector<Untold> all;
+    if (!shared_) return all;
+    for (std::size_t i = 0; i < shared_->traps_used && i < most_traps; i++)
+        if (shared_->traps[i].pid != 0) all.push_back(shared_->traps[i].trap);
+    return all;
+}
+
+std::vector<Covered> Ledger::covered() const {
+    std::vector<Covered> all;
+    if (!shared_) return all;
+    for (std::size_t i = 0; i < shared_->used && i < most; i++)
+        if (pid_t pid = shared_->entries[i].pid; pid != 0)
+            all.push_back({Pid{pid}, VirtAddr{shared_->entries[i].page}});
+    return all;
+}
+
+/// Of the first entries; tid 0: the first that is free, or nothing.
+Ledger::OwedEntry *Ledger::owed_entry(pid_t tid) {
+    for (std::size_t i = 0; i < shared_->owed_used; i++)
+        if (shared_->owed[i].tid == tid) return &shared_->owed[i];
+    if (tid != 0 || shared_->owed_used == most_owed) return nullptr;
+    return &shared_->owed[shared_->owed_used++];
+}
+
+void Ledger::owe(const Owed &owed) {
+    if (!shared_) return;
+    OwedEntry *entry = owed_entry(owed.tid.value);
+    if (!entry) entry = owed_entry(0);
+    if (!entry) return;
+    entry->tid = 0;
+    entry->owed = owed;
+    entry->tid = owed.tid.value;
+}
+
+void Ledger::settle(Tid tid) {
+    if (!shared_) return;
+    if (OwedEntry *entry = owed_entry(tid.value)) entry->tid = 0;
+}
+
+void Ledger::keep(Tid task, const os::SyscallUserDispatch &own) {
+    auto status = shared_ ? os::read_status(task.value) : std::nullopt;
+    if (!status) return;
+    const Pid pid{status->tgid};
+    const auto all = covered(); // the call may be the one that makes the page
+    if (std::none_of(all.begin(), all.end(), [&](const Covered &each) { return each.pid == pid; })) cover(pid, {});
+    const OwedEntry *entry = owed_entry(task.value);
+    Owed owed = entry ? entry->owed : Owed{};
+    owed.pid = pid;
+    owed.tid = task;
+    owed.has_dispatch = true;
+    owed.dispatch = own;
+    owe(owed);
+}
+
+void Ledger::settle_dispatch(Tid task) {
+    const OwedEntry *entry = shared_ ? owed_entry(task.value) : nullptr;
+    if (!entry) return;
+    Owed owed = entry->owed;
+    owed.has_dispatch = false;
+    if (owed.has_mask || owed.signals != 0)
+        owe(owed);
+    else
+        settle(task);
+}
+
+std::vector<Owed> Ledger::owed(Pid pid) const {
+    std::vector<Owed> all;
+    if (!shared_) return all;
+    for (std::size_t i = 0; i < shared_->owed_used && i < most_owed; i++)
+        if (shared_->owed[i].tid != 0 && shared_->owed[i].owed.pid == pid) all.push_back(shared_->owed[i].owed);
+    return all;
+}
+
+void Ledger::set_program(Pid pid) {
+    if (shared_) shared_->program = pid.value;
+}
+
+void Ledger::dismiss(int status) {
+    if (shared_) shared_->dismissed = status + 1;
+}
+
+std::optional<int> Ledger::dismissed() const {
+    const int told = shared_ ? shared_->dismissed.load() : 0;
+    return told == 0 ? std::nullopt : std::optional(told - 1);
+}
+
+Pid Ledger::program() const { return Pid{shared_ ? shared_->program.load() : 0}; }
+
+} // namespace ktrace::recovery

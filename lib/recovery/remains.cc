@@ -1,0 +1,157 @@
+#include "recovery/remains.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "os/proc/procfs.h"
+#include "os/tracee/memory.h"
+
+namespace ktrace::recovery {
+
+using arch::Host;
+
+namespace {
+
+bool is_like_ours(const os::Mapping &mapping) {
+    return mapping.executable && !mapping.writable && !mapping.shared && mapping.path.empty();
+}
+
+} // namespace
+
+bool may_be_ours(const std::vector<os::Mapping> &maps, std::uint64_t start, std::uint64_t size) {
+    if (size == 0 || start + size < start) return false;
+    std::uint64_t covered = start;
+    for (const os::Mapping &mapping : maps)
+        if (is_like_ours(mapping) && mapping.contains(VirtAddr{covered}))
+            covered = std::min(mapping.end.value, start + size);
+    return covered == start + size;
+}
+
+Status check_mapped(Pid pid, VirtAddr at, std::uint64_t size) {
+    const auto maps = os::read_maps(pid);
+    if (!maps) return fail(Error::Kind::gone, "the process has ended");
+    if (may_be_ours(*maps, at.value, size)) return {};
+    return fail(Error::Kind::refused, "the process may not map memory: mmap(2) answers as if it had, and has not",
+                "a seccomp filter makes that up, perhaps; root may map in spite of it");
+}
+
+namespace {
+
+// The process may have made up what is there: it is not believed beyond these.
+constexpr std::uint64_t most_entries = std::uint64_t{1} << 20; // of a process
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 28;   // of a table
+constexpr std::uint32_t largest_entry = 4096;                  // bytes, of any later ABI
+constexpr std::size_t most_pages = 64;                         // of a process
+
+bool is_sound(const ktrace_recovery_header &header) {
+    if (std::memcmp(header.magic, KTRACE_RECOVERY_MAGIC, sizeof header.magic) != 0) return false;
+    bool sizes = header.abi >= 1 && header.header_size >= KTRACE_RECOVERY_HEADER_1 &&
+                 header.entry_size >= sizeof(ktrace_recovery_entry) && header.entry_size <= largest_entry;
+    return sizes && header.tables <= ktrace_recovery_most_tables && header.arenas <= ktrace_recovery_most_arenas;
+}
+
+bool is_sound(const std::vector<os::Mapping> &maps, const ktrace_recovery_header &header,
+              const ktrace_recovery_table &table) {
+    return table.capacity <= most_entries && std::has_single_bit(table.capacity) &&
+           table.capacity * header.entry_size <= most_bytes &&
+           may_be_ours(maps, table.address, table.capacity * header.entry_size);
+}
+
+/// Adds a table's entries, at most `most` in all.
+void read_table(const os::ProcessMemory &memory, const ktrace_recovery_header &header,
+                const ktrace_recovery_table &table, std::size_t most, std::vector<ktrace_recovery_entry> &into) {
+    std::vector<std::byte> bytes(table.capacity * header.entry_size);
+    std::size_t got = memory.read(VirtAddr{table.address}, bytes);
+    for (std::size_t at = 0; at + header.entry_size <= got && into.size() < most; at += header.entry_size) {
+        ktrace_recovery_entry entry;
+        std::memcpy(&entry, bytes.data() + at, sizeof entry);
+        if (entry.site != 0) into.push_back(entry);
+    }
+}
+
+/// Leaves out of a header what ktrace cannot have written.
+void clean(const std::vector<os::Mapping> &maps, ktrace_recovery_header &header) {
+    auto *tables = std::remove_if(header.table, header.table + header.tables,
+                                  [&](const ktrace_recovery_table &table) { return !is_sound(maps, header, table); });
+    header.tables = static_cast<std::uint32_t>(tables - header.table);
+    auto *arenas = std::remove_if(header.arena, header.arena + header.arenas, [&](const ktrace_recovery_arena &arena) {
+        return !may_be_ours(maps, arena.address, arena.size);
+    });
+    header.arenas = static_cast<std::uint32_t>(arenas - header.arena);
+    if (header.header_size < KTRACE_RECOVERY_HEADER_2) header.retold = 0; // no field of that ABI
+    if (header.header_size < sizeof header) header.filters = 0;
+}
+
+/// What a page tells, `most` entries of it.
+std::optional<Left> read_page(const os::ProcessMemory &memory, const std::vector<os::Mapping> &maps, VirtAddr page,
+                              std::size_t most) {
+    Left left;
+    left.page = page;
+    if (memory.read(page, std::as_writable_bytes(std::span(&left.header, 1))) != sizeof left.header ||
+        !is_sound(left.header) || !may_be_ours(maps, page.value, left.header.size))
+        return std::nullopt;
+    clean(maps, left.header);
+    for (std::uint32_t i = 0; i < left.header.tables; i++)
+        read_table(memory, left.header, left.header.table[i], most, left.entries);
+    return left;
+}
+
+} // namespace
+
+Result<std::vector<Left>> find_left(Pid pid) {
+    auto memory = os::ProcessMemory::open(pid); // who may not see its mappings may not open this, and is told so
+    if (!memory) return tl::make_unexpected(memory.error());
+    auto maps = os::read_maps(pid);
+    if (!maps) return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
+    std::vector<Left> found;
+    std::size_t room = most_entries;
+    for (const os::Mapping &mapping : *maps) {
+        if (!is_like_ours(mapping)) continue;
+        // The kernel shows neighbours as one mapping.
+        for (VirtAddr at = mapping.start; at < mapping.end && found.size() < most_pages; at = at + ktrace_recovery_page)
+            if (auto left = read_page(*memory, *maps, at, room)) {
+                room -= left->entries.size();
+                found.push_back(std::move(*left));
+            }
+    }
+    return found;
+}
+
+std::optional<Left> read_left(Pid pid, VirtAddr page) {
+    auto memory = os::ProcessMemory::open(pid);
+    auto maps = os::read_maps(pid);
+    if (!memory || !maps) return std::nullopt;
+    return read_page(*memory, *maps, page, most_entries);
+}
+
+namespace {
+
+bool put_back_at(const os::ProcessMemory &memory, VirtAddr at, std::span<const std::byte> original) {
+    const auto trap = Host::trap_bytes();
+    std::array<std::byte, sizeof ktrace_recovery_entry{}.original> now{};
+    if (original.size() != trap.size() || memory.read(at, std::span(now).first(trap.size())) != trap.size())
+        return false;
+    return std::equal(trap.begin(), trap.end(), now.begin()) && memory.write(at, original);
+}
+
+} // namespace
+
+std::size_t put_back(Pid pid, const Left &left) {
+    auto memory = os::ProcessMemory::open(pid);
+    if (!memory) return 0;
+    std::size_t count = 0;
+    for (const ktrace_recovery_entry &entry : left.entries) {
+        auto original = std::as_bytes(std::span(entry.original));
+        std::size_t size = std::min<std::size_t>(entry.trap_size, original.size());
+        if (put_back_at(*memory, VirtAddr{entry.site}, original.first(size))) count++;
+    }
+    return count;
+}
+
+bool put_back(const Untold &trap) {
+    auto memory = os::ProcessMemory::open(trap.pid);
+    return memory && put_back_at(*memory, trap.at, std::span(trap.original).first(trap.size));
+}
+
+} // namespace ktrace::recovery

@@ -1,0 +1,220 @@
+#include "report/records.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "os/self/own_signals.h"
+#include "os/self/sigbus_guard.h"
+#include "output/summary.h"
+#include "report/namesakes.h"
+#include "report/unhit.h"
+
+namespace ktrace::report {
+
+namespace {
+
+/// False for a location of a set that was refused as a whole, or of a probe of our own.
+bool was_registered(const trace::Trace &trace, const trace::CountedLocation &location) {
+    const probe::ProbeEntry &registered = trace.registry.at(location.probe);
+    return registered.ready && !registered.set->hidden;
+}
+
+/// Indices of the locations of which there is something to tell, by the number of their probe.
+std::vector<std::size_t> locations_to_sum_up(const trace::Trace &trace) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < trace.locations.size(); i++)
+        if (was_registered(trace, *trace.locations[i])) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return trace.locations[a]->probe < trace.locations[b]->probe;
+    });
+    return order;
+}
+
+/// The text of a log record.
+std::string_view text_behind(std::span<const std::byte> record) {
+    auto text = record.subspan(sizeof(program::RecordHeader));
+    return {reinterpret_cast<const char *>(text.data()), text.size()};
+}
+
+/// An event that nobody is told of.
+void count_as_dropped(program::Counters &counters) {
+    counters.events--;
+    counters.dropped++;
+}
+
+/// There is no room for the record in the output: it is counted as dropped. False: it is to be shown nevertheless,
+/// since the first half of its hit was.
+bool drop(trace::Trace &trace, const program::RecordHeader &header) {
+    trace::tell_once(trace,
+                     "Events are dropped: they come faster than the output is read; aggregate with --count, or filter");
+    if (header.moment == program::Moment::log) return true; // no hit of a probe
+    const std::pair hit(header.tid, header.location);
+    if (header.moment == program::Moment::post) return trace.dropped_halves.erase(hit) != 0;
+    trace.dropped_halves.insert(hit);
+    count_as_dropped(trace.locations[header.location]->counters);
+    return true;
+}
+
+/// The same with room: true for the second half of a hit whose first one was dropped.
+bool drop_rest(trace::Trace &trace, const program::RecordHeader &header) {
+    bool is_rest = trace.dropped_halves.erase({header.tid, header.location}) != 0;
+    return is_rest && header.moment == program::Moment::post;
+}
+
+/// The writer was given the event: until it is with the kernel, that may fail.
+void note_unwritten(trace::Trace &trace, const program::RecordHeader &header) {
+    if (header.moment == program::Moment::log || header.moment == program::Moment::post) return; // not counted
+    trace.unwritten.push_back({trace.writer->taken(), header.location});
+}
+
+void forget_written(trace::Trace &trace) {
+    const std::uint64_t written = trace.writer->written();
+    while (!trace.unwritten.empty() && trace.unwritten.front().end <= written) trace.unwritten.pop_front();
+}
+
+/// What will not be written any more: writing failed, or nobody waits for the reader.
+void drop_unwritten(trace::Trace &trace) {
+    forget_written(trace);
+    for (const trace::Unwritten &event : trace.unwritten) count_as_dropped(trace.locations[event.location]->counters);
+    trace.unwritten.clear();
+}
+
+constexpr std::size_t most_unwritten = std::size_t{16} << 20; // bytes; about 100,000 events
+
+} // namespace
+
+Status open_output(trace::Trace &trace) {
+    if (trace.config.output.empty()) {
+        trace.writer = std::make_unique<output::Writer>(STDOUT_FILENO, "standard output");
+    } else {
+        auto file = output::Writer::create(trace.config.output);
+        if (!file) return tl::make_unexpected(file.error());
+        trace.writer = std::make_unique<output::Writer>(std::move(*file));
+    }
+    output::Writer::Around around;
+    if (trace.live_line && trace.config.output.empty() && ::isatty(STDOUT_FILENO) == 1) // the same terminal
+        around = [line = trace.live_line](const std::function<void()> &write) { line->aside(write); };
+    trace.writer->write_in_background(most_unwritten, os::OwnSignals::waker(), std::move(around));
+    trace.sink = trace.config.format == trace::Config::Format::json
+                     ? output::make_json_sink(*trace.writer, trace.symbolizer.get())
+                     : output::make_text_sink(*trace.writer, trace.symbolizer.get());
+    return {};
+}
+
+void report_records(trace::Trace &trace, bool flush) {
+    for (const std::string &notice : os::take_cut_file_notices()) trace::tell_once(trace, notice);
+    std::span<const std::byte> rest = trace.engine.records.bytes();
+    while (rest.size() >= sizeof(program::RecordHeader)) {
+        program::RecordHeader header;
+        std::memcpy(&header, rest.data(), sizeof header);
+        bool dropped = !trace.writer->has_room()      ? drop(trace, header)
+                       : trace.dropped_halves.empty() ? false
+                                                      : drop_rest(trace, header);
+        if (dropped) {
+            rest = rest.subspan(header.size);
+            continue;
+        }
+        const auto record = rest.first(header.size);
+        if (header.moment == program::Moment::log)
+            trace.sink->log(header, header.location, text_behind(record));
+        else
+            trace.sink->record(record, trace.locations[header.location]->info);
+        note_unwritten(trace, header);
+        rest = rest.subspan(header.size);
+    }
+    trace.engine.records.clear();
+    forget_written(trace);
+    if (flush) trace.writer->flush();
+}
+
+bool output_failed(trace::Trace &trace) {
+    if (!trace.writer->failed()) return false;
+    if (auto told = trace.writer->take_error(); !told) {
+        trace.voice.complain(told.error());
+        trace.trouble = 1;
+    }
+    return true;
+}
+
+namespace {
+
+/// A line of each clock that calls were timed by, and of each place; without any, of the one that would have been.
+std::string timing_text(const engine::Engine &engine) {
+    const engine::Corrections &corrections = engine.corrections;
+    auto lines = [&](engine::Clock clock, std::string_view name, const engine::Timed::Calls &calls) {
+        auto line = [&](std::string_view of, std::uint64_t count, const engine::Correction &each) {
+            return output::timing_text(
+                {of, name, count, each.per_call_ns, each.per_stop_ns, each.resolution_ns, each.rare_ns});
+        };
+        std::string text;
+        if (calls.together != 0 || calls.apart == 0)
+            text += line("Durations", calls.together, corrections.of(clock).together);
+        if (calls.apart != 0)
+            text += line("Durations on another processor than ktrace's", calls.apart, corrections.of(clock).apart);
+        return text;
+    };
+    const auto [by_switches, by_stops, last] = engine.timed;
+    const bool is_recorded = corrections.by_switches.together.resolution_ns != 0;
+    std::string text;
+    if (by_switches.all() != 0 || (by_stops.all() == 0 && is_recorded))
+        text += lines(engine::Clock::switches, "the kernel's records of context switches", by_switches);
+    if (by_stops.all() != 0 || !is_recorded) text += lines(engine::Clock::stops, "ktrace's own clock", by_stops);
+    return text;
+}
+
+/// For who seems to take it, but does not: the file system of a server that is gone.
+constexpr std::uint64_t patience_ns = 2'000'000'000;
+
+} // namespace
+
+/// A signal may have come before there was anything to wait for: the second of two that were sent as one (timeout(1)
+/// sends two). So it takes nothing from who reads as fast as is written.
+void finish_output(trace::Trace &trace, const std::function<void()> &meanwhile) {
+    std::uint64_t told_at = 0;
+    trace.writer->finish([&] {
+        meanwhile();
+        const bool told = trace.interrupts->take() != 0 || trace.interrupts->is_abandoned();
+        if (told && told_at == 0) told_at = monotonic_ns();
+        return told_at != 0 && (!trace.writer->is_taken() || monotonic_ns() - told_at > patience_ns);
+    });
+}
+
+void report_summary(trace::Trace &trace, const std::function<void()> &meanwhile) {
+    report_records(trace, false);
+    bool timed = false, json = trace.config.format == trace::Config::Format::json;
+    Unhit unhit = find_unhit(trace);
+    std::vector<std::size_t> order = locations_to_sum_up(trace);
+    if (!json) std::erase_if(order, [&](std::size_t i) { return unhit.left_out[i]; });
+    tell_namesakes_apart(trace, order);
+    for (std::size_t i : order) {
+        const auto &location = trace.locations[i];
+        program::Table table = location->state->aggregation.snapshot();
+        bool show = table.kind != program::Table::Kind::none;
+        trace.sink->summary(location->info, location->counters, show ? &table : nullptr);
+        timed = timed || location->info.kind == 'r';
+    }
+    finish_output(trace, meanwhile);
+    drop_unwritten(trace);
+    output_failed(trace);
+    if (trace.config.quiet) return;
+    std::string text;
+    for (std::size_t i : order)
+        if (!unhit.left_out[i]) text += output::summary_text(trace.locations[i]->info, trace.locations[i]->counters);
+    text += unhit.text;
+    const engine::Timed &calls = trace.engine.timed;
+    timed = timed && (!trace.engine.corrections.is_empty() || calls.by_switches.all() + calls.by_stops.all() != 0);
+    if (timed) text += timing_text(trace.engine);
+    output::Writer errors(STDERR_FILENO, "standard error"); // signals may come in: nothing of it is lost
+    errors.write_in_background(text.size() + 1, [] {});
+    errors.write(text);
+    errors.finish([&] {
+        meanwhile();
+        return false;
+    });
+}
+
+} // namespace ktrace::report

@@ -1,0 +1,31 @@
+// report: what goes to the user: the records that wait, and the tables and counts at the end.
+#pragma once
+
+#include <functional>
+
+#include "trace/trace.h"
+
+namespace ktrace::report {
+
+/// Opens where output goes, and the sink. Errors: those of output::Writer::create.
+Status open_output(trace::Trace &trace);
+
+/// Hands all waiting records to the sink, but for those that whoever reads the output leaves no room for: these are
+/// counted as dropped. `flush`: and writes out what the sink has made of them. Files that were found cut short are told
+/// of, too.
+void report_records(trace::Trace &trace, bool flush);
+
+/// True once nobody can be told any more (a closed pipe, a full disk): the trace ends. A full disk is complained of
+/// once.
+bool output_failed(trace::Trace &trace);
+
+/// Waits until all output is written, or a signal says that nobody wants to wait for it any longer. `meanwhile` is
+/// called every now and then.
+void finish_output(
+    trace::Trace &trace, const std::function<void()> &meanwhile = [] {});
+
+/// Tables, counts, and how durations were corrected. `meanwhile`: as for finish_output.
+void report_summary(
+    trace::Trace &trace, const std::function<void()> &meanwhile = [] {});
+
+} // namespace ktrace::report

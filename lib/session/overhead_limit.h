@@ -1,0 +1,14 @@
+// overhead: --max-overhead: a location that costs a thread more than that share of its time is switched off.
+#pragma once
+
+#include "trace/trace.h"
+
+namespace ktrace::session {
+
+/// Measuring begins, where it was asked for.
+void start_overhead(trace::Trace &trace);
+
+/// At the end of each window of a second: switches off what costs too much, and says so. For the loop, between stops.
+void limit_overhead(trace::Trace &trace);
+
+} // namespace ktrace::session

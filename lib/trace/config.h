@@ -1,0 +1,45 @@
+// Config: what a command asks of a session, as plain data. cmd/ fills it in.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "probe/probe.h"
+
+namespace ktrace::trace {
+
+/// --plugin 'FILE.so name=value…'
+struct PluginRequest {
+    std::string path, parameters;
+};
+
+struct Config {
+    std::vector<pid_t> pids;          // attach
+    std::vector<std::string> program; // run: PROGRAM [ARG…]
+    std::vector<probe::Probe> probes; // in the order given, numbered from 1
+    std::vector<PluginRequest> plugins;
+    probe::Actions actions;
+    bool allow_missing = false;
+    bool follow = false;
+    bool quiet = false;
+    int verbose = 0;
+    std::optional<std::uint64_t> duration_ns;
+    std::optional<std::uint64_t> max_events;
+    std::optional<double> max_overhead; // a share, above 0 and up to 1, of a thread's time
+    std::string output;                 // -o FILE, empty: standard output
+    enum class Format : std::uint8_t { text, json } format = Format::text;
+};
+
+/// What `ktrace ctl` asks of a ktrace that traces.
+struct Order {
+    enum class Verb : std::uint8_t { list, stats, add, remove, enable, disable, on, off } verb = Verb::list;
+    std::vector<std::string> names;   // remove, enable, disable: numbers or SPECs
+    std::vector<probe::Probe> probes; // add; their numbers are given later
+    probe::Actions actions;
+    bool allow_missing = false;
+    Config::Format format = Config::Format::text; // stats
+};
+
+} // namespace ktrace::trace

@@ -1,0 +1,140 @@
+// Trace: what one trace holds from its first look at the target to its summary. Passive; the functions of this room
+// change it, each file for its own reason.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_set>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/space/engine.h"
+#include "os/self/own_signals.h"
+#include "output/live_line.h"
+#include "output/sink.h"
+#include "output/writer.h"
+#include "probe/compile.h"
+#include "probe/registry.h"
+#include "probe/watch_spec.h"
+#include "program/run/record.h"
+#include "program/tables/state.h"
+#include "recovery/ledger.h"
+#include "target/modules.h"
+#include "trace/calibrate.h"
+#include "trace/config.h"
+#include "trace/voice.h"
+
+namespace ktrace::ctl {
+class Control;
+}
+namespace ktrace::session {
+struct Plugins;
+}
+
+namespace ktrace::trace {
+
+/// A place in a file that a probe of the user's is at, in however many processes: its counts outlive them.
+struct CountedLocation {
+    std::uint32_t probe = 0; // its number
+    const symbols::Module *module = nullptr;
+    std::uint64_t vaddr = 0;
+    std::uint32_t instance = 0; // of an inlined function; others may begin there, too
+    VirtAddr last_at;           // where it was armed last
+    bool too_costly = false;    // --max-overhead has switched it off; its probe may be on
+    program::LocationInfo info;
+    program::Counters counters;
+    program::ProbeStatePointer state; // its table; selection is the probe's
+};
+
+/// An event in the output that may not be with the kernel yet.
+struct Unwritten {
+    std::uint64_t end = 0;      // the Writer's taken() behind it
+    std::uint32_t location = 0; // index in Trace::locations
+};
+
+/// A location armed (or to be armed) in one address space: the program is compiled for where it lies there.
+struct ArmedLocation {
+    engine::Attachment armed;
+    std::shared_ptr<program::Program> program; // shared with the copies in forked children
+    std::size_t location = 0;                  // index in Trace::locations
+    VirtAddr at;
+    std::optional<probe::WatchPlace> watch; // it has no site, but debug registers
+};
+
+/// A probe of an indirect function whose resolver the process had not run when it was planned: where that is.
+struct WaitingIfunc {
+    std::uint32_t probe = 0; // its number
+    probe::Location resolver;
+    std::uint64_t bias = 0;
+    bool has_chosen = false; // it has been run since, and what it chose is armed
+    VirtAddr at() const { return VirtAddr{resolver.vaddr + bias}; }
+};
+
+/// A site of our own: the loader's breakpoint, unwinding, resolvers.
+struct InternalSite {
+    engine::Attachment armed;
+    VirtAddr at;
+};
+
+/// What is armed in one address space.
+struct Arming {
+    std::vector<std::unique_ptr<ArmedLocation>> locations;
+    std::vector<std::unique_ptr<ArmedLocation>> dismissed; // removed, while tasks are in the middle of their sites
+    std::vector<std::unique_ptr<InternalSite>> internal;
+    std::unordered_set<std::uint64_t> unwinders; // biases of modules whose unwinding functions are watched already
+    std::vector<WaitingIfunc> ifuncs;
+    std::unordered_map<pid_t, VirtAddr> resolving; // by task: the resolver that it is in
+    bool waits_for_loader = false;                 // nothing is armed yet: the program's libraries are not mapped
+    bool told_to_wait = false;                     // somebody was told of that, and is told of its end
+    bool unloads = false;                          // a thread is on its way through dlclose
+};
+
+/// An order that needs to know what is to be subtracted from durations: stops are served until that is measured.
+struct PostponedOrder {
+    std::uint64_t client = 0;
+    Order order;
+    Calibration calibration;
+};
+
+struct Trace {
+    Trace(const Config &c, const Voice &v) : config(c), voice(v) {}
+
+    const Config &config;
+    const Voice &voice;
+    std::shared_ptr<session::Plugins> plugins; // outlives what is armed: their handlers are told of its end
+    engine::Engine engine;
+    target::ModuleCache modules;
+    probe::Registry registry;
+    std::vector<std::unique_ptr<CountedLocation>> locations; // by LocationInfo index in records
+    /// Where they are by what they are: probe, module, vaddr, inlined instance.
+    std::map<std::tuple<std::uint32_t, const symbols::Module *, std::uint64_t, std::uint32_t>, std::size_t> location_of;
+    std::unordered_map<engine::AddressSpaceState *, Arming> armings;
+    std::unordered_set<std::string> told;                                        // notices that were given
+    std::unordered_map<pid_t, std::vector<target::LoadedModule>> former_modules; // for the names in tables
+    std::unique_ptr<output::Writer> writer;
+    std::deque<Unwritten> unwritten;                                 // in the order in which the writer was given them
+    std::set<std::pair<std::int32_t, std::uint32_t>> dropped_halves; // by tid and location: a post event may follow
+    std::unique_ptr<output::Sink> sink;
+    std::unique_ptr<output::Symbolizer> symbolizer;
+    std::shared_ptr<output::LiveLine> live_line; // nullptr: there is none
+    std::shared_ptr<ctl::Control> control;       // nullptr: no socket could be had
+    std::unique_ptr<PostponedOrder> postponed;   // one of ctl's, which waits for a calibration
+    os::OwnSignals *interrupts = nullptr;
+    std::function<bool()> gives_up; // a search for what to probe that the user does not wait for any more; may be empty
+    Pid program;                    // run: the program's process
+    int program_status = -1;        // its end, as run returns it; -1: it runs
+    int trouble = 0;                // exit status of what went wrong
+    std::uint64_t overhead_since_ns = 0; // when the window began that Engine::overhead is of
+    bool time_has_begun = false;         // of --duration
+    bool has_dismissed = false;          // some Arming has dismissed locations
+};
+
+/// A notice on standard error, once per text.
+void tell_once(Trace &trace, const std::string &text);
+
+} // namespace ktrace::trace

@@ -1,0 +1,307 @@
+// How a task is brought out: it is interrupted, and what it stops for before that is served; where its pc is in the
+// slot of an instruction that has not begun, or is done, it is set to where the program would be; else the task runs on
+// to there. All are asked to stop before one is waited for: each of many that share a processor stops when its turn
+// comes.
+//
+// What bounds it, whatever the tasks do: one that has stopped for something else has the next interrupt before it goes
+// on, and a task that it has started meanwhile is held where it was born.
+#include "tracees/stop.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <set>
+
+#include <sched.h>
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+#include "engine/hit/dispatch.h"
+#include "engine/hit/step_over.h"
+#include "engine/transparent/restart/rest.h"
+#include "engine/transparent/restart/syscall_restart.h"
+#include "engine/transparent/signals/deferred_signals.h"
+#include "lifecycle/events.h"
+#include "os/facts/blocked_syscall.h"
+#include "tracees/seize.h"
+
+namespace ktrace::tracees {
+
+using arch::Host;
+using arch::SlotPosition;
+using engine::AddressSpaceState;
+using engine::Over;
+using engine::Process;
+using engine::Task;
+
+namespace {
+
+/// A task at an interrupt's stop: its pc goes out of the slot it may be in. False: it is in the middle of an
+/// instruction there and has to run on first.
+bool leave_slot(Process &process, Task &task, os::Stopped &stopped) {
+    engine::Site *site = process.space->site_of_pc_in_slot(stopped.pc());
+    if (!site) {
+        if (process.space->recovery.contains(stopped.pc())) return false;
+        if (task.over == Over::stepping) return false;
+        task.over = Over::none;
+        return true;
+    }
+    switch (Host::slot_position(site->placed, site->slot, stopped.pc())) {
+    case SlotPosition::at_start:
+        // One that sets the trap flag is only ever stepped: by a ktrace that was killed, if not by this one.
+        if (task.over == Over::stepping || site->placed.sets_trap_flag) engine::abort_step(task, *site, stopped);
+        stopped.set_pc(site->at);
+        break;
+    case SlotPosition::after:
+        if (task.over == Over::stepping) return false;
+        stopped.set_pc(site->at + site->plan.length);
+        break;
+    case SlotPosition::inside:
+        if (task.over == Over::none)
+            engine::step_out(task, *site, stopped); // and no further: job control may have stopped it
+        return false;
+    case SlotPosition::elsewhere: break;
+    }
+    engine::give_back_state(task);
+    task.over = Over::none;
+    task.site = nullptr;
+    return true;
+}
+
+/// A call that makes a copy of the memory: what it copies must be known before our pages go.
+bool copies_memory(const AddressSpaceState &space, const os::TaskPlace &place) {
+#ifdef SYS_fork
+    if (place.syscall == SYS_fork) return true;
+#endif
+    constexpr std::uint64_t shares = CLONE_VM;
+    if (place.syscall == SYS_clone3) { // its first argument points to what begins with the flags
+        auto flags = space.memory->read_value<std::uint64_t>(VirtAddr{place.arguments[0]});
+        return flags && (*flags & shares) == 0;
+    }
+    return place.syscall == SYS_clone && (place.arguments[0] & shares) == 0;
+}
+
+/// Sleeping in the kernel, at an address of its own, or a leader that has ended before its threads: it can be let go by
+/// the end of the tracing thread, undisturbed.
+bool sleeps_outside(const AddressSpaceState &space, const Task &task) {
+    if (os::has_ended(task.tid)) return true;
+    if (task.saved_mask || task.saved_dispatch || !task.held_more.empty()) return false; // to be given back
+    if (task.over == Over::stepping || task.over == Over::to_syscall || !task.watching.empty()) return false;
+    auto place = os::read_task_place(task.pid, task.tid);
+    return place && !place->running && place->syscall >= 0 && !space.slots.contains(place->pc) &&
+           !space.recovery.contains(place->pc) && !copies_memory(space, *place);
+}
+
+/// A trap of ours was hit and is still to be told: until that is done the pc stands behind its first byte. Or a fault
+/// is, of the program's own: a system call that the task makes for us would take it for its own end.
+bool fault_is_pending(os::Stopped &stopped) { return os::has_fault_pending(stopped.tid()); }
+
+/// Lets a task run on before it is interrupted again, twice as long each time. On a busy processor an interrupt that
+/// follows at once is there before the task has come to its next instruction, again and again.
+class Pause {
+  public:
+    void take() {
+        const std::uint64_t end = monotonic_ns() + next_ns_;
+        const timespec until{static_cast<time_t>(end / second_ns), static_cast<long>(end % second_ns)};
+        while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+        }
+        next_ns_ = std::min(next_ns_ * 2, second_ns / 2);
+    }
+
+  private:
+    static constexpr std::uint64_t second_ns = 1'000'000'000;
+    std::uint64_t next_ns_ = 50'000;
+};
+
+/// Of a task's processor time. The handler in our page is done in microseconds: what stays there is code that a process
+/// has put into a page that only looks like ours. Other clocks go on while a task waits for a busy processor.
+constexpr std::uint64_t longest_in_page_ms = 50;
+
+/// False: it is gone. One that stands at a stop is not asked: what it stops for is told first.
+bool ask_to_stop(trace::Trace &trace, Tid tid) {
+    return trace.engine.waiter.has_news_of(tid) || engine::interrupt_asleep(trace.engine, tid);
+}
+
+enum class Run : std::uint8_t { borrowers, all };
+
+/// Those that a task may be waiting for go on until it stops. A parent in vfork does not stop before its child has
+/// ended or called exec: those that borrow its memory go on.
+void let_others_run(trace::Trace &trace, const SpacePointer &space, Tid waiting, HeldTasks &held, Run who) {
+    for (Tid tid : tasks_in(trace, space)) {
+        auto task = trace.engine.tasks.find(tid.value);
+        const Process *process = task == trace.engine.tasks.end() ? nullptr : trace.engine.process_of(task->second);
+        if (!process || (who == Run::borrowers && !process->borrowed) || tid == waiting) continue;
+        if (auto stopped = held.find(tid.value); stopped != held.end()) {
+            run_on(trace, task->second, std::move(stopped->second));
+            held.erase(stopped);
+        } else if (auto stop = trace.engine.waiter.next_of(tid, os::Waiter::Block::no)) {
+            lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
+        }
+    }
+}
+
+/// Those that have to be stopped and are not held yet.
+std::vector<Tid> tasks_to_stop(trace::Trace &trace, const SpacePointer &space, Spare spare, const HeldTasks &held,
+                               std::set<pid_t> &asleep) {
+    std::vector<Tid> tids;
+    for (Tid tid : tasks_in(trace, space)) {
+        if (held.contains(tid.value) || asleep.contains(tid.value)) continue;
+        const Task &task = trace.engine.tasks.at(tid.value);
+        if (!trace.engine.waiter.has_news_of(tid) &&
+            (sleeps_outside(*space, task) || (spare == Spare::yes && is_spared(task))))
+            asleep.insert(tid.value);
+        else
+            tids.push_back(tid);
+    }
+    return tids;
+}
+
+/// Who falls asleep at an address of its own need not be stopped (patience_with_running_ns). Nobody stands still
+/// meanwhile.
+void let_fall_asleep(trace::Trace &trace, const SpacePointer &space, Spare spare, std::set<pid_t> &asleep) {
+    constexpr timespec moment{0, 200'000};
+    const std::uint64_t end = monotonic_ns() + patience_with_running_ns;
+    while (monotonic_ns() < end && !tasks_to_stop(trace, space, spare, {}, asleep).empty()) {
+        serve_once(trace);
+        ::nanosleep(&moment, nullptr);
+    }
+}
+
+} // namespace
+
+void run_on(trace::Trace &trace, Task &task, os::Stopped stopped) {
+    if (stopped.stop().kind == os::Stop::Kind::group) os::interrupt(task.tid); // it stops again before it runs
+    engine::continue_task(trace.engine, task, std::move(stopped));
+}
+
+std::vector<Tid> tasks_in(const trace::Trace &trace, const SpacePointer &space) {
+    std::vector<Tid> tids;
+    for (const auto &[id, task] : trace.engine.tasks) {
+        auto process = trace.engine.processes.find(task.pid.value);
+        if (process != trace.engine.processes.end() && process->second->space == space) tids.push_back(Tid{id});
+    }
+    return tids;
+}
+
+bool is_spared(const Task &task) {
+    return !task.watching.empty() && task.over == Over::none && !os::has_ended(task.tid) &&
+           os::interrupted(task.pid, task.tid) == os::Interrupted::begins_anew;
+}
+
+bool has_spared(const trace::Trace &trace, const SpacePointer &space) {
+    const std::vector<Tid> tids = tasks_in(trace, space);
+    return std::any_of(tids.begin(), tids.end(), [&](Tid tid) { return is_spared(trace.engine.tasks.at(tid.value)); });
+}
+
+std::optional<os::Stop> await_stop_once(trace::Trace &trace, const SpacePointer &space, Tid tid, HeldTasks &held) {
+    auto stop = trace.engine.waiter.next_of(tid, os::Waiter::Block::briefly);
+    if (stop || errno != EINTR || os::has_ended(tid)) return stop;
+    if (os::sleeps_deeply(tid)) let_others_run(trace, space, tid, held, Run::borrowers);
+    errno = EINTR;
+    return std::nullopt;
+}
+
+namespace {
+
+/// Should a task that has an interrupt before it be waited for by others that stand still, or the other way round? It
+/// sleeps where nothing wakes it, or uses up a processor and does not come out of the kernel. (One that only waits for
+/// its processor stops in the end, and the sooner the fewer run.)
+class Stuck {
+  public:
+    Stuck(Pid pid, Tid tid) : pid_{pid}, tid_{tid}, run_before_ms_{os::processor_time_ms(pid, tid)} {}
+    bool is_so() {
+        if (found_ || monotonic_ns() < patient_until_) return found_;
+        found_ = os::sleeps_deeply(tid_) || os::processor_time_ms(pid_, tid_) > run_before_ms_ + patience_ms;
+        return found_;
+    }
+
+  private:
+    static constexpr std::uint64_t patience_ms = 50;
+    Pid pid_;
+    Tid tid_;
+    std::uint64_t run_before_ms_, patient_until_ = monotonic_ns() + patience_ms * 1'000'000;
+    bool found_ = false;
+};
+
+} // namespace
+
+std::optional<os::Stop> await_stop(trace::Trace &trace, const SpacePointer &space, Tid tid, HeldTasks &held,
+                                   Others others) {
+    auto task = trace.engine.tasks.find(tid.value);
+    Stuck stuck(task == trace.engine.tasks.end() ? Pid{tid.value} : task->second.pid, tid);
+    while (true) {
+        auto stop = await_stop_once(trace, space, tid, held);
+        if (stop || errno != EINTR || os::has_ended(tid)) return stop;
+        if (others == Others::run_where_it_needs_them && stuck.is_so())
+            let_others_run(trace, space, tid, held, Run::all);
+    }
+}
+
+std::optional<os::Stopped> bring_out(trace::Trace &trace, Process &process, Tid tid, HeldTasks &held, Others others) {
+    bool asked = false; // a stop is sure to come
+    Pause pause;
+    const std::uint64_t run_before_ms = os::processor_time_ms(process.target.pid, tid);
+    auto has_run_long = [&] {
+        return os::processor_time_ms(process.target.pid, tid) > run_before_ms + longest_in_page_ms;
+    };
+    while (true) {
+        if (!asked && !ask_to_stop(trace, tid)) break;
+        asked = true;
+        auto stop = await_stop(trace, process.space, tid, held, others);
+        if (!stop) break;
+        if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
+            os::Stopped stopped(trace.engine.waiter, *stop);
+            Task &task = trace.engine.tasks.at(tid.value);
+            bool pending = fault_is_pending(stopped);
+            bool stays = process.space->recovery.contains(stopped.pc()) && has_run_long();
+            if (!pending && (leave_slot(process, task, stopped) || stays)) {
+                if (stop->kind == os::Stop::Kind::started) engine::go_unnoticed(process, task, stopped);
+                stopped.write_back(); // the slots go while it is held: should ktrace be killed then, it is outside
+                return stopped;
+            }
+            // The trap's stop comes, or the step's; one that runs on in a slot is interrupted again.
+            asked = pending || task.over != Over::none;
+            if (pending)
+                std::move(stopped).resume(os::Resume::run); // to step again is to leave a stepped popf its trap flag
+            else
+                engine::continue_task(trace.engine, task, std::move(stopped));
+            if (!asked) pause.take();
+            continue;
+        }
+        os::interrupt(tid); // pending while it goes on: it stops again before it can start another task
+        lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
+        if (!trace.engine.tasks.contains(tid.value)) return std::nullopt;
+        asked = false;
+    }
+    lifecycle::handle_end(trace, tid);
+    return std::nullopt;
+}
+
+void hold_tasks(trace::Trace &trace, const SpacePointer &space, Spare spare, HeldTasks &held) {
+    std::set<pid_t> asleep;
+    if (held.empty()) let_fall_asleep(trace, space, spare, asleep);
+    while (true) {
+        const std::vector<Tid> running = tasks_to_stop(trace, space, spare, held, asleep);
+        if (running.empty()) return;
+        for (Tid tid : running) ask_to_stop(trace, tid);
+        for (Tid tid : running) {
+            auto task = trace.engine.tasks.find(tid.value);
+            Process *process = task == trace.engine.tasks.end() ? nullptr : trace.engine.process_of(task->second);
+            if (!process || process->space != space) continue;
+            if (auto stopped = bring_out(trace, *process, tid, held, Others::run_where_it_needs_them))
+                held.emplace(tid.value, std::move(*stopped));
+        }
+    }
+}
+
+void serve_once(trace::Trace &trace) {
+    std::vector<Tid> tids;
+    for (const auto &[id, task] : trace.engine.tasks) tids.push_back(Tid{id});
+    for (Tid tid : tids)
+        if (trace.engine.tasks.contains(tid.value))
+            if (auto stop = trace.engine.waiter.next_of(tid, os::Waiter::Block::no))
+                lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
+}
+
+} // namespace ktrace::tracees

@@ -1,0 +1,12 @@
+// unmap: our pages go from an address space that is being left, and each process gets its action for SIGTRAP back.
+#pragma once
+
+#include "tracees/stop.h"
+
+namespace ktrace::tracees {
+
+/// Done by tasks that are `held`; of a process in which all sleep, one is woken for it and held, too. All tasks that
+/// run are held, and outside of our pages. What cannot be unmapped is complained of, and stays.
+void unmap_ours(trace::Trace &trace, const SpacePointer &space, HeldTasks &held);
+
+} // namespace ktrace::tracees

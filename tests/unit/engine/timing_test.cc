@@ -1,0 +1,106 @@
+// How long a call took: by which clock, and what is subtracted.
+#include "engine/calls/timing.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/eval/hit_handler.h"
+#include "engine/space/engine.h"
+#include "engine/space/returns.h"
+
+namespace ktrace::engine {
+namespace {
+
+/// Somebody who asks how long calls take.
+class Asks : public HitHandler {
+    bool pre(HandlerHit &) override { return false; }
+    bool has_post() const override { return false; }
+    void post(HandlerHit &) override {}
+    void entry(HandlerHit &) override {}
+    std::optional<std::uint64_t> call(HandlerHit &, VirtAddr) override { return {}; }
+    void missed() override {}
+    void ret(HandlerHit &, std::uint64_t, std::uint64_t) override {}
+    void dropped(std::uint64_t) override {}
+    bool has_fault() const override { return false; }
+    bool fault(HandlerHit &, int) override { return false; }
+};
+
+/// A call that began at 10,000 by ktrace's clock, was stopped twice inside, once for a single step, and has ended.
+class Duration : public testing::Test {
+  protected:
+    Duration() {
+        engine.waiter.look_often(true);
+        engine.corrections.by_switches.together = {100, 10, 1, 1};
+        engine.corrections.by_stops.together = {200, 20, 2, 1};
+        armed.kind = Attachment::Kind::ret;
+        armed.handler = &asks;
+        task.tid = call.owner = Tid{7};
+        call.armed = &armed;
+        call.start_ns = 10'000;
+        call.is_recorded = true;
+        call.marks = {40, 4, 500, 6000, 3};
+        task.clock.now = {43, 5, 1500, 6300, 3}; // 1000 ns stopped; 300 ns between the stops before the last
+        task.clock.at_hand.came_ns = 20'000;
+        task.clock.at_hand.left_ns = 20'400;
+    }
+    std::uint64_t took(std::uint64_t seen_ns = 13'000) { return duration(engine, task, call, seen_ns); }
+    static constexpr std::uint64_t by_switches = 700 - 100 - 2 * 10 - 1, by_stops = 2000 - 200 - 2 * 20 - 2;
+
+    Engine engine;
+    Asks asks;
+    Attachment armed;
+    Task task;
+    Instance call;
+};
+
+TEST_F(Duration, IsWhatTheThreadRanBetweenStops) {
+    EXPECT_EQ(took(), by_switches);
+    EXPECT_EQ(engine.timed.by_switches.together, 1U);
+    EXPECT_EQ(engine.timed.by_stops.all(), 0U);
+}
+
+TEST_F(Duration, IsByKtracesClockWhereTheCallBeganUnrecorded) {
+    call.is_recorded = false;
+    EXPECT_EQ(took(), by_stops);
+    EXPECT_EQ(engine.timed.by_stops.together, 1U);
+}
+
+TEST_F(Duration, IsByKtracesClockWhereRecordsAreMissing) {
+    task.clock.now.unknown++;
+    EXPECT_EQ(took(), by_stops);
+}
+
+TEST_F(Duration, IsByKtracesClockWhereTheLastRecordsAreMissing) {
+    task.clock.at_hand.lost = true;
+    EXPECT_EQ(took(), by_stops);
+    task.clock.at_hand = {};
+    EXPECT_EQ(took(), by_stops);
+}
+
+TEST_F(Duration, KnowsNoStopsOfACallThatAnotherThreadEnds) {
+    call.owner = Tid{8};
+    EXPECT_EQ(took(), 3000U - 200);
+}
+
+TEST_F(Duration, IsNeverBelowZero) {
+    engine.corrections.by_switches.together.per_call_ns = 1'000'000;
+    EXPECT_EQ(took(), 0U);
+    call.is_recorded = false;
+    EXPECT_EQ(took(9000), 0U);
+}
+
+TEST_F(Duration, HasConstantsForAnotherProcessor) {
+    engine.corrections.by_switches.apart = {300, 10, 1, 1};
+    engine.corrections.is_apart = true;
+    EXPECT_EQ(took(), by_switches - 200);
+    EXPECT_EQ(engine.timed.by_switches.apart, 1U);
+    EXPECT_EQ(engine.timed.by_switches.together, 0U);
+}
+
+TEST_F(Duration, IsNotLookedAtWhereNobodyAsks) {
+    armed.handler = nullptr;
+    EXPECT_EQ(took(), 0U);
+    EXPECT_EQ(engine.timed.by_switches.all() + engine.timed.by_stops.all(), 0U);
+}
+
+} // namespace
+} // namespace ktrace::engine
