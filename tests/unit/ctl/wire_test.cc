@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ktrace::session {
+namespace ktrace::ctl {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -70,4 +70,4 @@ TEST(ControlWire, NoBytesAreMisunderstood) {
 }
 
 } // namespace
-} // namespace ktrace::session
+} // namespace ktrace::ctl
