@@ -203,9 +203,12 @@ def folders_of(pid):
 
 
 def thread_folders(pid):
-    """Those of all its threads that have not ended meanwhile. FileNotFoundError: the process has."""
-    folders = (f"/proc/{pid}/task/{tid}" for tid in os.listdir(f"/proc/{pid}/task"))
-    return [folder for folder in folders if os.path.exists(f"{folder}/status")]
+    """Those of all its threads that have not ended meanwhile: one at least. AssertionError: the process has ended, though
+    its parent may not have waited for it yet."""
+    folders = [folder for folder in folders_of(pid) if os.path.exists(f"{folder}/status")]
+    if all(state_of(folder) in "ZX" for folder in folders):
+        raise AssertionError(f"process {pid} has ended")
+    return folders
 
 
 def mappings_left(pid):

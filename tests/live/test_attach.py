@@ -197,7 +197,7 @@ class Attach(LiveTest):
 
     def makes_request(self, tracer, request):
         """A thread of the tracing process is in a ptrace(2) with it."""
-        folders = [folder for pid in children_of(tracer.pid) for folder in thread_folders(pid)]
+        folders = [folder for pid in children_of(tracer.pid) for folder in folders_of(pid)]
         return any((told_of(folder, "syscall") or "").split()[1:2] == [hex(request)] for folder in folders)
 
     def test_two_processes(self):

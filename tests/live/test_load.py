@@ -9,8 +9,8 @@ import subprocess
 import tempfile
 import unittest
 
-from live import (KTRACE, LIMIT, LiveTest, Lines, adds_up, children_of, figure, has_sanitizers, ktrace, program, sleeps_in,
-                  thread_folders, until)
+from live import (KTRACE, LIMIT, LiveTest, Lines, adds_up, children_of, figure, folders_of, has_sanitizers,
+                  ktrace, program, sleeps_in, until)
 from test_ctl import Ctl
 
 HITS = int(os.environ.get("KTRACE_LOAD_HITS", "100000"))
@@ -170,7 +170,7 @@ class LostOutput(PipeReader):
         fifo = os.path.join(folder.name, "fifo")
         os.mkfifo(fifo)
         tracer = self.attach(target, "-k", "do_work", "-o", fifo, wait=False)
-        until(lambda: any(sleeps_in(folder) == OPENAT for pid in children_of(tracer.pid) for folder in thread_folders(pid)),
+        until(lambda: any(sleeps_in(folder) == OPENAT for pid in children_of(tracer.pid) for folder in folders_of(pid)),
               "ktrace opens the FIFO")
         trace = tracer.stop()
         self.assertEqual(trace.status, 0, trace)

@@ -3,9 +3,11 @@ import os
 import random
 import re
 import subprocess
+import sys
 import tempfile
+import unittest
 
-from live import KTRACE, LIMIT, LiveTest, Trace, adds_up
+from live import BUILD, KTRACE, LIMIT, LiveTest, Trace, adds_up
 from workshop import SOURCES, execute, require, room
 
 WORK = os.path.join(SOURCES, "work")
@@ -238,3 +240,17 @@ class Libc(ProgramTest):
 
     def test_libc_functions(self):
         self.compare("--count", "-j", "libc:str*", "-r", "libc:sig*", "-r", "libc:*alloc", "-k", "libc:_IO_*")
+
+
+class Soak(unittest.TestCase):
+    """tests/soak/programs, the long form with servers, where they are not there."""
+
+    def test_soak_without_programs(self):
+        """Nothing that was traced is no success."""
+        soak = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "soak", "programs")
+        for names in ([], ["redis"]):
+            done = subprocess.run([sys.executable, soak, BUILD, *names], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  env={"PATH": room()}, text=True, timeout=LIMIT)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("redis: not installed (redis-server, redis-benchmark, redis-cli)\n", done.stdout)
+            self.assertRegex(done.stdout, rf"\nno program was traced: {len(names) or 10} not installed\n$")
