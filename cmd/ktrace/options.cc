@@ -47,6 +47,7 @@ Given declare(CLI::App &app, Command command) {
         given[declared] = &option;
     }
     app.allow_extras();
+    app.prefix_command(command == Command::run); // what follows a stray word is the program's, whose -- is missing
     return given;
 }
 
@@ -88,7 +89,7 @@ tl::unexpected<Error> misplaced_option(const std::string &name, const Option &op
 
 tl::unexpected<Error> unknown_option(const std::string &argument, const Invocation &into) {
     const Command command = into.command;
-    std::string name = argument.substr(0, argument.find('='));
+    std::string name = argument.substr(0, argument.find('=', 2));
     if (std::isdigit(static_cast<unsigned char>(argument[1])))
         if (std::string hint = hint_for_value_apart(into, argument); !hint.empty())
             return usage("there is no option " + text::escape(argument), hint);
@@ -97,30 +98,56 @@ tl::unexpected<Error> unknown_option(const std::string &argument, const Invocati
     for (const Option &option : options())
         if (belongs_to(option, command)) known.push_back(dashed(option));
     auto near = text::nearest(name, {known.begin(), known.end()}, 1);
-    std::string hint = near.empty() ? "ktrace --help shows the options" : "did you mean " + near[0] + "?";
-    return usage("there is no option " + text::escape(name), hint);
+    if (!near.empty()) return usage("there is no option " + text::escape(name), "did you mean " + near[0] + "?");
+    if (name.size() > 2 && name[1] != '-') { // a cluster: what stands before this letter was read
+        name.resize(2);
+        if (const Option *option = option_called(name)) return misplaced_option(name, *option, command);
+    }
+    return usage("there is no option " + text::escape(name), "ktrace --help shows the options");
 }
 
-/// Of the option that ends a word: `--print`, `-k`, the `k` of `-qk`.
-tl::unexpected<Error> missing_value(const std::string &word) {
-    const bool is_cluster = word.size() > 2 && word[0] == '-' && word[1] != '-';
-    const std::string name = is_cluster ? std::string("-") + word.back() : word;
+tl::unexpected<Error> missing_value(const std::string &name, const Option &option) {
+    return usage(name + " needs a value: " + name + " " + option.value_name);
+}
+
+/// The option that takes the next word for its value, as it is called here (`--print`, `-k`, the `-k` of `-qk`), and
+/// itself; nullptr: none does.
+std::pair<std::string, const Option *> find_expecting(const std::string &word, Command command) {
+    auto of_command = [&](const std::string &name) {
+        const Option *option = option_called(name);
+        return option && belongs_to(*option, command) ? option : nullptr;
+    };
+    if (word.starts_with("--")) {
+        const Option *option = of_command(word);
+        return {word, option && option->takes == Takes::value ? option : nullptr};
+    }
+    for (std::size_t at = 1; at < word.size() && word[0] == '-'; at++) {
+        const std::string name = std::string("-") + word[at];
+        const Option *option = of_command(name);
+        if (!option) break;
+        if (option->takes == Takes::value) return {name, at + 1 == word.size() ? option : nullptr};
+    }
+    return {word, nullptr};
+}
+
+/// `--print=`: CLI11 would take the next word for the value.
+Status refuse_empty_value(const std::string &name, Command command) {
     const Option *option = option_called(name);
-    if (!option) return usage("a value is missing at the end", "ktrace --help shows what each option takes");
-    return usage(name + " needs a value: " + name + " " + option->value_name);
+    if (!option || !belongs_to(*option, command)) return {}; // CLI11 does not know it either
+    if (option->takes == Takes::nothing) return usage(name + " takes no value");
+    if (option->takes == Takes::value) return missing_value(name, *option);
+    return usage(name + "= needs a value: " + name + "=" + option->value_name, "or " + name + " alone");
 }
 
-/// The option of `--print=`, behind which CLI11 takes the next word for the value; "": there is none.
-std::string find_empty_value(const Invocation &into) {
+Status refuse_empty_values(const Invocation &into) {
     bool is_value = false; // of the word before
     for (const std::string &word : into.words) {
         const bool is_option = !is_value && word.starts_with('-');
         if (into.command == Command::run && !is_option && !is_value) break; // the program, whose -- is missing
-        const bool is_empty = is_option && word.starts_with("--") && word.ends_with('=');
-        const std::string name = is_empty ? word.substr(0, word.size() - 1) : word;
-        const Option *option = is_option ? option_called(name) : nullptr;
-        is_value = option && option->takes == Takes::value && belongs_to(*option, into.command);
-        if (is_value && is_empty) return name;
+        if (is_option && word.starts_with("--") && word.ends_with('='))
+            if (auto refused = refuse_empty_value(word.substr(0, word.size() - 1), into.command); !refused)
+                return refused;
+        is_value = is_option && find_expecting(word, into.command).second;
     }
     return {};
 }
@@ -130,12 +157,12 @@ Status read_options(Invocation &into) {
     CLI::App app;
     app.set_help_flag();
     Given given = declare(app, into.command);
-    if (const std::string empty = find_empty_value(into); !empty.empty()) return missing_value(empty);
+    if (auto refused = refuse_empty_values(into); !refused) return refused;
     try {
         app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-    } catch (const CLI::ArgumentMismatch &) {
-        return missing_value(arguments.back());
     } catch (const CLI::ParseError &error) {
+        if (auto [name, option] = find_expecting(arguments.back(), into.command); option)
+            return missing_value(name, *option);
         return usage(text::escape(error.what()), "ktrace --help shows the options");
     }
     into.operands = app.remaining();

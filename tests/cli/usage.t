@@ -40,6 +40,61 @@ RUN ktrace attach -p 1 -qk
 STATUS 2
 EXPECT ktrace: -k needs a value: -k SPEC
 
+NAME options in one word, the last of which takes the next word
+RUN ktrace attach -qk main -p bash
+STATUS 2
+EXPECT ktrace: -p needs the number of a process, not `bash'; pidof NAME tells it
+
+NAME options in one word, the last of which has its value in it
+RUN ktrace attach -qkmain -p bash
+STATUS 2
+EXPECT ktrace: -p needs the number of a process, not `bash'; pidof NAME tells it
+
+NAME options in one word, before an empty value
+RUN ktrace run -qk main --by= -- true
+STATUS 2
+EXPECT ktrace: --by needs a value: --by EXPR[,EXPR...]
+
+NAME options in one word, one of which there is not
+RUN ktrace attach -p 1 -qlk main
+STATUS 2
+EXPECT ktrace: there is no option -l; ktrace --help shows the options
+
+NAME options in one word, which another command takes
+RUN ktrace list -qk main
+STATUS 2
+EXPECT ktrace: list does not take -q; it is an option of attach, run
+
+NAME a long option with one dash
+RUN ktrace attach -p 1 -j main -stack
+STATUS 2
+EXPECT ktrace: there is no option -stack; did you mean --stack?
+
+NAME a `=' behind an option of one letter
+RUN ktrace attach -p 1 -k main -vq=
+STATUS 2
+EXPECT ktrace: there is no option -=; ktrace --help shows the options
+
+NAME an empty value of an option that another command takes, at the end
+RUN ktrace list --by=
+STATUS 2
+EXPECT ktrace: list does not take --by; it is an option of attach, run, ctl
+
+NAME an empty value of an option that there is not
+RUN ktrace attach -p 1 -k main --buy= --count
+STATUS 2
+EXPECT ktrace: there is no option --buy; did you mean --by?
+
+NAME an empty value where none belongs
+RUN ktrace attach -p 1 -k main --quiet=
+STATUS 2
+EXPECT ktrace: --quiet takes no value
+
+NAME an empty value that could be left out
+RUN ktrace attach -p 1 -j main --stack=
+STATUS 2
+EXPECT ktrace: --stack= needs a value: --stack=N; or --stack alone
+
 NAME an empty value of an option that another command takes
 RUN ktrace list --print= main
 STATUS 2
@@ -147,6 +202,11 @@ EXPECT ktrace: run does not take `ls' before --; put the program behind it: ktra
 
 NAME run with a program, but without --
 RUN ktrace run -k main ls
+STATUS 2
+EXPECT ktrace: run does not take `ls' before --; put the program behind it: ktrace run PROBE... -- PROGRAM [ARG...]
+
+NAME run without --, of a program whose options look like ktrace's
+RUN ktrace run -qk main ls --by=
 STATUS 2
 EXPECT ktrace: run does not take `ls' before --; put the program behind it: ktrace run PROBE... -- PROGRAM [ARG...]
 
