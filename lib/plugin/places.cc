@@ -16,29 +16,29 @@ std::string own_folder() {
     return text.substr(0, text.rfind('/'));
 }
 
-Result<std::string> first_of(const char *what, const std::vector<std::string> &candidates) {
-    for (const std::string &path : candidates)
+/// A file of ours: where an installation has it, as seen from the folder of the program, or in lib/plugin of a build
+/// tree, whose programs lie in cmd/ktrace and in tests.
+Result<std::string> find(const char *what, const std::string &installed, const std::string &built) {
+    const std::string here = own_folder();
+    const std::string first = here + "/" + installed;
+    for (const std::string &path : {first, here + "/../../lib/plugin/" + built, here + "/../lib/plugin/" + built})
         if (::access(path.c_str(), R_OK) == 0) return path;
-    return fail(Error::Kind::not_found, std::string(what) + " is not at " + candidates.front(),
+    return fail(Error::Kind::not_found, std::string(what) + " is not at " + first,
                 "install ktrace with its files for plugins (cmake --install)");
 }
 
 } // namespace
 
 Result<std::string> host_program() {
-    std::string here = own_folder();
-    return first_of("ktrace's host for plugins", {here + "/" + KTRACE_LIBEXEC_FROM_BIN + "/ktrace/ktrace-plugin-host",
-                                                  here + "/../../lib/plugin/host/ktrace-plugin-host",
-                                                  here + "/../lib/plugin/host/ktrace-plugin-host"}); // of a test
+    return find("ktrace's host for plugins", KTRACE_LIBEXEC_FROM_BIN "/ktrace/ktrace-plugin-host",
+                "host/ktrace-plugin-host");
 }
 
 Result<std::string> include_folder() {
-    std::string here = own_folder();
-    auto found =
-        first_of("<linux/kprobes.h> of ktrace", {here + "/" + KTRACE_INCLUDE_FROM_BIN + "/ktrace/linux/kprobes.h",
-                                                 std::string(KTRACE_SOURCE_INCLUDE) + "/linux/kprobes.h"});
+    const std::string header = "/linux/kprobes.h";
+    auto found = find("<linux/kprobes.h> of ktrace", KTRACE_INCLUDE_FROM_BIN "/ktrace" + header, "include" + header);
     if (!found) return found;
-    return found->substr(0, found->size() - std::string("/linux/kprobes.h").size());
+    return found->substr(0, found->size() - header.size());
 }
 
 } // namespace ktrace::plugin
