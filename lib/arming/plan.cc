@@ -70,15 +70,17 @@ std::size_t counted_location(trace::Trace &trace, std::uint32_t probe, const pro
 struct Search {
     std::vector<Found> found;
     std::vector<trace::WaitingIfunc> ifuncs;
+    std::vector<std::string> notices; // of what was found, for when nothing is refused
 };
 
 void note_found(trace::Trace &trace, Process &process, std::uint32_t number, probe::Resolved resolved, Search &search) {
-    const probe::Spec &spec = trace.registry.at(number).probe.spec;
-    for (const std::string &notice : resolved.notices) trace::tell_once(trace, notice);
+    probe::ProbeEntry &registered = trace.registry.at(number);
+    const probe::Spec &spec = registered.probe.spec;
+    registered.expected = registered.expected || resolved.pending || !resolved.ifunc_resolvers.empty();
+    search.notices.insert(search.notices.end(), resolved.notices.begin(), resolved.notices.end());
     if (resolved.pending)
-        trace::tell_once(trace,
-                         spec.text + " waits for " + spec.module + " to be loaded" +
-                             (resolved.near_module.empty() ? "" : "; did you mean " + resolved.near_module + "?"));
+        search.notices.push_back(spec.text + " waits for " + spec.module + " to be loaded" +
+                                 (resolved.near_module.empty() ? "" : "; did you mean " + resolved.near_module + "?"));
     for (const probe::Location &location : resolved.locations)
         for (std::uint64_t bias : biases_of(process, spec, location))
             if (!is_armed_already(trace, process, number, VirtAddr{location.vaddr + bias}, location.instance))
@@ -121,9 +123,9 @@ Status find_watch(trace::Trace &trace, Process &process, std::uint32_t number, c
                         " debug registers, and a processor has " + std::to_string(arch::HostNative::watch_registers),
                     "watch less at a time");
     if (!place->location.module && !mapping_at(process, place->at, Access::any))
-        trace::tell_once(trace,
-                         fmt::format("nothing is mapped at {:#x} in process {} yet: it is not hit before something is",
-                                     place->at.value, process.target.pid.value));
+        search.notices.push_back(
+            fmt::format("nothing is mapped at {:#x} in process {} yet: it is not hit before something is",
+                        place->at.value, process.target.pid.value));
     search.found.push_back({number, place->location, place->bias, *place});
     return {};
 }
@@ -313,12 +315,15 @@ Result<ArmPlan> plan_arming(trace::Trace &trace, Process &process, const std::ve
     auto search = find_all(trace, process, probes, missing);
     if (!search) return tl::make_unexpected(search.error());
     auto plan = plan_places(trace, process, std::move(search->found));
-    if (plan) plan_resolvers(trace, process, *plan, std::move(search->ifuncs));
+    if (!plan) return plan;
+    plan_resolvers(trace, process, *plan, std::move(search->ifuncs));
+    for (const std::string &notice : search->notices) trace::tell_once(trace, notice);
     return plan;
 }
 
 Result<ArmPlan> plan_places(trace::Trace &trace, Process &process, std::vector<Found> found) {
     leave_out_refused(trace, process, found);
+    for (const Found &f : found) trace.registry.at(f.probe).expected = true;
     std::map<probe::ProbeSet *, std::vector<const Found *>> by_set;
     for (const Found &f : found) by_set[trace.registry.at(f.probe).set.get()].push_back(&f);
     std::vector<probe::Loaded> modules = loaded_modules(process);

@@ -221,6 +221,15 @@ bool wants_calibration(const trace::Trace &trace, const probe::Actions &actions,
            std::any_of(wishes.begin(), wishes.end(), returns);
 }
 
+Status check_any_left(const trace::Trace &trace) {
+    const trace::Config &config = trace.config;
+    if (config.probes.empty() || !config.plugins.empty() || config.follow) return {};
+    for (std::uint32_t number = 1; number <= config.probes.size(); number++)
+        if (trace.registry.at(number).expected) return {};
+    return fail(Error::Kind::not_found, "no probe is left: none of them can be placed",
+                "MODULE:FUNCTION waits for a library that is loaded later, and -f follows into other programs");
+}
+
 Result<Numbers> register_probes(trace::Trace &trace, const std::shared_ptr<probe::ProbeSet> &set,
                                 const std::vector<probe::ProbeRequest> &wishes, os::Stopped *stopped) {
     if (auto expressions = probe::check_expressions(set->actions); !expressions) return fail(expressions.error());

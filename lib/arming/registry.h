@@ -21,6 +21,10 @@ Result<std::vector<std::uint32_t>> register_probes(trace::Trace &trace, const st
                                                    const std::vector<probe::ProbeRequest> &wishes,
                                                    os::Stopped *stopped);
 
+/// Errors: not_found: --allow-missing has left out all probes of the command line, in all processes that were looked
+/// at, and no plugin and no program that a child executes (--follow) can bring any.
+Status check_any_left(const trace::Trace &trace);
+
 /// True where these would measure durations, and it is not known yet what is to be subtracted from them.
 bool wants_calibration(const trace::Trace &trace, const probe::Actions &actions,
                        const std::vector<probe::ProbeRequest> &wishes);

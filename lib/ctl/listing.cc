@@ -16,6 +16,8 @@ namespace ktrace::ctl {
 
 namespace {
 
+constexpr const char *all_are_off = "All probes are off: ctl on switches them on";
+
 /// Where a location is armed. Ordered as the list is.
 struct Place {
     std::uint32_t probe = 0;
@@ -161,6 +163,7 @@ std::vector<std::string> armed_lines(const trace::Trace &trace, const engine::Pr
     if (found == trace.armings.end()) return {};
     const Armings only{{process.target.pid.value, &found->second}};
     std::vector<std::string> lines;
+    if (!trace.registry.all_on()) lines.push_back(all_are_off);
     for (const Place &place : armed_places(trace, only)) lines.push_back(line(trace, place, ""));
     for (std::uint32_t number : trace.registry.shown()) {
         const probe::ProbeEntry &registered = trace.registry.at(number);
@@ -172,7 +175,7 @@ std::vector<std::string> armed_lines(const trace::Trace &trace, const engine::Pr
 
 std::string stats_text(trace::Trace &trace, trace::Config::Format format) {
     bool json = format == trace::Config::Format::json;
-    std::string counts = json || trace.registry.all_on() ? "" : "All probes are off: ctl on switches them on\n";
+    std::string counts = json || trace.registry.all_on() ? "" : std::string(all_are_off) + "\n";
     report::Unhit unhit = report::find_unhit(trace);
     std::vector<std::uint64_t> in_flight = calls_in_flight(trace);
     std::string tables = written([&](output::Writer &writer) {

@@ -8,6 +8,7 @@
 
 #include "arming/install.h"
 #include "arming/modules_changed.h"
+#include "arming/registry.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "ctl/listing.h"
@@ -157,7 +158,8 @@ Status complete_arming(trace::Trace &trace, Process &process, os::Stopped &stopp
     arming.waits_for_loader = false;
     trace::forbid_downloads();
     const bool first = !trace.plugins && !trace.config.plugins.empty(), complete = !anyone_waits_for_loader(trace);
-    if (complete) armed = session::start_plugins(trace, process, &stopped);
+    if (complete) armed = arming::check_any_left(trace);
+    if (armed && complete) armed = session::start_plugins(trace, process, &stopped);
     if (!armed)
         arming.waits_for_loader = true;
     else if (!first)

@@ -50,6 +50,7 @@ struct ProbeEntry {
     bool ready = false;      // registered whole; before that, and after it was removed, none of its hits is seen
     bool removed = false;    // or never registered whole
     bool placed = false;     // found in some process, at some time
+    bool expected = false;   // it can be placed in some process, or waits for its module there
     std::string why_nowhere; // where it was looked for last and not found, which its set allows: why
 };
 

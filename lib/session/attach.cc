@@ -7,6 +7,7 @@
 
 #include "arming/install.h"
 #include "arming/modules_changed.h"
+#include "arming/registry.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "lifecycle/exec_and_loader.h"
@@ -227,6 +228,11 @@ Status attach_to_all(trace::Trace &trace) {
         if (!candidate) return tl::make_unexpected(candidate.error());
         candidates.push_back(std::move(*candidate));
     }
+    const bool is_known = std::all_of(candidates.begin(), candidates.end(), [&](const Candidate &candidate) {
+        return candidate.plan && !trace.armings.at(candidate.process->space.get()).waits_for_loader;
+    });
+    if (is_known)
+        if (auto left = arming::check_any_left(trace); !left) return left;
     for (Candidate &candidate : candidates)
         if (auto taken = take_candidate(trace, std::move(candidate)); !taken) return taken;
     return {};

@@ -216,7 +216,9 @@ class Errors(LiveTest):
             err = self.refused("-p", target.pid, "-k", spec, says=says, lines=2)
             self.assertNotIn("Attached", err)
         self.refused("-p", target.pid, "-r", "do_work+5", says=["do_work+5"], lines=2)
-        # A good one beside it is not armed either.
+        # No notice of another stands before it, and a good one beside it is not armed either.
+        err = self.refused("-p", target.pid, "-k", "libnothing.so.3:f", "-k", "do_wrok", lines=2)
+        self.assertNotIn("waits for", err)
         self.refused("-p", target.pid, "-k", "do_work", "-k", "do_wrok", lines=2)
         self.check_works(target)
 
@@ -240,6 +242,19 @@ class Errors(LiveTest):
                                    ("--print", "arg12", "arg0 to arg9"),
                                    ("--print", "rax", 'reg("NAME") a register')):
             self.refused("-p", target.pid, "-r", "do_work", option, text, says=["means nothing here", hint], lines=2)
+        self.check_works(target)
+
+    def test_nothing_is_left(self):
+        """--allow-missing leaves out what cannot be placed, but not everything."""
+        target, other = self.start(program("threads")), self.start(program("calls"), 1, 10)
+        both = f"{target.pid},{other.pid}"
+        for pids, probes, lines in ((target.pid, ["-k", "no_such_function"], 2), (both, ["-k", "no_such_function"], 3),
+                                    (both, ["-r", "do_work+5", "-k", "libc.so.6:no_such_function"], 3)):
+            err = self.refused("-p", pids, *probes, "--allow-missing", lines=lines)
+            self.assertRegex(err, r"\nktrace: no probe is left: none of them can be placed; .*\n$")
+            self.check_untouched(target)
+        tracer = self.trace("-p", f"{other.pid},{target.pid}", "-k", "no_such", "-k", "leave_here", "--allow-missing")
+        self.assertEqual(tracer.stop().status, 0)
         self.check_works(target)
 
     def test_pending_is_no_error_until_the_end(self):

@@ -108,6 +108,15 @@ class Status(LiveTest):
         self.assertIn("do_work+0x0 [processes] k: 5 hits", trace.err)
         self.assertIn("no_such_function", trace.err)
 
+    def test_nothing_is_left(self):
+        """Unless a program that is executed later may have it, the program does not run."""
+        missing = ("--allow-missing", "-k", "no_such_function", "-j", "no_such_other")
+        trace = run(*missing, "--", program("processes"), "work", "5")
+        self.assertEqual((trace.status, trace.out), (125, ""), trace)
+        self.assertRegex(trace.err, "(?s)^ktrace: no function no_such_function .*\nktrace: no function no_such_other .*"
+                                    "\nktrace: no probe is left: none of them can be placed; [^\n]*\n$")
+        self.assertEqual(run("-f", *missing, "--", "/bin/true").status, 0)
+
     def test_module_never_loaded(self):
         trace = run("-k", "libnothing.so.7:function", "--", "/bin/true")
         self.assertEqual(trace.status, 125, trace)
