@@ -31,19 +31,24 @@ struct Error {
     int column = -1;
     int width = 1;
 
+    // Out of line: each Result would bring them into each file that has one.
+    Error();
+    Error(Kind kind, std::string message, std::string hint = {}, std::string source = {}, int column = -1,
+          int width = 1);
+    Error(const Error &);
+    Error(Error &&) noexcept;
+    Error &operator=(const Error &);
+    Error &operator=(Error &&) noexcept;
+    ~Error();
+
     /// The same error with a context in front: `context: message`.
-    Error with(std::string_view context) && {
-        message.insert(0, std::string(context) + ": ");
-        return std::move(*this);
-    }
+    Error with(std::string_view context) &&;
 };
 
 template <class T> using Result = tl::expected<T, Error>;
 using Status = Result<void>;
 
-inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
-inline tl::unexpected<Error> fail(Error::Kind kind, std::string message, std::string hint = {}) {
-    return tl::unexpected<Error>(Error{kind, std::move(message), std::move(hint), {}, -1, 1});
-}
+tl::unexpected<Error> fail(Error error);
+tl::unexpected<Error> fail(Error::Kind kind, std::string message, std::string hint = {});
 
 } // namespace ktrace
