@@ -4,12 +4,11 @@
 #include <map>
 #include <set>
 
-#include <elf.h>
-
 #include "arming/registry.h"
 #include "engine/calls/consumers.h"
 #include "engine/calls/retired_sites.h"
 #include "engine/watch/watch.h"
+#include "target/loader.h"
 #include "tracees/tripwires.h"
 
 namespace ktrace::arming {
@@ -220,18 +219,13 @@ void pay_owed_room(trace::Trace &trace, Process &process, std::optional<os::Stop
 }
 
 Status watch_loader(trace::Trace &trace, Process &process, os::Stopped *stopped) {
-    auto base = os::read_auxv(process.target.pid, AT_BASE);
-    if (!base || *base == 0) return {};
-    const target::LoadedModule *loader = target::module_at(process.target.modules, VirtAddr{*base});
-    if (!loader) return {};
-    auto symbols = loader->module->named("_dl_debug_state");
-    if (symbols.empty()) return {};
-    VirtAddr at{symbols.front()->vaddr + loader->bias};
+    auto at = target::loader_breakpoint(process.target);
+    if (!at) return {};
     const trace::Arming &arming = trace.armings[process.space.get()];
-    auto watches = [at](const auto &site) { return site->at == at && site->armed.kind == Attachment::Kind::loader; };
+    auto watches = [at](const auto &site) { return site->at == *at && site->armed.kind == Attachment::Kind::loader; };
     if (std::any_of(arming.internal.begin(), arming.internal.end(), watches)) return {};
     ArmPlan plan;
-    plan_internal(plan, Attachment::Kind::loader, at);
+    plan_internal(plan, Attachment::Kind::loader, *at);
     return install(trace, process, std::move(plan), stopped);
 }
 

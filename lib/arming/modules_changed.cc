@@ -4,7 +4,6 @@
 
 #include "engine/calls/retired_sites.h"
 #include "engine/watch/watch.h"
-#include "report/symbolizer.h"
 
 namespace ktrace::arming {
 
@@ -36,7 +35,7 @@ void forget(trace::Trace &trace, Process &process, const LoadedModule &module) {
 } // namespace
 
 Result<std::vector<LoadedModule>> refresh_modules(trace::Trace &trace, Process &process) {
-    report::part_with_modules(trace, process);
+    if (trace.before_modules_change) trace.before_modules_change(process);
     std::vector<LoadedModule> before = process.target.modules;
     std::vector<std::string> unreadable;
     if (auto refreshed = target::refresh(process.target, trace.modules, unreadable); !refreshed)

@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "engine/space/scan.h"
 #include "engine/transparent/sigtrap/disposition.h"
-#include "lifecycle/exec_and_loader.h"
 
 namespace ktrace::arming {
 
@@ -100,7 +99,7 @@ void plan_sigtrap(const Process &process, ArmPlan &plan) {
 }
 
 void watch_masks(trace::Trace &trace, Process &process, os::Stopped &stopped) {
-    if (lifecycle::anyone_unloads(trace)) return;
+    if (trace::anyone_unloads(trace)) return;
     ArmPlan plan;
     plan_masks(process, plan, has_loader(process));
     auto armed = install(trace, process, std::move(plan), &stopped);

@@ -13,7 +13,7 @@
 #include "lifecycle/exec_and_loader.h"
 #include "lifecycle/fork.h"
 #include "os/self/own_signals.h"
-#include "session/plugins.h"
+#include "target/loader.h"
 #include "trace/downloads.h"
 #include "tracees/access_errors.h"
 #include "tracees/handover.h"
@@ -40,7 +40,7 @@ bool lacks_some(const trace::Trace &trace, const arming::ArmPlan &plan) {
 /// The plan of all probes. In a process that was started a moment ago nothing is armed before everything is found, or
 /// the loader has mapped all of the program's libraries.
 Result<arming::ArmPlan> plan_all(trace::Trace &trace, Process &process) {
-    bool complete = lifecycle::modules_complete(process);
+    bool complete = target::modules_complete(process.target);
     auto plan = arming::plan_arming(trace, process, trace.registry.present(),
                                     complete ? arming::Missing::refuse : arming::Missing::wait);
     bool waits = plan && !complete && (lacks_some(trace, *plan) || !trace.config.plugins.empty());
@@ -70,9 +70,9 @@ Result<bool> has_other_modules(trace::Trace &trace, Process &process) {
 /// The plan of a process whose loader is watched. Where that is in the middle of its work still, what it takes out is
 /// let alone, and what it has mapped by halves is not looked at: all is armed at the end of that.
 Result<arming::ArmPlan> plan_watched(trace::Trace &trace, Process &process) {
-    const bool unloads = trace.armings[process.space.get()].unloads = lifecycle::is_unloading(process);
+    const bool unloads = trace.armings[process.space.get()].unloads = target::is_unloading(process.target);
     auto plan = unloads ? Result<arming::ArmPlan>(arming::ArmPlan{}) : plan_all(trace, process);
-    const bool waits = unloads || (!plan && !lifecycle::modules_complete(process));
+    const bool waits = unloads || (!plan && !target::modules_complete(process.target));
     if (!waits) return plan;
     trace.armings[process.space.get()].waits_for_loader = true;
     return arming::ArmPlan{};
@@ -90,7 +90,7 @@ Status arm_all(trace::Trace &trace, Process &process, std::optional<arming::ArmP
     if (auto watched = arming::watch_loader(trace, process, stopped); !watched) return watched;
     auto others = has_other_modules(trace, process);
     if (!others) return tl::make_unexpected(others.error());
-    if (!plan || *others || trace.armings[process.space.get()].waits_for_loader || lifecycle::is_unloading(process)) {
+    if (!plan || *others || trace.armings[process.space.get()].waits_for_loader || target::is_unloading(process.target)) {
         auto anew = plan_watched(trace, process);
         if (!anew) return tl::make_unexpected(anew.error());
         plan = std::move(*anew);
@@ -160,7 +160,7 @@ Status take(trace::Trace &trace, Pid pid, std::optional<arming::ArmPlan> plan) {
 
 /// Is it no wonder that something was not found, or is not what it was a moment ago? What is looked at runs meanwhile.
 bool is_changing(trace::Trace &trace, Process &process) {
-    return tracees::became_another(process) || !lifecycle::modules_complete(process) ||
+    return tracees::became_another(process) || !target::modules_complete(process.target) ||
            has_other_modules(trace, process).value_or(false);
 }
 
@@ -239,10 +239,10 @@ Status attach_to_all(trace::Trace &trace) {
 }
 
 Status add_plugins(trace::Trace &trace) {
-    if (trace.config.plugins.empty() || trace.engine.processes.empty()) return {};
-    if (lifecycle::anyone_waits_for_loader(trace)) return {}; // they are started when it does no more
+    if (!trace.plugins || trace.engine.processes.empty()) return {};
+    if (trace::anyone_waits_for_loader(trace)) return {}; // they are started when it does no more
     Process &first = *trace.engine.processes.begin()->second;
-    if (auto started = start_plugins(trace, first, nullptr); !started) return started;
+    if (auto started = trace.plugins->start(first, nullptr); !started) return started;
     lifecycle::announce_all(trace);
     return {};
 }

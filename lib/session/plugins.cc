@@ -1,6 +1,7 @@
 #include "session/plugins.h"
 
 #include <cstring>
+#include <utility>
 
 #include <unistd.h>
 
@@ -133,47 +134,54 @@ class SessionPort final : public plugin::Port {
     std::shared_ptr<probe::ProbeSet> set_;
 };
 
-} // namespace
+class SessionPlugins final : public trace::Plugins {
+  public:
+    explicit SessionPlugins(trace::Trace &trace) : trace_(trace), port_(trace) {}
 
-/// What Trace holds of them.
-struct Plugins {
-    explicit Plugins(trace::Trace &trace) : port(trace) {}
-    SessionPort port;
-    std::vector<std::unique_ptr<plugin::Plugin>> all;
+    bool have_started() const override { return started_; }
+
+    Status start(Process &process, os::Stopped *stopped) override {
+        if (std::exchange(started_, true)) return {};
+        std::vector<os::Mapping> maps;
+        for (const auto &[pid, each] : trace_.engine.processes)
+            if (auto read = os::read_maps(Pid{pid})) maps.insert(maps.end(), read->begin(), read->end());
+        for (const trace::PluginRequest &request : trace_.config.plugins) {
+            auto loaded = plugin::Plugin::load(request.path, request.parameters, maps, port_);
+            if (!loaded) return tl::make_unexpected(loaded.error());
+            auto &plugin = *all_.emplace_back(std::move(*loaded));
+            if (auto ready = plugin.init(process.target, stopped); !ready) return ready;
+        }
+        return {};
+    }
+
+    void on_places_changed() override {
+        if (!started_) return;
+        plugin::Places places;
+        for (const auto &[space, arming] : trace_.armings)
+            for (const auto &location : arming.locations)
+                if (location->armed.handler) places.emplace(trace_.locations[location->location]->probe, location->at);
+        for (auto &each : all_) each->tell_places(places);
+    }
+
+    void stop() override {
+        target::Process nobody;
+        target::Process *process = &nobody;
+        for (auto &[pid, each] : trace_.engine.processes)
+            if (!each->silent) process = &each->target;
+        for (auto each = all_.rbegin(); each != all_.rend(); ++each) (*each)->exit(*process, nullptr);
+    }
+
+  private:
+    trace::Trace &trace_;
+    SessionPort port_;
+    std::vector<std::unique_ptr<plugin::Plugin>> all_;
+    bool started_ = false;
 };
 
-Status start_plugins(trace::Trace &trace, Process &process, os::Stopped *stopped) {
-    if (trace.plugins || trace.config.plugins.empty()) return {};
-    trace.plugins = std::make_shared<Plugins>(trace);
-    std::vector<os::Mapping> maps;
-    for (const auto &[pid, each] : trace.engine.processes)
-        if (auto read = os::read_maps(Pid{pid})) maps.insert(maps.end(), read->begin(), read->end());
-    for (const trace::PluginRequest &request : trace.config.plugins) {
-        auto loaded = plugin::Plugin::load(request.path, request.parameters, maps, trace.plugins->port);
-        if (!loaded) return tl::make_unexpected(loaded.error());
-        auto &plugin = *trace.plugins->all.emplace_back(std::move(*loaded));
-        if (auto ready = plugin.init(process.target, stopped); !ready) return ready;
-    }
-    return {};
-}
+} // namespace
 
-void tell_places(trace::Trace &trace) {
-    if (!trace.plugins) return;
-    plugin::Places places;
-    for (const auto &[space, arming] : trace.armings)
-        for (const auto &location : arming.locations)
-            if (location->armed.handler) places.emplace(trace.locations[location->location]->probe, location->at);
-    for (auto &each : trace.plugins->all) each->tell_places(places);
-}
-
-void stop_plugins(trace::Trace &trace) {
-    if (!trace.plugins) return;
-    target::Process nobody;
-    target::Process *process = &nobody;
-    for (auto &[pid, each] : trace.engine.processes)
-        if (!each->silent) process = &each->target;
-    auto &all = trace.plugins->all;
-    for (auto each = all.rbegin(); each != all.rend(); ++each) (*each)->exit(*process, nullptr);
+std::shared_ptr<trace::Plugins> make_plugins(trace::Trace &trace) {
+    return trace.config.plugins.empty() ? nullptr : std::make_shared<SessionPlugins>(trace);
 }
 
 } // namespace ktrace::session

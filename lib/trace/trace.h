@@ -32,9 +32,6 @@
 namespace ktrace::ctl {
 class Control;
 }
-namespace ktrace::session {
-struct Plugins;
-}
 
 namespace ktrace::trace {
 
@@ -101,12 +98,28 @@ struct PostponedOrder {
     Calibration calibration;
 };
 
+/// The plugins of a trace, as the rooms below session see them.
+class Plugins {
+  public:
+    virtual ~Plugins() = default;
+
+    /// Loads all of them and runs their module_init on behalf of a process that can be probed, the first time that it
+    /// is called. `stopped`: a task of it that is at a stop, or nullptr. Errors: a plugin that cannot be loaded or
+    /// refuses.
+    virtual Status start(engine::Process &process, os::Stopped *stopped) = 0;
+    virtual bool have_started() const = 0;
+    /// Libraries, or with an exec all of them, have come or gone: their probes may be at other places now.
+    virtual void on_places_changed() = 0;
+    /// Runs their module_exit, the last one first.
+    virtual void stop() = 0;
+};
+
 struct Trace {
     Trace(const Config &c, const Voice &v) : config(c), voice(v) {}
 
     const Config &config;
     const Voice &voice;
-    std::shared_ptr<session::Plugins> plugins; // outlives what is armed: their handlers are told of its end
+    std::shared_ptr<Plugins> plugins; // nullptr: the command has none. Outlives what is armed: handlers see its end
     engine::Engine engine;
     target::ModuleCache modules;
     probe::Registry registry;
@@ -121,6 +134,9 @@ struct Trace {
     std::set<std::pair<std::int32_t, std::uint32_t>> dropped_halves; // by tid and location: a post event may follow
     std::unique_ptr<output::Sink> sink;
     std::unique_ptr<output::Symbolizer> symbolizer;
+    /// Called before the modules of a process change, or go with it: names that wait for them are looked up now. May be
+    /// empty.
+    std::function<void(const engine::Process &)> before_modules_change;
     std::shared_ptr<output::LiveLine> live_line; // nullptr: there is none
     std::shared_ptr<ctl::Control> control;       // nullptr: no socket could be had
     std::unique_ptr<PostponedOrder> postponed;   // one of ctl's, which waits for a calibration
@@ -136,5 +152,11 @@ struct Trace {
 
 /// A notice on standard error, once per text.
 void tell_once(Trace &trace, const std::string &text);
+
+/// True where a process is known to be in the middle of a dlclose. Its loader's breakpoint reports the end of that.
+bool anyone_unloads(const Trace &trace);
+
+/// True where a process is still without its libraries: nothing is installed in it before they are mapped.
+bool anyone_waits_for_loader(const Trace &trace);
 
 } // namespace ktrace::trace
