@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/calls/goroutines.h"
 #include "engine/space/scan.h"
 
 namespace ktrace::arming {
@@ -26,7 +27,7 @@ void plan_restarts(const Process &process, ArmPlan &plan, VirtAddr function, Vir
     auto jumps = engine::instructions(*process.space->memory, function, end, [&](const Host::Plan &instruction) {
         return instruction.flow == arch::Flow::jump && instruction.target == function;
     });
-    for (VirtAddr at : jumps) plan_once(process, plan, Attachment::Kind::restarts, at);
+    for (VirtAddr at : jumps) plan_once(process, plan, engine::starts_over, at);
 }
 
 void plan_stack_moves(const Process &process, ArmPlan &plan, const LoadedModule &loaded, const symbols::Symbol &mover) {
@@ -34,8 +35,8 @@ void plan_stack_moves(const Process &process, ArmPlan &plan, const LoadedModule 
     auto returns = engine::instructions(*process.space->memory, start, end,
                                         [](const Host::Plan &each) { return each.flow == arch::Flow::ret; });
     if (returns.empty()) return;
-    plan_once(process, plan, Attachment::Kind::stack_leaves, start);
-    for (VirtAddr at : returns) plan_once(process, plan, Attachment::Kind::stack_arrives, at);
+    plan_once(process, plan, engine::leaves_stack, start);
+    for (VirtAddr at : returns) plan_once(process, plan, engine::arrives_on_stack, at);
 }
 
 } // namespace
@@ -48,7 +49,7 @@ void plan_go(const Process &process, ArmPlan &plan) {
             if (location->watch || location->at < loaded.start || location->at >= loaded.end) continue;
             if (!std::exchange(looked, true)) mover = stack_mover(loaded);
             if (!mover) break;
-            returns = returns || location->armed.kind == Attachment::Kind::ret;
+            returns = returns || location->attachment.kind == Attachment::Kind::ret;
             auto function = loaded.module->function_at(location->at.value - loaded.bias);
             if (function && VirtAddr{function->start + loaded.bias} == location->at)
                 plan_restarts(process, plan, location->at, VirtAddr{function->end + loaded.bias});

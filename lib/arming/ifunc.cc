@@ -8,10 +8,12 @@
 namespace ktrace::arming {
 
 using arch::Host;
-using engine::Attachment;
 using engine::Process;
 
 namespace {
+
+/// At a resolver's first instruction, and where it returns to.
+constexpr engine::InternalPurpose resolves{.raises = engine::EventKind::ifunc, .is_seldom = true};
 
 bool is_resolver(const trace::Arming &arming, VirtAddr at) {
     return std::any_of(arming.ifuncs.begin(), arming.ifuncs.end(),
@@ -22,7 +24,7 @@ Status watch_return(trace::Trace &trace, Process &process, os::Stopped &stopped)
     auto to = Host::return_address(stopped.registers(), *process.space->memory);
     if (!to) return {};
     ArmPlan plan;
-    plan_once(process, plan, Attachment::Kind::ifunc, *to);
+    plan_once(process, plan, resolves, *to);
     return plan.internal.empty() ? Status() : install(trace, process, std::move(plan), &stopped);
 }
 
@@ -57,7 +59,7 @@ void plan_resolvers(trace::Trace &trace, Process &process, ArmPlan &plan, std::v
             return other.probe == ifunc.probe && other.at() == ifunc.at();
         };
         if (std::any_of(arming.ifuncs.begin(), arming.ifuncs.end(), same)) continue;
-        plan_once(process, plan, Attachment::Kind::ifunc, ifunc.at());
+        plan_once(process, plan, resolves, ifunc.at());
         plan.ifuncs.push_back(std::move(ifunc));
     }
 }

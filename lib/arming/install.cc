@@ -18,12 +18,22 @@ using engine::Process;
 
 namespace {
 
+/// At the loader's breakpoint: its list of modules has changed.
+constexpr engine::InternalPurpose loads_modules{.raises = engine::EventKind::loader, .is_seldom = true};
+
 constexpr std::size_t return_slots = 1024; // kept ready for return addresses, near each module with return probes
 
 /// The extent of the module (or the mapping) that an address is in: slots for it must reach all of that.
 std::pair<VirtAddr, VirtAddr> neighbourhood(const Process &process, VirtAddr at) {
     if (const target::LoadedModule *m = target::module_at(process.target.modules, at)) return {m->start, m->end};
     return {at, at + 1};
+}
+
+bool has_return_probe(const std::vector<PlannedSite> &planned) {
+    return std::any_of(planned.begin(), planned.end(), [](const PlannedSite &p) {
+        const auto *attachment = std::get_if<Attachment *>(&p.consumer);
+        return attachment && (*attachment)->kind == Attachment::Kind::ret;
+    });
 }
 
 /// Slots that are wanted in [low, high).
@@ -34,8 +44,7 @@ struct Demand {
 
 /// What there is no room for yet.
 std::vector<Demand> unmet_demands(trace::Trace &trace, Process &process, const std::vector<PlannedSite> &planned) {
-    bool returns = std::any_of(planned.begin(), planned.end(),
-                               [](const PlannedSite &p) { return p.armed->kind == Attachment::Kind::ret; });
+    const bool returns = has_return_probe(planned);
     engine::reuse_slots(trace.engine, *process.space);
     // Handed out on trial: modules that reach the same arena share its room.
     engine::Slots trial = process.space->slots;
@@ -59,9 +68,7 @@ std::vector<Demand> unmet_demands(trace::Trace &trace, Process &process, const s
 
 /// How many traps of the plan and of calls' returns are to be told in the rescue page.
 std::size_t recovery_demand(const std::vector<PlannedSite> &planned) {
-    bool returns = std::any_of(planned.begin(), planned.end(),
-                               [](const PlannedSite &p) { return p.armed->kind == Attachment::Kind::ret; });
-    return planned.size() + (returns ? return_slots : 0);
+    return planned.size() + (has_return_probe(planned) ? return_slots : 0);
 }
 
 /// Before anything is planted that nobody gets over.
@@ -93,7 +100,7 @@ Status make_room(trace::Trace &trace, Process &process, const std::vector<Planne
 Status plant(engine::AddressSpaceState &space, const PlannedSite &planned) {
     Status armed = engine::arm(space, *planned.site);
     if (!armed) return fail(armed.error().kind, planned.name + ": " + armed.error().message);
-    engine::enlist(*planned.site, *planned.armed);
+    std::visit([&](auto *consumer) { engine::enlist(*planned.site, *consumer); }, planned.consumer);
     return {};
 }
 
@@ -107,33 +114,52 @@ void tell_guardian(trace::Trace &trace, const Process &process, const std::vecto
 std::vector<PlannedSite> planted_sites(trace::Trace &trace, Process &process) {
     std::vector<PlannedSite> planted;
     const trace::Arming &arming = trace.armings[process.space.get()];
-    auto add = [&](VirtAddr at, engine::Attachment &armed) {
+    auto add = [&](VirtAddr at, auto &consumer) {
         engine::Site *site = process.space->site_at(at);
-        if (site && site->armed) planted.push_back({site, &armed, {}});
+        if (site && site->armed) planted.push_back({site, &consumer, {}});
     };
-    for (const auto &location : arming.locations) add(location->at, location->armed);
-    for (const auto &internal : arming.internal) add(internal->at, internal->armed);
+    for (const auto &location : arming.locations) add(location->at, location->attachment);
+    for (const auto &internal : arming.internal) add(internal->at, *internal);
     return planted;
 }
 
+void remove_from(engine::Site &site, Attachment *attachment) { std::erase(site.attachments, attachment); }
+void remove_from(engine::Site &site, engine::InternalBreakpoint *breakpoint) { std::erase(site.internal, breakpoint); }
+
 void roll_back(engine::AddressSpaceState &space, const std::vector<PlannedSite> &planted) {
-    for (const PlannedSite &p : planted) {
-        std::erase(p.site->probes, p.armed);
-        engine::switch_off(space, *p.site, *p.armed);
-    }
+    for (const PlannedSite &p : planted)
+        std::visit(
+            [&](auto *consumer) {
+                remove_from(*p.site, consumer);
+                engine::switch_off(space, *p.site, *consumer);
+            },
+            p.consumer);
+}
+
+/// An attachment of a set that is not ready stays planted, and is switched on with the rest of its set.
+enum class Switch : std::uint8_t { on, off, later };
+
+Switch switch_of(const trace::Trace &trace, const Attachment &attachment) {
+    const trace::CountedLocation &location = *trace.locations[attachment.location];
+    if (!trace.registry.at(location.probe).ready) return Switch::later;
+    return is_on(trace, location) ? Switch::on : Switch::off;
+}
+
+Switch switch_of(const trace::Trace & /*trace*/, const engine::InternalBreakpoint & /*breakpoint*/) {
+    return Switch::on;
 }
 
 /// The sites of a plan are planted: what is on begins to be seen.
-void switch_on_planted(trace::Trace &trace, engine::AddressSpaceState &space, const std::vector<PlannedSite> &planted) {
-    for (const PlannedSite &p : planted) {
-        bool ours = p.armed->counters == nullptr;
-        if (!ours) {
-            const probe::ProbeEntry &registered = trace.registry.at(trace.locations[p.armed->location]->probe);
-            if (!registered.ready) continue; // planted, and switched on with the rest of its set
-            ours = is_on(trace, *trace.locations[p.armed->location]);
-        }
-        if (!ours || !engine::switch_on(space, *p.site, *p.armed)) engine::switch_off(space, *p.site, *p.armed);
-    }
+void switch_planted(trace::Trace &trace, engine::AddressSpaceState &space, const std::vector<PlannedSite> &planted) {
+    for (const PlannedSite &p : planted)
+        std::visit(
+            [&](auto *consumer) {
+                const Switch wanted = switch_of(trace, *consumer);
+                if (wanted == Switch::later) return;
+                if (wanted == Switch::off || !engine::switch_on(space, *p.site, *consumer))
+                    engine::switch_off(space, *p.site, *consumer);
+            },
+            p.consumer);
 }
 
 } // namespace
@@ -164,14 +190,14 @@ Status install(trace::Trace &trace, Process &process, ArmPlan plan, os::Stopped 
         }
         planted.push_back(p);
     }
-    switch_on_planted(trace, space, planted);
+    switch_planted(trace, space, planted);
     trace::Arming &arming = trace.armings[process.space.get()];
     for (auto &location : plan.locations) {
         trace::CountedLocation &counted = *trace.locations[location->location];
         if (const auto &watch = location->watch) {
-            location->armed.on = is_on(trace, counted); // false where it waits for the rest of its set
+            location->attachment.on = is_on(trace, counted); // false where it waits for the rest of its set
             engine::add_watch(trace.engine, space,
-                              {0, &location->armed, watch->at, watch->in_thread, watch->parts, {}});
+                              {0, &location->attachment, watch->at, watch->in_thread, watch->parts, {}});
         }
         counted.last_at = location->at;
         trace.registry.at(counted.probe).placed = true;
@@ -222,22 +248,12 @@ Status watch_loader(trace::Trace &trace, Process &process, os::Stopped *stopped)
     auto at = target::loader_breakpoint(process.target);
     if (!at) return {};
     const trace::Arming &arming = trace.armings[process.space.get()];
-    auto watches = [at](const auto &site) { return site->at == *at && site->armed.kind == Attachment::Kind::loader; };
+    auto watches = [at](const auto &internal) { return internal->at == *at && internal->purpose == &loads_modules; };
     if (std::any_of(arming.internal.begin(), arming.internal.end(), watches)) return {};
     ArmPlan plan;
-    plan_internal(plan, Attachment::Kind::loader, *at);
+    plan_internal(plan, loads_modules, *at);
     return install(trace, process, std::move(plan), stopped);
 }
-
-namespace {
-
-/// Sites that only return probes need.
-bool serves_returns(Attachment::Kind kind) {
-    return kind == Attachment::Kind::unwinds || kind == Attachment::Kind::stack_leaves ||
-           kind == Attachment::Kind::stack_arrives;
-}
-
-} // namespace
 
 void watch_returns(trace::Trace &trace, Process &process) {
     engine::AddressSpaceState &space = *process.space;
@@ -246,10 +262,9 @@ void watch_returns(trace::Trace &trace, Process &process) {
     bool unwatched = false; // what happened in the meantime is not known
     for (const auto &internal : trace.armings[process.space.get()].internal) {
         engine::Site *site = space.site_at(internal->at);
-        if (!serves_returns(internal->armed.kind) || internal->armed.on == wanted || !site) continue;
+        if (!internal->purpose->serves_returns || internal->on == wanted || !site) continue;
         unwatched = unwatched || wanted;
-        if (!wanted || !engine::switch_on(space, *site, internal->armed))
-            engine::switch_off(space, *site, internal->armed);
+        if (!wanted || !engine::switch_on(space, *site, *internal)) engine::switch_off(space, *site, *internal);
     }
     if (unwatched)
         for (auto &[tid, task] : trace.engine.tasks) task.unwinds++;

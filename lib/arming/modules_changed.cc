@@ -24,7 +24,7 @@ void forget(trace::Trace &trace, Process &process, const LoadedModule &module) {
     engine::retire_site(trace.engine, process, module.start, module.end);
     trace::Arming &arming = trace.armings[process.space.get()];
     for (const auto &location : arming.locations)
-        if (within(location->at)) engine::remove_watch(*process.space, location->armed);
+        if (within(location->at)) engine::remove_watch(*process.space, location->attachment);
     std::erase_if(arming.locations, [&](const auto &location) { return within(location->at); });
     std::erase_if(arming.dismissed, [&](const auto &location) { return within(location->at); });
     std::erase_if(arming.internal, [&](const auto &internal) { return within(internal->at); });

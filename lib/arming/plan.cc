@@ -8,6 +8,7 @@
 #include "arming/go_runtime.h"
 #include "arming/ifunc.h"
 #include "arming/sigtrap_sites.h"
+#include "engine/calls/unwinding.h"
 #include "engine/watch/watch.h"
 #include "os/facts/hw_breakpoint.h"
 #include "os/self/sigbus_guard.h"
@@ -40,7 +41,7 @@ std::vector<std::uint64_t> biases_of(const Process &process, const probe::Spec &
     return biases;
 }
 
-Attachment::Kind armed_kind(probe::Kind kind) {
+Attachment::Kind kind_of(probe::Kind kind) {
     switch (kind) {
     case probe::Kind::entry: return Attachment::Kind::entry;
     case probe::Kind::ret: return Attachment::Kind::ret;
@@ -113,7 +114,7 @@ Status find_watch(trace::Trace &trace, Process &process, std::uint32_t number, c
     auto place = probe::resolve_watch(trace.registry.at(number).probe.spec.text, loaded);
     if (!place) return tl::make_unexpected(place.error());
     for (const engine::Watchpoint &watch : process.space->watches)
-        if (trace.locations[watch.armed->location]->probe == number) return {};
+        if (trace.locations[watch.attachment->location]->probe == number) return {};
     std::size_t wanted = place->parts.size() + engine::watch_registers_used(*process.space);
     for (const Found &other : search.found)
         if (other.watch) wanted += other.watch->parts.size();
@@ -191,8 +192,7 @@ void plan_unwinding(trace::Trace &trace, Process &process, ArmPlan &plan) {
                     addresses.push_back(symbol->vaddr);
         std::sort(addresses.begin(), addresses.end());
         addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
-        for (std::uint64_t vaddr : addresses)
-            plan_internal(plan, Attachment::Kind::unwinds, VirtAddr{vaddr + loaded.bias});
+        for (std::uint64_t vaddr : addresses) plan_internal(plan, engine::unwinds, VirtAddr{vaddr + loaded.bias});
     }
 }
 
@@ -217,28 +217,29 @@ Result<std::vector<probe::Compiled>> compile_set(trace::Trace &trace, probe::Pro
     return compiled;
 }
 
-std::unique_ptr<trace::ArmedLocation> make_location(trace::Trace &trace, const Found &found, probe::Compiled compiled) {
+std::unique_ptr<trace::AttachedLocation> make_location(trace::Trace &trace, const Found &found,
+                                                       probe::Compiled compiled) {
     const probe::ProbeEntry &registered = trace.registry.at(found.probe);
-    auto made = std::make_unique<trace::ArmedLocation>();
+    auto made = std::make_unique<trace::AttachedLocation>();
     made->program = std::make_shared<program::Program>(std::move(compiled.program));
     made->at = VirtAddr{found.location.vaddr + found.bias};
     compiled.info.kind = static_cast<char>(registered.probe.kind);
     made->location = counted_location(trace, found.probe, found.location, std::move(compiled.info));
     trace::CountedLocation &counted = *trace.locations[made->location];
     made->watch = found.watch;
-    Attachment &armed = made->armed;
-    armed.kind = armed_kind(registered.probe.kind);
-    armed.location = static_cast<std::uint32_t>(made->location);
-    armed.program = registered.handler ? nullptr : made->program.get();
-    armed.state = counted.state.get();
-    armed.counters = &counted.counters;
-    armed.handler = registered.handler;
-    armed.inside = registered.set->inside;
-    armed.encloses = registered.set->hidden ? found.probe : 0;
-    armed.maxactive = registered.maxactive.value_or(registered.set->actions.maxactive.value_or(default_maxactive));
+    Attachment &attachment = made->attachment;
+    attachment.kind = kind_of(registered.probe.kind);
+    attachment.location = static_cast<std::uint32_t>(made->location);
+    attachment.program = registered.handler ? nullptr : made->program.get();
+    attachment.state = counted.state.get();
+    attachment.counters = &counted.counters;
+    attachment.handler = registered.handler;
+    attachment.inside = registered.set->inside;
+    attachment.encloses = registered.set->hidden ? found.probe : 0;
+    attachment.maxactive = registered.maxactive.value_or(registered.set->actions.maxactive.value_or(default_maxactive));
     if (found.location.function != 0) {
-        armed.function = VirtAddr{found.location.function + found.bias};
-        armed.function_end = VirtAddr{found.location.function_end + found.bias};
+        attachment.function = VirtAddr{found.location.function + found.bias};
+        attachment.function_end = VirtAddr{found.location.function_end + found.bias};
     }
     return made;
 }
@@ -287,27 +288,27 @@ std::string without_it(const trace::Trace &trace, const ArmPlan &plan, std::uint
 bool is_armed_already(const trace::Trace &trace, const Process &process, std::uint32_t probe, VirtAddr at,
                       std::uint32_t instance) {
     const engine::Site *site = process.space->site_at(at);
-    return site && std::any_of(site->probes.begin(), site->probes.end(), [&](const Attachment *armed) {
-               if (!armed->counters || armed->dismissed) return false;
-               const trace::CountedLocation &location = *trace.locations[armed->location];
+    return site && std::any_of(site->attachments.begin(), site->attachments.end(), [&](const Attachment *attachment) {
+               if (attachment->dismissed) return false;
+               const trace::CountedLocation &location = *trace.locations[attachment->location];
                return location.probe == probe && location.instance == instance;
            });
 }
 
-void plan_internal(ArmPlan &plan, Attachment::Kind kind, VirtAddr at) {
-    plan.internal.push_back(std::make_unique<trace::InternalSite>());
-    plan.internal.back()->armed.kind = kind;
+void plan_internal(ArmPlan &plan, const engine::InternalPurpose &purpose, VirtAddr at) {
+    plan.internal.push_back(std::make_unique<engine::InternalBreakpoint>());
+    plan.internal.back()->purpose = &purpose;
     plan.internal.back()->at = at;
 }
 
-void plan_once(const Process &process, ArmPlan &plan, Attachment::Kind kind, VirtAddr at) {
+void plan_once(const Process &process, ArmPlan &plan, const engine::InternalPurpose &purpose, VirtAddr at) {
     const engine::Site *site = process.space->site_at(at);
-    const bool is_there = site && std::any_of(site->probes.begin(), site->probes.end(),
-                                              [kind](const Attachment *armed) { return armed->kind == kind; });
-    const bool is_planned = std::any_of(plan.internal.begin(), plan.internal.end(), [&](const auto &internal) {
-        return internal->at == at && internal->armed.kind == kind;
+    const bool is_there = site && std::any_of(site->internal.begin(), site->internal.end(),
+                                              [&](const auto *breakpoint) { return breakpoint->purpose == &purpose; });
+    const bool is_planned = std::any_of(plan.internal.begin(), plan.internal.end(), [&](const auto &breakpoint) {
+        return breakpoint->at == at && breakpoint->purpose == &purpose;
     });
-    if (!is_there && !is_planned) plan_internal(plan, kind, at);
+    if (!is_there && !is_planned) plan_internal(plan, purpose, at);
 }
 
 Result<ArmPlan> plan_arming(trace::Trace &trace, Process &process, const std::vector<std::uint32_t> &probes,
@@ -337,7 +338,7 @@ Result<ArmPlan> plan_places(trace::Trace &trace, Process &process, std::vector<F
     bool returns = false;
     for (const Found &f : found) {
         plan.locations.push_back(make_location(trace, f, std::move(compiled.at(&f))));
-        returns = returns || plan.locations.back()->armed.kind == Attachment::Kind::ret;
+        returns = returns || plan.locations.back()->attachment.kind == Attachment::Kind::ret;
     }
     for (const Found &f : found)
         if (std::string unread = f.location.module ? f.location.module->unread_debug_information() : "";
@@ -361,11 +362,11 @@ Result<std::vector<PlannedSite>> plan_sites(trace::Trace &trace, Process &proces
             site.error().hint = without_it(trace, plan, counted.probe);
             return tl::make_unexpected(std::move(site.error()));
         }
-        planned.push_back({*site, &location->armed, counted.info.symbol});
+        planned.push_back({*site, &location->attachment, counted.info.symbol});
     }
     for (const auto &internal : plan.internal)
         if (auto site = engine::make_site(*process.space, internal->at))
-            planned.push_back({*site, &internal->armed, "unwinding"});
+            planned.push_back({*site, internal.get(), "unwinding"});
     return planned;
 }
 

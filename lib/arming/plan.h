@@ -2,6 +2,8 @@
 // in the target has been touched yet.
 #pragma once
 
+#include <variant>
+
 #include "base/result.h"
 #include "probe/watch_spec.h"
 #include "trace/trace.h"
@@ -9,8 +11,8 @@
 namespace ktrace::arming {
 
 struct ArmPlan {
-    std::vector<std::unique_ptr<trace::ArmedLocation>> locations;
-    std::vector<std::unique_ptr<trace::InternalSite>> internal;
+    std::vector<std::unique_ptr<trace::AttachedLocation>> locations;
+    std::vector<std::unique_ptr<engine::InternalBreakpoint>> internal;
     std::vector<trace::WaitingIfunc> ifuncs; // their resolvers are among the internal sites
     std::vector<std::uint64_t> unwinders;    // biases of the modules whose unwinding functions are among them
     bool empty() const { return locations.empty() && internal.empty() && ifuncs.empty(); }
@@ -32,11 +34,11 @@ Result<ArmPlan> plan_places(trace::Trace &trace, engine::Process &process, std::
 bool is_armed_already(const trace::Trace &trace, const engine::Process &process, std::uint32_t probe, VirtAddr at,
                       std::uint32_t instance);
 
-/// Adds a site of ours to a plan.
-void plan_internal(ArmPlan &plan, engine::Attachment::Kind kind, VirtAddr at);
+/// Adds an internal breakpoint to a plan.
+void plan_internal(ArmPlan &plan, const engine::InternalPurpose &purpose, VirtAddr at);
 
 /// The same, unless it is there, or planned, already.
-void plan_once(const engine::Process &process, ArmPlan &plan, engine::Attachment::Kind kind, VirtAddr at);
+void plan_once(const engine::Process &process, ArmPlan &plan, const engine::InternalPurpose &purpose, VirtAddr at);
 
 /// What becomes of a probe whose SPEC is found nowhere in the process.
 enum class Missing : std::uint8_t {
@@ -51,7 +53,7 @@ Result<ArmPlan> plan_arming(trace::Trace &trace, engine::Process &process, const
 /// One site of a plan with what runs there.
 struct PlannedSite {
     engine::Site *site = nullptr;
-    engine::Attachment *armed = nullptr;
+    std::variant<engine::Attachment *, engine::InternalBreakpoint *> consumer;
     std::string name;
 };
 

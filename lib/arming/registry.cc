@@ -101,7 +101,7 @@ Status check_found(trace::Trace &trace, const std::vector<Pid> &pids, const Numb
     return {};
 }
 
-/// Calls visit(Process &, ArmedLocation &, Site *) for what is armed of these probes, wherever that is; a watchpoint
+/// Calls visit(Process &, AttachedLocation &, Site *) for what is armed of these probes, wherever that is; a watchpoint
 /// has no site.
 template <class F> void for_armed(trace::Trace &trace, std::span<const std::uint32_t> numbers, F &&visit) {
     std::unordered_set<std::uint32_t> wanted(numbers.begin(), numbers.end());
@@ -128,20 +128,20 @@ void look_for_enclosing_calls(trace::Trace &trace) {
 /// Brings what is armed in line with what is on. Errors: the first; the rest is done nevertheless.
 Status apply_switches(trace::Trace &trace, std::span<const std::uint32_t> numbers) {
     Status status;
-    for_armed(trace, numbers, [&](Process &process, trace::ArmedLocation &location, engine::Site *site) {
+    for_armed(trace, numbers, [&](Process &process, trace::AttachedLocation &location, engine::Site *site) {
         const trace::CountedLocation &counted = *trace.locations[location.location];
         bool on = is_on(trace, counted);
         if (!site) {
-            engine::switch_watch(*process.space, location.armed, on);
+            engine::switch_watch(*process.space, location.attachment, on);
             return;
         }
         if (!on) {
-            engine::switch_off(*process.space, *site, location.armed);
+            engine::switch_off(*process.space, *site, location.attachment);
             return;
         }
         // Calls may have begun meanwhile: they are looked for once more.
-        if (location.armed.encloses != 0 && !location.armed.on) look_for_enclosing_calls(trace);
-        auto done = engine::switch_on(*process.space, *site, location.armed);
+        if (location.attachment.encloses != 0 && !location.attachment.on) look_for_enclosing_calls(trace);
+        auto done = engine::switch_on(*process.space, *site, location.attachment);
         if (is_failure(done) && status) status = fail(std::move(done.error()).with(counted.info.symbol));
     });
     return status;
@@ -263,20 +263,20 @@ void unregister_probes(trace::Trace &trace, std::span<const std::uint32_t> given
         numbers.push_back(number);
     }
     forget_waiting_ifuncs(trace, numbers);
-    for_armed(trace, numbers, [&](Process &process, trace::ArmedLocation &location, engine::Site *site) {
+    for_armed(trace, numbers, [&](Process &process, trace::AttachedLocation &location, engine::Site *site) {
         if (site)
-            engine::dismiss(*process.space, *site, location.armed);
+            engine::dismiss(*process.space, *site, location.attachment);
         else
-            engine::remove_watch(*process.space, location.armed);
+            engine::remove_watch(*process.space, location.attachment);
     });
     for (auto &[pid, process] : trace.engine.processes) {
         auto found = trace.armings.find(process->space.get());
         if (found == trace.armings.end()) continue;
         engine::end_calls_of_dismissed(trace.engine, *process);
         engine::drop_idle_return_sites(*process->space);
-        std::vector<std::unique_ptr<trace::ArmedLocation>> staying;
+        std::vector<std::unique_ptr<trace::AttachedLocation>> staying;
         for (auto &location : found->second.locations)
-            (location->armed.dismissed ? found->second.dismissed : staying).push_back(std::move(location));
+            (location->attachment.dismissed ? found->second.dismissed : staying).push_back(std::move(location));
         found->second.locations = std::move(staying);
     }
     trace.has_dismissed = true;
@@ -324,7 +324,7 @@ void clear_away(trace::Trace &trace) {
     for (auto &[space, arming] : trace.armings) {
         std::erase_if(arming.dismissed, [&, space = space](const auto &location) {
             engine::Site *site = space->site_at(location->at);
-            return !site || engine::remove_from_site(*site, location->armed, in_use);
+            return !site || engine::remove_from_site(*site, location->attachment, in_use);
         });
         trace.has_dismissed = trace.has_dismissed || !arming.dismissed.empty();
     }

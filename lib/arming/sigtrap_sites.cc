@@ -74,7 +74,7 @@ void plan_masks(const Process &process, ArmPlan &plan, bool has_loader) {
         if (!may_hold(loaded, has_loader)) continue;
         for_functions(loaded, set_mask, [&](std::uint64_t function) {
             if (calls_kernel(process, loaded, function))
-                plan_once(process, plan, engine::Attachment::Kind::sets_mask, VirtAddr{function + loaded.bias});
+                plan_once(process, plan, engine::sets_mask, VirtAddr{function + loaded.bias});
         });
     }
 }
@@ -89,7 +89,7 @@ void plan_sigtrap(const Process &process, ArmPlan &plan) {
     for (const LoadedModule &loaded : process.target.modules) {
         if (!may_hold(loaded, is_dynamic)) continue;
         for_functions(loaded, set_action, [&](std::uint64_t function) {
-            plan_once(process, plan, engine::Attachment::Kind::sets_action, place_in(process, loaded, function));
+            plan_once(process, plan, engine::sets_action, place_in(process, loaded, function));
         });
     }
     // The arguments are known at the first instruction of a function, which mostly needs a slot: a program without

@@ -101,7 +101,7 @@ std::string line(const trace::Trace &trace, const Place &place, const char *tag)
 std::vector<std::uint64_t> calls_in_flight(const trace::Trace &trace) {
     std::vector<std::uint64_t> calls(trace.locations.size());
     for (const auto &[space, arming] : trace.armings)
-        for (const auto &location : arming.locations) calls[location->location] += location->armed.active;
+        for (const auto &location : arming.locations) calls[location->location] += location->attachment.active;
     return calls;
 }
 

@@ -179,30 +179,34 @@ void copy_sites(trace::Trace &trace, const Process &parent, const std::shared_pt
     engine::AddressSpaceState &from = *parent.space;
     trace::Arming &copied = trace.armings[space.get()];
     std::unordered_map<const engine::Attachment *, engine::Attachment *> twins;
+    std::unordered_map<const engine::InternalBreakpoint *, engine::InternalBreakpoint *> internal_twins;
     const trace::Arming &arming = trace.armings[&from];
     for (const auto &location : arming.locations) {
-        copied.locations.push_back(std::make_unique<trace::ArmedLocation>(*location));
-        copied.locations.back()->armed.active = 0;
-        twins[&location->armed] = &copied.locations.back()->armed;
+        copied.locations.push_back(std::make_unique<trace::AttachedLocation>(*location));
+        copied.locations.back()->attachment.active = 0;
+        twins[&location->attachment] = &copied.locations.back()->attachment;
     }
     for (const auto &internal : arming.internal) {
-        copied.internal.push_back(std::make_unique<trace::InternalSite>(*internal));
-        twins[&internal->armed] = &copied.internal.back()->armed;
+        copied.internal.push_back(std::make_unique<engine::InternalBreakpoint>(*internal));
+        internal_twins[internal.get()] = copied.internal.back().get();
     }
     copied.unwinders = arming.unwinders;
     copied.ifuncs = arming.ifuncs;
     for (const auto &[at, site] : from.sites) {
         auto twin = copy_site(*space, *site);
-        std::erase_if(twin->probes, [](const engine::Attachment *armed) { return armed->dismissed; });
-        for (engine::Attachment *&armed : twin->probes) armed = twins.at(armed);
+        std::erase_if(twin->attachments, [](const engine::Attachment *attachment) { return attachment->dismissed; });
+        for (engine::Attachment *&attachment : twin->attachments) attachment = twins.at(attachment);
+        for (engine::InternalBreakpoint *&internal : twin->internal) internal = internal_twins.at(internal);
         twin->kept_for_returns = twin->kept_for_returns && twin->armed;
-        if (site->armed && !twin->armed && !twin->probes.empty()) static_cast<void>(engine::arm(*space, *twin));
+        const bool is_used = !twin->attachments.empty() || !twin->internal.empty();
+        if (site->armed && !twin->armed && is_used) static_cast<void>(engine::arm(*space, *twin));
         if (twin->slot) space->by_slot[twin->slot] = twin.get();
         if (twin->kept_for_returns) space->return_sites++;
         space->sites.emplace(at, std::move(twin));
     }
     for (const engine::Watchpoint &watch : from.watches)
-        engine::add_watch(trace.engine, *space, {0, twins.at(watch.armed), watch.at, watch.in_thread, watch.parts, {}});
+        engine::add_watch(trace.engine, *space,
+                          {0, twins.at(watch.attachment), watch.at, watch.in_thread, watch.parts, {}});
     space->return_address_ok = from.return_address_ok;
     space->return_probes = from.return_probes;
     space->timed_probes = from.timed_probes;

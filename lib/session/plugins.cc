@@ -159,7 +159,8 @@ class SessionPlugins final : public trace::Plugins {
         plugin::Places places;
         for (const auto &[space, arming] : trace_.armings)
             for (const auto &location : arming.locations)
-                if (location->armed.handler) places.emplace(trace_.locations[location->location]->probe, location->at);
+                if (location->attachment.handler)
+                    places.emplace(trace_.locations[location->location]->probe, location->at);
         for (auto &each : all_) each->tell_places(places);
     }
 

@@ -54,9 +54,9 @@ struct Unwritten {
     std::uint32_t location = 0; // index in Trace::locations
 };
 
-/// A location armed (or to be armed) in one address space: the program is compiled for where it lies there.
-struct ArmedLocation {
-    engine::Attachment armed;
+/// A location with its attachment in one address space: the program is compiled for where it lies there.
+struct AttachedLocation {
+    engine::Attachment attachment;
     std::shared_ptr<program::Program> program; // shared with the copies in forked children
     std::size_t location = 0;                  // index in Trace::locations
     VirtAddr at;
@@ -72,17 +72,11 @@ struct WaitingIfunc {
     VirtAddr at() const { return VirtAddr{resolver.vaddr + bias}; }
 };
 
-/// A site of our own: the loader's breakpoint, unwinding, resolvers.
-struct InternalSite {
-    engine::Attachment armed;
-    VirtAddr at;
-};
-
 /// What is armed in one address space.
 struct Arming {
-    std::vector<std::unique_ptr<ArmedLocation>> locations;
-    std::vector<std::unique_ptr<ArmedLocation>> dismissed; // removed, while tasks are in the middle of their sites
-    std::vector<std::unique_ptr<InternalSite>> internal;
+    std::vector<std::unique_ptr<AttachedLocation>> locations;
+    std::vector<std::unique_ptr<AttachedLocation>> dismissed; // removed, while tasks are in the middle of their sites
+    std::vector<std::unique_ptr<engine::InternalBreakpoint>> internal;
     std::unordered_set<std::uint64_t> unwinders; // biases of modules whose unwinding functions are watched already
     std::vector<WaitingIfunc> ifuncs;
     std::unordered_map<pid_t, VirtAddr> resolving; // by task: the resolver that it is in

@@ -24,17 +24,10 @@ Site *AddressSpaceState::site_of_pc_in_slot(VirtAddr pc) {
     return found == by_slot.end() ? nullptr : found->second;
 }
 
-namespace {
-
-/// Nothing was ever done at it. What it was planned for may be gone since: the code of a library that another one has
-/// taken the place of.
-bool is_only_planned(const Site &site) { return !site.armed && site.probes.empty() && !site.slot; }
-
-} // namespace
-
 Result<Site *> make_site(AddressSpaceState &space, VirtAddr at) {
     Site *known = space.site_at(at);
-    if (known && !is_only_planned(*known)) return known;
+    // What it was planned for may be gone since: the code of a library that another one has taken the place of.
+    if (known && !known->is_only_planned()) return known;
     std::byte code[Host::longest];
     std::size_t got = space.memory->read(at, code);
     if (got == 0) return fail(Error::Kind::fault, "the address is not mapped");

@@ -32,7 +32,7 @@ struct RetiredSite {
 /// Data that is watched in this address space.
 struct Watchpoint {
     std::uint32_t id = 0; // of this address space; never used again
-    Attachment *armed = nullptr;
+    Attachment *attachment = nullptr;
     VirtAddr at; // in_thread: an offset from each thread's thread pointer
     bool in_thread = false;
     std::vector<arch::WatchRegister> parts;                   // their addresses are offsets from `at`
