@@ -7,6 +7,7 @@
 
 #include "arming/install.h"
 #include "arming/modules_changed.h"
+#include "arming/planning.h"
 #include "engine/calls/consumers.h"
 #include "engine/watch/watch.h"
 #include "trace/calibrate.h"
@@ -55,7 +56,7 @@ Status arm_in(trace::Trace &trace, Pid pid, const Numbers &numbers, os::Stopped 
     Process *process = process_of(trace, pid);
     if (!process) return has_ended(pid);
     if (auto refreshed = refresh_modules(trace, *process); !refreshed) return fail(refreshed.error());
-    auto plan = plan_arming(trace, *process, numbers, Missing::wait);
+    auto plan = make_plan(trace, *process, numbers, Missing::wait);
     if (!plan) return tl::make_unexpected(plan.error());
     if (plan->empty()) return {};
     if (stopped || has_room(trace, *process, *plan) || !tracees::may_stop_one(trace, pid))
@@ -95,7 +96,7 @@ Status check_found(trace::Trace &trace, const std::vector<Pid> &pids, const Numb
         if (registered.placed || registered.set->allow_missing) continue;
         for (Pid pid : pids)
             if (Process *process = process_of(trace, pid))
-                if (auto plan = plan_arming(trace, *process, {number}, Missing::refuse); !plan)
+                if (auto plan = make_plan(trace, *process, {number}, Missing::refuse); !plan)
                     return tl::make_unexpected(plan.error());
     }
     return {};
@@ -130,7 +131,7 @@ Status apply_switches(trace::Trace &trace, std::span<const std::uint32_t> number
     Status status;
     for_armed(trace, numbers, [&](Process &process, trace::AttachedLocation &location, engine::Site *site) {
         const trace::CountedLocation &counted = *trace.locations[location.location];
-        bool on = is_on(trace, counted);
+        bool on = trace::is_on(trace, counted);
         if (!site) {
             engine::switch_watch(*process.space, location.attachment, on);
             return;
@@ -280,10 +281,6 @@ void unregister_probes(trace::Trace &trace, std::span<const std::uint32_t> given
         found->second.locations = std::move(staying);
     }
     trace.has_dismissed = true;
-}
-
-bool is_on(const trace::Trace &trace, const trace::CountedLocation &location) {
-    return !location.too_costly && trace.registry.is_on(location.probe);
 }
 
 void apply_switches(trace::Trace &trace, std::uint32_t number) {

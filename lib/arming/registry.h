@@ -32,9 +32,6 @@ bool wants_calibration(const trace::Trace &trace, const probe::Actions &actions,
 /// Takes probes out everywhere, for good. Their calls in flight end as unreturned; their counts stay for the summary.
 void unregister_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers);
 
-/// True where the hits of this location are to be seen.
-bool is_on(const trace::Trace &trace, const trace::CountedLocation &location);
-
 /// Brings what is armed of a probe in line with what is on.
 void apply_switches(trace::Trace &trace, std::uint32_t number);
 

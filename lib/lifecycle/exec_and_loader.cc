@@ -7,6 +7,7 @@
 
 #include "arming/install.h"
 #include "arming/modules_changed.h"
+#include "arming/planning.h"
 #include "arming/registry.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -125,7 +126,7 @@ std::vector<std::uint32_t> probes_for(const trace::Trace &trace, const std::vect
 
 Status arm_probes(trace::Trace &trace, Process &process, const std::vector<std::uint32_t> &probes,
                   arming::Missing missing, os::Stopped &stopped) {
-    auto plan = arming::plan_arming(trace, process, probes, missing);
+    auto plan = arming::make_plan(trace, process, probes, missing);
     if (!plan) return tl::make_unexpected(plan.error());
     if (plan->empty()) return {};
     return arming::install(trace, process, std::move(*plan), &stopped);

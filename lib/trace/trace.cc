@@ -9,6 +9,10 @@ void tell_once(Trace &trace, const std::string &text) {
     trace.voice.notice(text);
 }
 
+bool is_on(const Trace &trace, const CountedLocation &location) {
+    return !location.too_costly && trace.registry.is_on(location.probe);
+}
+
 bool anyone_unloads(const Trace &trace) {
     return std::any_of(trace.armings.begin(), trace.armings.end(),
                        [](const auto &entry) { return entry.second.unloads; });

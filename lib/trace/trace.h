@@ -147,6 +147,9 @@ struct Trace {
 /// A notice on standard error, once per text.
 void tell_once(Trace &trace, const std::string &text);
 
+/// True where the hits of this location are to be seen.
+bool is_on(const Trace &trace, const CountedLocation &location);
+
 /// True where a process is known to be in the middle of a dlclose. Its loader's breakpoint reports the end of that.
 bool anyone_unloads(const Trace &trace);
 

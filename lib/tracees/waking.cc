@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "arming/install.h"
-#include "arming/plan.h"
 #include "base/clock.h"
 #include "engine/calls/consumers.h"
 #include "os/facts/blocked_syscall.h"
@@ -47,8 +46,8 @@ bool plant_at(trace::Trace &trace, Process &process, VirtAddr at) {
         if (known->at == at && known->purpose == &wakes)
             if (engine::Site *site = space.site_at(at)) return engine::switch_on(space, *site, *known).has_value();
     if (!engine::make_site(space, at)) return false;
-    arming::ArmPlan plan;
-    arming::plan_internal(plan, wakes, at);
+    arming::InstallPlan plan;
+    plan.add(wakes, at);
     return arming::install(trace, process, std::move(plan), nullptr).has_value();
 }
 

@@ -88,6 +88,10 @@ struct AddressSpaceState {
     Site *site_of_pc_in_slot(VirtAddr pc);
 };
 
+/// How a task would step over the instruction at `at`, of a site that is there or of one that may be made. `memory`
+/// reads the address space. Errors: fault, refused (why).
+Result<arch::Host::Plan> plan_instruction(const AddressSpaceState &space, Memory &memory, VirtAddr at);
+
 /// Plans the instruction at `at` and makes a site of it, without a slot and not armed. Errors: fault, refused (why).
 Result<Site *> make_site(AddressSpaceState &space, VirtAddr at);
 
