@@ -37,9 +37,9 @@ Status arm_implementation(trace::Trace &trace, Process &process, VirtAddr resolv
     for (trace::WaitingIfunc &ifunc : trace.armings[process.space.get()].ifuncs) {
         if (ifunc.at() != resolver) continue;
         ifunc.has_chosen = true;
-        const probe::Probe &wish = trace.registry.at(ifunc.probe).probe;
+        const probe::Probe &wanted = trace.registry.at(ifunc.probe).probe;
         auto location =
-            probe::resolve_chosen(wish.spec, wish.kind, ifunc.resolver, owner->module, chosen.value - owner->bias);
+            probe::resolve_chosen(wanted.spec, wanted.kind, ifunc.resolver, owner->module, chosen.value - owner->bias);
         if (!location) return tl::make_unexpected(location.error());
         VirtAddr at{location->vaddr + owner->bias};
         if (!is_attached(now, ifunc.probe, at, 0)) found.push_back({ifunc.probe, std::move(*location), owner->bias});

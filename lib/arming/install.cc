@@ -237,13 +237,13 @@ std::unique_ptr<trace::AttachedLocation> attach(trace::Trace &trace, PlannedLoca
     Attachment &attachment = made->attachment;
     attachment.kind = kind_of(planned.kind);
     attachment.location = static_cast<std::uint32_t>(made->location);
-    attachment.program = entry.handler ? nullptr : made->program.get();
+    attachment.program = entry.probe.handler ? nullptr : made->program.get();
     attachment.state = counted.state.get();
     attachment.counters = &counted.counters;
-    attachment.handler = entry.handler;
+    attachment.handler = entry.probe.handler;
     attachment.inside = entry.set->inside;
     attachment.encloses = entry.set->hidden ? planned.probe : 0;
-    attachment.maxactive = entry.maxactive.value_or(entry.set->actions.maxactive.value_or(default_maxactive));
+    attachment.maxactive = entry.probe.maxactive.value_or(entry.set->actions.maxactive.value_or(default_maxactive));
     if (planned.location.function != 0) {
         attachment.function = VirtAddr{planned.location.function + planned.bias};
         attachment.function_end = VirtAddr{planned.location.function_end + planned.bias};

@@ -133,7 +133,7 @@ Status compile_set(const Snapshot &now, probe::ProbeSet &set, const std::vector<
     for (const PlannedLocation *place : places) {
         const probe::ProbeEntry &wanted = now.trace.registry.at(place->probe);
         // A handler's probe has no program that would ask for types.
-        probe::Kind kind = wanted.handler ? probe::Kind::probe : wanted.probe.kind;
+        probe::Kind kind = wanted.probe.handler ? probe::Kind::probe : wanted.probe.kind;
         requests.push_back({wanted.probe.number, kind, place->location, place->bias,
                             place->watch ? place->watch->binding : std::nullopt});
     }
@@ -192,7 +192,7 @@ void leave_out_refused(const Snapshot &now, std::vector<PlannedLocation> &locati
 std::string without_it(const Snapshot &now, const InstallPlan &plan, std::uint32_t probe) {
     auto places = std::count_if(plan.locations.begin(), plan.locations.end(),
                                 [&](const PlannedLocation &location) { return location.probe == probe; });
-    bool by_option = !now.trace.registry.at(probe).handler;
+    bool by_option = !now.trace.registry.at(probe).probe.handler;
     return places > 1 && by_option ? "--allow-missing goes on without it" : "";
 }
 

@@ -209,17 +209,17 @@ std::uint32_t enter_enclosing(trace::Trace &trace, probe::ProbeSet &set) {
     enclosing->allow_missing = set.allow_missing;
     enclosing->actions.aggregate = probe::Actions::Aggregate::count; // no types are asked for
     enclosing->actions.maxactive = std::numeric_limits<std::uint32_t>::max();
-    set.inside = trace.registry.enter(enclosing, {{probe::Kind::ret, *set.actions.inside}}).front();
+    set.inside = trace.registry.enter(enclosing, {{0, probe::Kind::ret, *set.actions.inside}}).front();
     return set.inside;
 }
 
 } // namespace
 
 bool wants_calibration(const trace::Trace &trace, const probe::Actions &actions,
-                       const std::vector<probe::ProbeRequest> &wishes) {
-    auto returns = [](const probe::ProbeRequest &wish) { return wish.kind == probe::Kind::ret; };
+                       const std::vector<probe::Probe> &probes) {
+    auto returns = [](const probe::Probe &probe) { return probe.kind == probe::Kind::ret; };
     return trace.engine.corrections.is_empty() && probe::wants_durations(actions) &&
-           std::any_of(wishes.begin(), wishes.end(), returns);
+           std::any_of(probes.begin(), probes.end(), returns);
 }
 
 Status check_any_left(const trace::Trace &trace) {
@@ -232,12 +232,12 @@ Status check_any_left(const trace::Trace &trace) {
 }
 
 Result<Numbers> register_probes(trace::Trace &trace, const std::shared_ptr<probe::ProbeSet> &set,
-                                const std::vector<probe::ProbeRequest> &wishes, os::Stopped *stopped) {
+                                const std::vector<probe::Probe> &probes, os::Stopped *stopped) {
     if (auto expressions = probe::check_expressions(set->actions); !expressions) return fail(expressions.error());
     // Else the hits of who is traced would have to wait for that: it was seen to before, or comes to nothing.
-    if (trace.engine.processes.empty() && wants_calibration(trace, set->actions, wishes))
+    if (trace.engine.processes.empty() && wants_calibration(trace, set->actions, probes))
         trace.engine.corrections = trace::calibrate();
-    Numbers numbers = trace.registry.enter(set, wishes);
+    Numbers numbers = trace.registry.enter(set, probes);
     if (set->actions.inside) numbers.push_back(enter_enclosing(trace, *set));
     std::vector<Pid> pids = armable_processes(trace);
     Status armed = arm_everywhere(trace, pids, numbers, stopped);
@@ -291,7 +291,7 @@ Status enable_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers
     Numbers changed;
     for (std::uint32_t number : numbers) {
         probe::ProbeEntry &registered = trace.registry.at(number);
-        bool was_off = !std::exchange(registered.enabled, true);
+        bool was_off = !std::exchange(registered.probe.enabled, true);
         for (auto &location : trace.locations)
             if (location->probe == number) was_off = std::exchange(location->too_costly, false) || was_off;
         if (was_off) changed.push_back(number);
@@ -303,7 +303,7 @@ Status enable_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers
 }
 
 void disable_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers) {
-    for (std::uint32_t number : numbers) trace.registry.at(number).enabled = false;
+    for (std::uint32_t number : numbers) trace.registry.at(number).probe.enabled = false;
     static_cast<void>(apply_switches(trace, numbers));
 }
 

@@ -25,7 +25,7 @@ std::string hex(std::uint64_t value) {
     return text;
 }
 
-Result<probe::ProbeRequest> wish_of(const ProbeRequest &request) {
+Result<probe::Probe> probe_of(const ProbeRequest &request) {
     std::string text = request.symbol;
     if (text.empty())
         text = hex(request.address + request.offset);
@@ -33,13 +33,13 @@ Result<probe::ProbeRequest> wish_of(const ProbeRequest &request) {
         text += "+" + hex(request.offset);
     auto spec = probe::parse_spec(text);
     if (!spec) return tl::make_unexpected(spec.error());
-    probe::ProbeRequest wish;
-    wish.kind = static_cast<probe::Kind>(request.kind);
-    wish.spec = std::move(*spec);
-    wish.enabled = request.enabled;
-    wish.handler = request.handler;
-    if (request.maxactive != 0) wish.maxactive = request.maxactive;
-    return wish;
+    probe::Probe probe;
+    probe.kind = static_cast<probe::Kind>(request.kind);
+    probe.spec = std::move(*spec);
+    probe.enabled = request.enabled;
+    probe.handler = request.handler;
+    if (request.maxactive != 0) probe.maxactive = request.maxactive;
+    return probe;
 }
 
 class SessionPort final : public plugin::Port {
@@ -47,13 +47,13 @@ class SessionPort final : public plugin::Port {
     explicit SessionPort(trace::Trace &trace) : trace_(trace), set_(std::make_shared<probe::ProbeSet>()) {}
 
     Result<std::vector<Placed>> add(std::span<const ProbeRequest> probes, os::Stopped *stopped) override {
-        std::vector<probe::ProbeRequest> wishes;
+        std::vector<probe::Probe> wanted;
         for (const ProbeRequest &request : probes) {
-            auto wish = wish_of(request);
-            if (!wish) return tl::make_unexpected(wish.error());
-            wishes.push_back(std::move(*wish));
+            auto probe = probe_of(request);
+            if (!probe) return tl::make_unexpected(probe.error());
+            wanted.push_back(std::move(*probe));
         }
-        auto numbers = arming::register_probes(trace_, set_, wishes, stopped);
+        auto numbers = arming::register_probes(trace_, set_, wanted, stopped);
         if (!numbers) return tl::make_unexpected(numbers.error());
         std::vector<Placed> placed;
         for (std::uint32_t number : *numbers) placed.push_back({number, first_place(number)});

@@ -37,9 +37,7 @@ Status prepare(trace::Trace &trace) {
     auto set = std::make_shared<probe::ProbeSet>();
     set->actions = trace.config.actions;
     set->allow_missing = trace.config.allow_missing;
-    std::vector<probe::ProbeRequest> wishes;
-    for (const probe::Probe &probe : trace.config.probes) wishes.push_back({probe.kind, probe.spec});
-    if (auto registered = arming::register_probes(trace, set, wishes, nullptr); !registered)
+    if (auto registered = arming::register_probes(trace, set, trace.config.probes, nullptr); !registered)
         return tl::make_unexpected(registered.error());
     // Plugins may register return probes at any time; measuring is done while nothing else is traced.
     if (!trace.config.plugins.empty() && trace.engine.corrections.is_empty())
