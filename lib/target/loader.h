@@ -1,5 +1,5 @@
-// Loader: the state of a process's dynamic loader, read from its r_debug (System V ABI, <link.h>). Nothing is stopped or
-// changed: the state may be another one a moment later, unless the loader's breakpoint is watched.
+// Loader: the state of a process's dynamic loader, read from its r_debug (System V ABI, <link.h>). Nothing is stopped
+// or changed: the state may be another one a moment later, unless the loader's breakpoint is watched.
 #pragma once
 
 #include <optional>
