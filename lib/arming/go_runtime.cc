@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/calls/goroutines.h"
 #include "engine/space/scan.h"
 
 namespace ktrace::arming {
 
 using arch::Host;
-using engine::Attachment;
-using engine::Process;
 using target::LoadedModule;
 
 namespace {
@@ -22,38 +21,40 @@ const symbols::Symbol *stack_mover(const LoadedModule &loaded) {
 
 /// A function that finds its stack too small has the runtime make it larger, and then jumps to its first instruction:
 /// the same call, seen once more.
-void plan_restarts(const Process &process, ArmPlan &plan, VirtAddr function, VirtAddr end) {
-    auto jumps = engine::instructions(*process.space->memory, function, end, [&](const Host::Plan &instruction) {
+void plan_restarts(const Snapshot &now, InstallPlan &plan, VirtAddr function, VirtAddr end) {
+    auto jumps = engine::instructions(now.memory, function, end, [&](const Host::Plan &instruction) {
         return instruction.flow == arch::Flow::jump && instruction.target == function;
     });
-    for (VirtAddr at : jumps) plan_once(process, plan, Attachment::Kind::restarts, at);
+    for (VirtAddr at : jumps) plan_internal(now, plan, engine::starts_over, at);
 }
 
-void plan_stack_moves(const Process &process, ArmPlan &plan, const LoadedModule &loaded, const symbols::Symbol &mover) {
+void plan_stack_moves(const Snapshot &now, InstallPlan &plan, const LoadedModule &loaded,
+                      const symbols::Symbol &mover) {
     VirtAddr start{mover.vaddr + loaded.bias}, end{loaded.module->function_end(mover.vaddr) + loaded.bias};
-    auto returns = engine::instructions(*process.space->memory, start, end,
+    auto returns = engine::instructions(now.memory, start, end,
                                         [](const Host::Plan &each) { return each.flow == arch::Flow::ret; });
     if (returns.empty()) return;
-    plan_once(process, plan, Attachment::Kind::stack_leaves, start);
-    for (VirtAddr at : returns) plan_once(process, plan, Attachment::Kind::stack_arrives, at);
+    plan_internal(now, plan, engine::leaves_stack, start);
+    for (VirtAddr at : returns) plan_internal(now, plan, engine::arrives_on_stack, at);
 }
 
 } // namespace
 
-void plan_go(const Process &process, ArmPlan &plan) {
-    for (const LoadedModule &loaded : process.target.modules) {
+void plan_go(const Snapshot &now, InstallPlan &plan) {
+    for (const LoadedModule &loaded : now.modules) {
         const symbols::Symbol *mover = nullptr; // looked for once there is a location
         bool looked = false, returns = false;
-        for (const auto &location : plan.locations) {
-            if (location->watch || location->at < loaded.start || location->at >= loaded.end) continue;
+        for (const PlannedLocation &location : plan.locations) {
+            const VirtAddr at = location.at();
+            if (location.watch || at < loaded.start || at >= loaded.end) continue;
             if (!std::exchange(looked, true)) mover = stack_mover(loaded);
             if (!mover) break;
-            returns = returns || location->armed.kind == Attachment::Kind::ret;
-            auto function = loaded.module->function_at(location->at.value - loaded.bias);
-            if (function && VirtAddr{function->start + loaded.bias} == location->at)
-                plan_restarts(process, plan, location->at, VirtAddr{function->end + loaded.bias});
+            returns = returns || location.kind == probe::Kind::ret;
+            auto function = loaded.module->function_at(at.value - loaded.bias);
+            if (function && VirtAddr{function->start + loaded.bias} == at)
+                plan_restarts(now, plan, at, VirtAddr{function->end + loaded.bias});
         }
-        if (mover && returns) plan_stack_moves(process, plan, loaded, *mover);
+        if (mover && returns) plan_stack_moves(now, plan, loaded, *mover);
     }
 }
 

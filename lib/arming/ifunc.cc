@@ -4,11 +4,12 @@
 
 #include "arch/host.h"
 #include "arming/install.h"
+#include "arming/internal_sites.h"
+#include "arming/planning.h"
 
 namespace ktrace::arming {
 
 using arch::Host;
-using engine::Attachment;
 using engine::Process;
 
 namespace {
@@ -21,46 +22,35 @@ bool is_resolver(const trace::Arming &arming, VirtAddr at) {
 Status watch_return(trace::Trace &trace, Process &process, os::Stopped &stopped) {
     auto to = Host::return_address(stopped.registers(), *process.space->memory);
     if (!to) return {};
-    ArmPlan plan;
-    plan_once(process, plan, Attachment::Kind::ifunc, *to);
-    return plan.internal.empty() ? Status() : install(trace, process, std::move(plan), &stopped);
+    InstallPlan plan;
+    plan_internal(take_snapshot(trace, process), plan, resolves_ifunc, *to);
+    return plan.empty() ? Status() : install(trace, process, std::move(plan), &stopped);
 }
 
 Status arm_implementation(trace::Trace &trace, Process &process, VirtAddr resolver, os::Stopped &stopped) {
     VirtAddr chosen{Host::return_value(stopped.registers())};
     const target::LoadedModule *owner = target::module_at(process.target.modules, chosen);
     if (!owner || !owner->module->executable(chosen.value - owner->bias)) return {};
-    std::vector<Found> found;
+    if (auto maps = os::read_maps(process.target.pid)) process.target.maps = std::move(*maps);
+    const Snapshot now = take_snapshot(trace, process);
+    std::vector<PlannedLocation> found;
     for (trace::WaitingIfunc &ifunc : trace.armings[process.space.get()].ifuncs) {
         if (ifunc.at() != resolver) continue;
         ifunc.has_chosen = true;
-        const probe::Probe &wish = trace.registry.at(ifunc.probe).probe;
+        const probe::Probe &wanted = trace.registry.at(ifunc.probe).probe;
         auto location =
-            probe::resolve_chosen(wish.spec, wish.kind, ifunc.resolver, owner->module, chosen.value - owner->bias);
+            probe::resolve_chosen(wanted.spec, wanted.kind, ifunc.resolver, owner->module, chosen.value - owner->bias);
         if (!location) return tl::make_unexpected(location.error());
         VirtAddr at{location->vaddr + owner->bias};
-        if (!is_armed_already(trace, process, ifunc.probe, at, 0))
-            found.push_back({ifunc.probe, std::move(*location), owner->bias});
+        if (!is_attached(now, ifunc.probe, at, 0)) found.push_back({ifunc.probe, std::move(*location), owner->bias});
     }
     if (found.empty()) return {};
-    auto plan = plan_places(trace, process, std::move(found));
+    auto plan = make_plan(trace, process, std::move(found));
     if (!plan) return tl::make_unexpected(plan.error());
     return install(trace, process, std::move(*plan), &stopped);
 }
 
 } // namespace
-
-void plan_resolvers(trace::Trace &trace, Process &process, ArmPlan &plan, std::vector<trace::WaitingIfunc> ifuncs) {
-    const trace::Arming &arming = trace.armings[process.space.get()];
-    for (trace::WaitingIfunc &ifunc : ifuncs) {
-        auto same = [&](const trace::WaitingIfunc &other) {
-            return other.probe == ifunc.probe && other.at() == ifunc.at();
-        };
-        if (std::any_of(arming.ifuncs.begin(), arming.ifuncs.end(), same)) continue;
-        plan_once(process, plan, Attachment::Kind::ifunc, ifunc.at());
-        plan.ifuncs.push_back(std::move(ifunc));
-    }
-}
 
 void on_ifunc(trace::Trace &trace, engine::Event event) {
     os::Stopped stopped = std::move(*event.stopped);

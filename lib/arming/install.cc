@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
+#include <variant>
 
-#include <elf.h>
-
-#include "arming/registry.h"
+#include "arming/internal_sites.h"
 #include "engine/calls/consumers.h"
 #include "engine/calls/retired_sites.h"
 #include "engine/watch/watch.h"
+#include "target/loader.h"
 #include "tracees/tripwires.h"
 
 namespace ktrace::arming {
@@ -27,26 +28,47 @@ std::pair<VirtAddr, VirtAddr> neighbourhood(const Process &process, VirtAddr at)
     return {at, at + 1};
 }
 
+constexpr std::uint32_t default_maxactive = 4096;
+
+/// A site of a plan, with what it is to serve.
+struct PlannedSite {
+    engine::Site *site = nullptr;
+    std::variant<Attachment *, engine::InternalBreakpoint *> consumer;
+    std::string name;
+};
+
+std::vector<const engine::Site *> sites_of(const std::vector<PlannedSite> &planned) {
+    std::vector<const engine::Site *> sites;
+    for (const PlannedSite &p : planned) sites.push_back(p.site);
+    return sites;
+}
+
+bool has_return_probe(const std::vector<PlannedSite> &planned) {
+    return std::any_of(planned.begin(), planned.end(), [](const PlannedSite &p) {
+        const auto *attachment = std::get_if<Attachment *>(&p.consumer);
+        return attachment && (*attachment)->kind == Attachment::Kind::ret;
+    });
+}
+
 /// Slots that are wanted in [low, high).
 struct Demand {
     VirtAddr low, high;
     std::size_t slots = 0;
 };
 
-/// What there is no room for yet.
-std::vector<Demand> unmet_demands(trace::Trace &trace, Process &process, const std::vector<PlannedSite> &planned) {
-    bool returns = std::any_of(planned.begin(), planned.end(),
-                               [](const PlannedSite &p) { return p.armed->kind == Attachment::Kind::ret; });
+/// What there is no room for yet. `returns`: there are return probes among them.
+std::vector<Demand> unmet_demands(trace::Trace &trace, Process &process, const std::vector<const engine::Site *> &sites,
+                                  bool returns) {
     engine::reuse_slots(trace.engine, *process.space);
     // Handed out on trial: modules that reach the same arena share its room.
     engine::Slots trial = process.space->slots;
     std::map<VirtAddr, Demand> wanted;
     std::set<const engine::Site *> seen;
-    for (const PlannedSite &p : planned) {
-        if (p.site->slot || !seen.insert(p.site).second) continue;
-        auto [low, high] = neighbourhood(process, p.site->at);
+    for (const engine::Site *site : sites) {
+        if (site->slot || !seen.insert(site).second) continue;
+        auto [low, high] = neighbourhood(process, site->at);
         Demand &demand = wanted.try_emplace(low, Demand{low, high}).first->second;
-        if (arch::takes_slot(p.site->plan) && !trial.take(p.site->at)) demand.slots++;
+        if (arch::takes_slot(site->plan) && !trial.take(site->at)) demand.slots++;
     }
     std::vector<Demand> unmet;
     for (auto &[low, demand] : wanted) {
@@ -59,11 +81,7 @@ std::vector<Demand> unmet_demands(trace::Trace &trace, Process &process, const s
 }
 
 /// How many traps of the plan and of calls' returns are to be told in the rescue page.
-std::size_t recovery_demand(const std::vector<PlannedSite> &planned) {
-    bool returns = std::any_of(planned.begin(), planned.end(),
-                               [](const PlannedSite &p) { return p.armed->kind == Attachment::Kind::ret; });
-    return planned.size() + (returns ? return_slots : 0);
-}
+std::size_t recovery_demand(std::size_t sites, bool returns) { return sites + (returns ? return_slots : 0); }
 
 /// Before anything is planted that nobody gets over.
 Status owe(trace::Trace &trace, const Process &process) {
@@ -75,14 +93,15 @@ Status owe(trace::Trace &trace, const Process &process) {
 
 /// Maps arenas so that every site can have its slot, and makes room in the rescue page.
 Status make_room(trace::Trace &trace, Process &process, const std::vector<PlannedSite> &planned, os::Stopped *stopped) {
-    const std::size_t told = recovery_demand(planned);
+    const bool returns = has_return_probe(planned);
+    const std::size_t told = recovery_demand(planned.size(), returns);
     if (!engine::recovery_has_room(*process.space, told)) {
         if (!stopped) return owe(trace, process);
         auto made = engine::prepare_recovery(*process.space, process.target, trace.engine.waiter, *stopped, told);
         tell_of_page(trace, process);
         if (!made) return made;
     }
-    for (const Demand &demand : unmet_demands(trace, process, planned)) {
+    for (const Demand &demand : unmet_demands(trace, process, sites_of(planned), returns)) {
         if (!stopped) return owe(trace, process);
         auto mapped = engine::map_arena(*process.space, process.target, trace.engine.waiter, *stopped, demand.low,
                                         demand.high, demand.slots);
@@ -94,7 +113,7 @@ Status make_room(trace::Trace &trace, Process &process, const std::vector<Planne
 Status plant(engine::AddressSpaceState &space, const PlannedSite &planned) {
     Status armed = engine::arm(space, *planned.site);
     if (!armed) return fail(armed.error().kind, planned.name + ": " + armed.error().message);
-    engine::enlist(*planned.site, *planned.armed);
+    std::visit([&](auto *consumer) { engine::enlist(*planned.site, *consumer); }, planned.consumer);
     return {};
 }
 
@@ -108,33 +127,52 @@ void tell_guardian(trace::Trace &trace, const Process &process, const std::vecto
 std::vector<PlannedSite> planted_sites(trace::Trace &trace, Process &process) {
     std::vector<PlannedSite> planted;
     const trace::Arming &arming = trace.armings[process.space.get()];
-    auto add = [&](VirtAddr at, engine::Attachment &armed) {
+    auto add = [&](VirtAddr at, auto &consumer) {
         engine::Site *site = process.space->site_at(at);
-        if (site && site->armed) planted.push_back({site, &armed, {}});
+        if (site && site->armed) planted.push_back({site, &consumer, {}});
     };
-    for (const auto &location : arming.locations) add(location->at, location->armed);
-    for (const auto &internal : arming.internal) add(internal->at, internal->armed);
+    for (const auto &location : arming.locations) add(location->at, location->attachment);
+    for (const auto &internal : arming.internal) add(internal->at, *internal);
     return planted;
 }
 
+void remove_from(engine::Site &site, Attachment *attachment) { std::erase(site.attachments, attachment); }
+void remove_from(engine::Site &site, engine::InternalBreakpoint *breakpoint) { std::erase(site.internal, breakpoint); }
+
 void roll_back(engine::AddressSpaceState &space, const std::vector<PlannedSite> &planted) {
-    for (const PlannedSite &p : planted) {
-        std::erase(p.site->probes, p.armed);
-        engine::switch_off(space, *p.site, *p.armed);
-    }
+    for (const PlannedSite &p : planted)
+        std::visit(
+            [&](auto *consumer) {
+                remove_from(*p.site, consumer);
+                engine::switch_off(space, *p.site, *consumer);
+            },
+            p.consumer);
+}
+
+/// An attachment of a set that is not ready stays planted, and is switched on with the rest of its set.
+enum class Switch : std::uint8_t { on, off, later };
+
+Switch switch_of(const trace::Trace &trace, const Attachment &attachment) {
+    const trace::CountedLocation &location = *trace.locations[attachment.location];
+    if (!trace.registry.at(location.probe).ready) return Switch::later;
+    return trace::is_on(trace, location) ? Switch::on : Switch::off;
+}
+
+Switch switch_of(const trace::Trace & /*trace*/, const engine::InternalBreakpoint & /*breakpoint*/) {
+    return Switch::on;
 }
 
 /// The sites of a plan are planted: what is on begins to be seen.
-void switch_on_planted(trace::Trace &trace, engine::AddressSpaceState &space, const std::vector<PlannedSite> &planted) {
-    for (const PlannedSite &p : planted) {
-        bool ours = p.armed->counters == nullptr;
-        if (!ours) {
-            const probe::ProbeEntry &registered = trace.registry.at(trace.locations[p.armed->location]->probe);
-            if (!registered.ready) continue; // planted, and switched on with the rest of its set
-            ours = is_on(trace, *trace.locations[p.armed->location]);
-        }
-        if (!ours || !engine::switch_on(space, *p.site, *p.armed)) engine::switch_off(space, *p.site, *p.armed);
-    }
+void switch_planted(trace::Trace &trace, engine::AddressSpaceState &space, const std::vector<PlannedSite> &planted) {
+    for (const PlannedSite &p : planted)
+        std::visit(
+            [&](auto *consumer) {
+                const Switch wanted = switch_of(trace, *consumer);
+                if (wanted == Switch::later) return;
+                if (wanted == Switch::off || !engine::switch_on(space, *p.site, *consumer))
+                    engine::switch_off(space, *p.site, *consumer);
+            },
+            p.consumer);
 }
 
 } // namespace
@@ -145,34 +183,108 @@ void tell_of_page(trace::Trace &trace, const Process &process) {
         if (each->space == process.space) trace.engine.ledger->cover(Pid{pid}, process.space->recovery.address());
 }
 
-bool has_room(trace::Trace &trace, Process &process, const ArmPlan &plan) {
-    auto planned = plan_sites(trace, process, plan);
-    return !planned || (engine::recovery_has_room(*process.space, recovery_demand(*planned)) &&
-                        unmet_demands(trace, process, *planned).empty());
+bool has_room(trace::Trace &trace, Process &process, const InstallPlan &plan) {
+    std::vector<const engine::Site *> sites;
+    auto add = [&](VirtAddr at) {
+        if (auto site = engine::make_site(*process.space, at)) sites.push_back(*site);
+    };
+    for (const PlannedLocation &location : plan.locations)
+        if (!location.watch) add(location.at());
+    for (const auto &internal : plan.internal) add(internal->at);
+    const bool returns = plan.has_return_probe();
+    return engine::recovery_has_room(*process.space, recovery_demand(sites.size(), returns)) &&
+           unmet_demands(trace, process, sites, returns).empty();
 }
 
-Status install(trace::Trace &trace, Process &process, ArmPlan plan, os::Stopped *stopped) {
-    engine::AddressSpaceState &space = *process.space;
-    auto planned = plan_sites(trace, process, plan);
-    if (!planned) return tl::make_unexpected(planned.error());
-    if (auto room = make_room(trace, process, *planned, stopped); !room) return room;
-    tell_guardian(trace, process, *planned);
-    std::vector<PlannedSite> planted;
-    for (const PlannedSite &p : *planned) {
-        if (auto done = plant(space, p); !done) {
-            roll_back(space, planted);
-            return done;
-        }
-        planted.push_back(p);
+namespace {
+
+Attachment::Kind kind_of(probe::Kind kind) {
+    switch (kind) {
+    case probe::Kind::entry: return Attachment::Kind::entry;
+    case probe::Kind::ret: return Attachment::Kind::ret;
+    case probe::Kind::watch: return Attachment::Kind::watch;
+    default: return Attachment::Kind::probe;
     }
-    switch_on_planted(trace, space, planted);
-    trace::Arming &arming = trace.armings[process.space.get()];
-    for (auto &location : plan.locations) {
+}
+
+/// The counted location of this place, a new one where there is none yet.
+std::size_t counted_location(trace::Trace &trace, const PlannedLocation &planned, program::LocationInfo info) {
+    const probe::Location &location = planned.location;
+    auto [known, is_new] = trace.location_of.try_emplace(
+        {planned.probe, location.module.get(), location.vaddr, location.instance}, trace.locations.size());
+    if (!is_new) return known->second;
+    auto made = std::make_unique<trace::CountedLocation>();
+    made->probe = planned.probe;
+    made->module = location.module.get();
+    made->vaddr = location.vaddr;
+    made->instance = location.instance;
+    made->info = std::move(info);
+    made->state = program::ProbeStatePointer(new program::ProbeState(*trace.registry.at(planned.probe).state));
+    trace.locations.push_back(std::move(made));
+    return known->second;
+}
+
+/// A planned location becomes an attachment, which no site has yet.
+std::unique_ptr<trace::AttachedLocation> attach(trace::Trace &trace, PlannedLocation planned) {
+    const probe::ProbeEntry &entry = trace.registry.at(planned.probe);
+    auto made = std::make_unique<trace::AttachedLocation>();
+    made->program = std::make_shared<program::Program>(std::move(planned.compiled.program));
+    made->at = planned.at();
+    planned.compiled.info.kind = static_cast<char>(planned.kind);
+    made->location = counted_location(trace, planned, std::move(planned.compiled.info));
+    made->watch = std::move(planned.watch);
+    trace::CountedLocation &counted = *trace.locations[made->location];
+    Attachment &attachment = made->attachment;
+    attachment.kind = kind_of(planned.kind);
+    attachment.location = static_cast<std::uint32_t>(made->location);
+    attachment.program = entry.probe.handler ? nullptr : made->program.get();
+    attachment.state = counted.state.get();
+    attachment.counters = &counted.counters;
+    attachment.handler = entry.probe.handler;
+    attachment.inside = entry.set->inside;
+    attachment.encloses = entry.set->hidden ? planned.probe : 0;
+    attachment.maxactive = entry.probe.maxactive.value_or(entry.set->actions.maxactive.value_or(default_maxactive));
+    if (planned.location.function != 0) {
+        attachment.function = VirtAddr{planned.location.function + planned.bias};
+        attachment.function_end = VirtAddr{planned.location.function_end + planned.bias};
+    }
+    return made;
+}
+
+using Attached = std::vector<std::unique_ptr<trace::AttachedLocation>>;
+
+Attached attach_all(trace::Trace &trace, std::vector<PlannedLocation> planned) {
+    Attached attached;
+    for (PlannedLocation &each : planned) attached.push_back(attach(trace, std::move(each)));
+    return attached;
+}
+
+/// The sites, without slots and not armed. Errors: refused (the instruction cannot be probed any more), fault.
+Result<std::vector<PlannedSite>> make_sites(const trace::Trace &trace, Process &process, const Attached &attached,
+                                            const InstallPlan &plan) {
+    std::vector<PlannedSite> sites;
+    for (const auto &location : attached) {
+        if (location->watch) continue;
+        const std::string &symbol = trace.locations[location->location]->info.symbol;
+        auto site = engine::make_site(*process.space, location->at);
+        if (!site) return fail(std::move(site.error()).with(symbol));
+        sites.push_back({*site, &location->attachment, symbol});
+    }
+    for (const auto &internal : plan.internal)
+        if (auto site = engine::make_site(*process.space, internal->at))
+            sites.push_back({*site, internal.get(), "unwinding"});
+    return sites;
+}
+
+/// Everything of a plan is planted: from now on it belongs to the address space.
+void keep(trace::Trace &trace, engine::AddressSpaceState &space, Attached attached, InstallPlan plan) {
+    trace::Arming &arming = trace.armings[&space];
+    for (auto &location : attached) {
         trace::CountedLocation &counted = *trace.locations[location->location];
         if (const auto &watch = location->watch) {
-            location->armed.on = is_on(trace, counted); // false where it waits for the rest of its set
+            location->attachment.on = trace::is_on(trace, counted); // false where it waits for the rest of its set
             engine::add_watch(trace.engine, space,
-                              {0, &location->armed, watch->at, watch->in_thread, watch->parts, {}});
+                              {0, &location->attachment, watch->at, watch->in_thread, watch->parts, {}});
         }
         counted.last_at = location->at;
         trace.registry.at(counted.probe).placed = true;
@@ -184,6 +296,27 @@ Status install(trace::Trace &trace, Process &process, ArmPlan plan, os::Stopped 
         trace.registry.at(ifunc.probe).placed = true;
         arming.ifuncs.push_back(std::move(ifunc));
     }
+}
+
+} // namespace
+
+Status install(trace::Trace &trace, Process &process, InstallPlan plan, os::Stopped *stopped) {
+    engine::AddressSpaceState &space = *process.space;
+    Attached attached = attach_all(trace, std::exchange(plan.locations, {}));
+    auto sites = make_sites(trace, process, attached, plan);
+    if (!sites) return tl::make_unexpected(sites.error());
+    if (auto room = make_room(trace, process, *sites, stopped); !room) return room;
+    tell_guardian(trace, process, *sites);
+    std::vector<PlannedSite> planted;
+    for (const PlannedSite &site : *sites) {
+        if (auto done = plant(space, site); !done) {
+            roll_back(space, planted);
+            return done;
+        }
+        planted.push_back(site);
+    }
+    switch_planted(trace, space, planted);
+    keep(trace, space, std::move(attached), std::move(plan));
     watch_returns(trace, process);
     return {};
 }
@@ -220,30 +353,13 @@ void pay_owed_room(trace::Trace &trace, Process &process, std::optional<os::Stop
 }
 
 Status watch_loader(trace::Trace &trace, Process &process, os::Stopped *stopped) {
-    auto base = os::read_auxv(process.target.pid, AT_BASE);
-    if (!base || *base == 0) return {};
-    const target::LoadedModule *loader = target::module_at(process.target.modules, VirtAddr{*base});
-    if (!loader) return {};
-    auto symbols = loader->module->named("_dl_debug_state");
-    if (symbols.empty()) return {};
-    VirtAddr at{symbols.front()->vaddr + loader->bias};
-    const trace::Arming &arming = trace.armings[process.space.get()];
-    auto watches = [at](const auto &site) { return site->at == at && site->armed.kind == Attachment::Kind::loader; };
-    if (std::any_of(arming.internal.begin(), arming.internal.end(), watches)) return {};
-    ArmPlan plan;
-    plan_internal(plan, Attachment::Kind::loader, at);
+    auto at = target::loader_breakpoint(process.target);
+    if (!at) return {};
+    InstallPlan plan;
+    plan_internal(take_snapshot(trace, process), plan, loads_modules, *at);
+    if (plan.empty()) return {};
     return install(trace, process, std::move(plan), stopped);
 }
-
-namespace {
-
-/// Sites that only return probes need.
-bool serves_returns(Attachment::Kind kind) {
-    return kind == Attachment::Kind::unwinds || kind == Attachment::Kind::stack_leaves ||
-           kind == Attachment::Kind::stack_arrives;
-}
-
-} // namespace
 
 void watch_returns(trace::Trace &trace, Process &process) {
     engine::AddressSpaceState &space = *process.space;
@@ -252,10 +368,9 @@ void watch_returns(trace::Trace &trace, Process &process) {
     bool unwatched = false; // what happened in the meantime is not known
     for (const auto &internal : trace.armings[process.space.get()].internal) {
         engine::Site *site = space.site_at(internal->at);
-        if (!serves_returns(internal->armed.kind) || internal->armed.on == wanted || !site) continue;
+        if (!internal->purpose->serves_returns || internal->on == wanted || !site) continue;
         unwatched = unwatched || wanted;
-        if (!wanted || !engine::switch_on(space, *site, internal->armed))
-            engine::switch_off(space, *site, internal->armed);
+        if (!wanted || !engine::switch_on(space, *site, *internal)) engine::switch_off(space, *site, *internal);
     }
     if (unwatched)
         for (auto &[tid, task] : trace.engine.tasks) task.unwinds++;

@@ -1,21 +1,22 @@
-// rearm: a plan becomes sites in one address space: given slots, planted, switched on. All of it or, on an error, none.
+// install: carries out a plan in one address space: its locations become Attachments, they and the internal breakpoints
+// get their Sites, these get slots, are planted and switched on. All of it or, on an error, none.
 #pragma once
 
-#include "arming/plan.h"
+#include "arming/install_plan.h"
 #include "base/result.h"
 #include "os/tracee/stopped.h"
 #include "trace/trace.h"
 
 namespace ktrace::arming {
 
-/// True where carry_out needs nobody to make room: there are slots for all of it.
-bool has_room(trace::Trace &trace, engine::Process &process, const ArmPlan &plan);
+/// True where install needs no stopped task to make room: there are slots for all of it.
+bool has_room(trace::Trace &trace, engine::Process &process, const InstallPlan &plan);
 
-/// Plants a plan. Its probes are switched on, those that are ready and on. `stopped`: a task of the process, for
+/// Carries out a plan. Its probes are switched on, those that are ready and on. `stopped`: a task of the process, for
 /// mapping room for slots; nullptr: none may be stopped, and room that is lacking is owed
 /// (AddressSpaceState::owes_room). Errors: refused (no room, no slot within reach), gone; nothing of the plan is left
 /// then.
-Status install(trace::Trace &trace, engine::Process &process, ArmPlan plan, os::Stopped *stopped);
+Status install(trace::Trace &trace, engine::Process &process, InstallPlan plan, os::Stopped *stopped);
 
 /// Makes the room that the ground owes, with a task that has stopped meanwhile, at its birth perhaps. Where it cannot
 /// be had, tracing ends. `stopped`: nothing afterwards where the task has stopped for something else, or has ended.

@@ -4,7 +4,6 @@
 
 #include "engine/calls/retired_sites.h"
 #include "engine/watch/watch.h"
-#include "report/symbolizer.h"
 
 namespace ktrace::arming {
 
@@ -25,7 +24,7 @@ void forget(trace::Trace &trace, Process &process, const LoadedModule &module) {
     engine::retire_site(trace.engine, process, module.start, module.end);
     trace::Arming &arming = trace.armings[process.space.get()];
     for (const auto &location : arming.locations)
-        if (within(location->at)) engine::remove_watch(*process.space, location->armed);
+        if (within(location->at)) engine::remove_watch(*process.space, location->attachment);
     std::erase_if(arming.locations, [&](const auto &location) { return within(location->at); });
     std::erase_if(arming.dismissed, [&](const auto &location) { return within(location->at); });
     std::erase_if(arming.internal, [&](const auto &internal) { return within(internal->at); });
@@ -36,7 +35,7 @@ void forget(trace::Trace &trace, Process &process, const LoadedModule &module) {
 } // namespace
 
 Result<std::vector<LoadedModule>> refresh_modules(trace::Trace &trace, Process &process) {
-    report::part_with_modules(trace, process);
+    if (trace.before_modules_change) trace.before_modules_change(process);
     std::vector<LoadedModule> before = process.target.modules;
     std::vector<std::string> unreadable;
     if (auto refreshed = target::refresh(process.target, trace.modules, unreadable); !refreshed)

@@ -1,42 +1,20 @@
-// Plan: what is to be armed in one address space: probes resolved to places, compiled, and seen to be possible. Nothing
-// in the target has been touched yet.
+// Plan: decides what is to be installed in one address space: probes are resolved to locations, these are compiled, and
+// seen to be possible.
+//
+// Spec → Probe → Location → Attachment → Site: this is the step from Probe to Location, for one snapshot. A location
+// becomes an Attachment with its Site by install.
+//
+// Invariant: pure. No system call, and nothing is changed, in the target or the Trace: what a plan has to say beside
+// itself comes back as Remarks, which planning.h notes.
 #pragma once
 
+#include <set>
+
+#include "arming/install_plan.h"
+#include "arming/snapshot.h"
 #include "base/result.h"
-#include "probe/watch_spec.h"
-#include "trace/trace.h"
 
 namespace ktrace::arming {
-
-struct ArmPlan {
-    std::vector<std::unique_ptr<trace::ArmedLocation>> locations;
-    std::vector<std::unique_ptr<trace::InternalSite>> internal;
-    std::vector<trace::WaitingIfunc> ifuncs; // their resolvers are among the internal sites
-    std::vector<std::uint64_t> unwinders;    // biases of the modules whose unwinding functions are among them
-    bool empty() const { return locations.empty() && internal.empty() && ifuncs.empty(); }
-};
-
-/// A probe's place in a process, before it has a program.
-struct Found {
-    std::uint32_t probe = 0; // its number
-    probe::Location location;
-    std::uint64_t bias = 0;
-    std::optional<probe::WatchPlace> watch = {}; // of a watchpoint
-};
-
-/// Compiles places that are known already. Errors: an EXPR that fits none of a set's places, a place that cannot be
-/// probed.
-Result<ArmPlan> plan_places(trace::Trace &trace, engine::Process &process, std::vector<Found> found);
-
-/// True where a probe has a location armed at an address of this process; of an inlined function that very instance.
-bool is_armed_already(const trace::Trace &trace, const engine::Process &process, std::uint32_t probe, VirtAddr at,
-                      std::uint32_t instance);
-
-/// Adds a site of ours to a plan.
-void plan_internal(ArmPlan &plan, engine::Attachment::Kind kind, VirtAddr at);
-
-/// The same, unless it is there, or planned, already.
-void plan_once(const engine::Process &process, ArmPlan &plan, engine::Attachment::Kind kind, VirtAddr at);
 
 /// What becomes of a probe whose SPEC is found nowhere in the process.
 enum class Missing : std::uint8_t {
@@ -44,18 +22,23 @@ enum class Missing : std::uint8_t {
     refuse, // an error, unless it was found before, or its set allows it
 };
 
-/// Resolves and compiles probes for the modules that the process has now, leaving out what is armed already.
-Result<ArmPlan> plan_arming(trace::Trace &trace, engine::Process &process, const std::vector<std::uint32_t> &probes,
-                            Missing missing);
-
-/// One site of a plan with what runs there.
-struct PlannedSite {
-    engine::Site *site = nullptr;
-    engine::Attachment *armed = nullptr;
-    std::string name;
+/// What was seen while a plan was made; of a plan that was refused, too.
+struct Remarks {
+    std::vector<std::string> notices;             // for standard error, once per text
+    std::map<std::uint32_t, std::string> nowhere; // probes that were not found, and why
+    std::set<std::uint32_t> expected;             // probes that can be placed, or wait for their module
+    std::set<probe::ProbeSet *> compiled;         // sets whose EXPRs fit some location
 };
 
-/// Makes the sites of a plan, without slots and not armed. Errors: refused (the instruction cannot be probed), fault.
-Result<std::vector<PlannedSite>> plan_sites(trace::Trace &trace, engine::Process &process, const ArmPlan &plan);
+/// Resolves and compiles probes for the modules of the snapshot, leaving out what is installed already. Errors: those
+/// of a probe that cannot be placed, of an EXPR that fits none of a set's locations; given_up.
+Result<InstallPlan> plan(const Snapshot &now, const std::vector<std::uint32_t> &probes, Missing missing,
+                         Remarks &remarks);
+
+/// The same for locations that are known already.
+Result<InstallPlan> plan_locations(const Snapshot &now, std::vector<PlannedLocation> locations, Remarks &remarks);
+
+/// True where a probe has an attachment at an address of this address space; of an inlined function that very instance.
+bool is_attached(const Snapshot &now, std::uint32_t probe, VirtAddr at, std::uint32_t instance);
 
 } // namespace ktrace::arming

@@ -7,6 +7,7 @@
 
 #include "arming/install.h"
 #include "arming/modules_changed.h"
+#include "arming/planning.h"
 #include "engine/calls/consumers.h"
 #include "engine/watch/watch.h"
 #include "trace/calibrate.h"
@@ -55,7 +56,7 @@ Status arm_in(trace::Trace &trace, Pid pid, const Numbers &numbers, os::Stopped 
     Process *process = process_of(trace, pid);
     if (!process) return has_ended(pid);
     if (auto refreshed = refresh_modules(trace, *process); !refreshed) return fail(refreshed.error());
-    auto plan = plan_arming(trace, *process, numbers, Missing::wait);
+    auto plan = make_plan(trace, *process, numbers, Missing::wait);
     if (!plan) return tl::make_unexpected(plan.error());
     if (plan->empty()) return {};
     if (stopped || has_room(trace, *process, *plan) || !tracees::may_stop_one(trace, pid))
@@ -95,13 +96,13 @@ Status check_found(trace::Trace &trace, const std::vector<Pid> &pids, const Numb
         if (registered.placed || registered.set->allow_missing) continue;
         for (Pid pid : pids)
             if (Process *process = process_of(trace, pid))
-                if (auto plan = plan_arming(trace, *process, {number}, Missing::refuse); !plan)
+                if (auto plan = make_plan(trace, *process, {number}, Missing::refuse); !plan)
                     return tl::make_unexpected(plan.error());
     }
     return {};
 }
 
-/// Calls visit(Process &, ArmedLocation &, Site *) for what is armed of these probes, wherever that is; a watchpoint
+/// Calls visit(Process &, AttachedLocation &, Site *) for what is armed of these probes, wherever that is; a watchpoint
 /// has no site.
 template <class F> void for_armed(trace::Trace &trace, std::span<const std::uint32_t> numbers, F &&visit) {
     std::unordered_set<std::uint32_t> wanted(numbers.begin(), numbers.end());
@@ -128,20 +129,20 @@ void look_for_enclosing_calls(trace::Trace &trace) {
 /// Brings what is armed in line with what is on. Errors: the first; the rest is done nevertheless.
 Status apply_switches(trace::Trace &trace, std::span<const std::uint32_t> numbers) {
     Status status;
-    for_armed(trace, numbers, [&](Process &process, trace::ArmedLocation &location, engine::Site *site) {
+    for_armed(trace, numbers, [&](Process &process, trace::AttachedLocation &location, engine::Site *site) {
         const trace::CountedLocation &counted = *trace.locations[location.location];
-        bool on = is_on(trace, counted);
+        bool on = trace::is_on(trace, counted);
         if (!site) {
-            engine::switch_watch(*process.space, location.armed, on);
+            engine::switch_watch(*process.space, location.attachment, on);
             return;
         }
         if (!on) {
-            engine::switch_off(*process.space, *site, location.armed);
+            engine::switch_off(*process.space, *site, location.attachment);
             return;
         }
         // Calls may have begun meanwhile: they are looked for once more.
-        if (location.armed.encloses != 0 && !location.armed.on) look_for_enclosing_calls(trace);
-        auto done = engine::switch_on(*process.space, *site, location.armed);
+        if (location.attachment.encloses != 0 && !location.attachment.on) look_for_enclosing_calls(trace);
+        auto done = engine::switch_on(*process.space, *site, location.attachment);
         if (is_failure(done) && status) status = fail(std::move(done.error()).with(counted.info.symbol));
     });
     return status;
@@ -208,17 +209,17 @@ std::uint32_t enter_enclosing(trace::Trace &trace, probe::ProbeSet &set) {
     enclosing->allow_missing = set.allow_missing;
     enclosing->actions.aggregate = probe::Actions::Aggregate::count; // no types are asked for
     enclosing->actions.maxactive = std::numeric_limits<std::uint32_t>::max();
-    set.inside = trace.registry.enter(enclosing, {{probe::Kind::ret, *set.actions.inside}}).front();
+    set.inside = trace.registry.enter(enclosing, {{0, probe::Kind::ret, *set.actions.inside}}).front();
     return set.inside;
 }
 
 } // namespace
 
 bool wants_calibration(const trace::Trace &trace, const probe::Actions &actions,
-                       const std::vector<probe::ProbeRequest> &wishes) {
-    auto returns = [](const probe::ProbeRequest &wish) { return wish.kind == probe::Kind::ret; };
+                       const std::vector<probe::Probe> &probes) {
+    auto returns = [](const probe::Probe &probe) { return probe.kind == probe::Kind::ret; };
     return trace.engine.corrections.is_empty() && probe::wants_durations(actions) &&
-           std::any_of(wishes.begin(), wishes.end(), returns);
+           std::any_of(probes.begin(), probes.end(), returns);
 }
 
 Status check_any_left(const trace::Trace &trace) {
@@ -231,12 +232,12 @@ Status check_any_left(const trace::Trace &trace) {
 }
 
 Result<Numbers> register_probes(trace::Trace &trace, const std::shared_ptr<probe::ProbeSet> &set,
-                                const std::vector<probe::ProbeRequest> &wishes, os::Stopped *stopped) {
+                                const std::vector<probe::Probe> &probes, os::Stopped *stopped) {
     if (auto expressions = probe::check_expressions(set->actions); !expressions) return fail(expressions.error());
     // Else the hits of who is traced would have to wait for that: it was seen to before, or comes to nothing.
-    if (trace.engine.processes.empty() && wants_calibration(trace, set->actions, wishes))
+    if (trace.engine.processes.empty() && wants_calibration(trace, set->actions, probes))
         trace.engine.corrections = trace::calibrate();
-    Numbers numbers = trace.registry.enter(set, wishes);
+    Numbers numbers = trace.registry.enter(set, probes);
     if (set->actions.inside) numbers.push_back(enter_enclosing(trace, *set));
     std::vector<Pid> pids = armable_processes(trace);
     Status armed = arm_everywhere(trace, pids, numbers, stopped);
@@ -263,27 +264,23 @@ void unregister_probes(trace::Trace &trace, std::span<const std::uint32_t> given
         numbers.push_back(number);
     }
     forget_waiting_ifuncs(trace, numbers);
-    for_armed(trace, numbers, [&](Process &process, trace::ArmedLocation &location, engine::Site *site) {
+    for_armed(trace, numbers, [&](Process &process, trace::AttachedLocation &location, engine::Site *site) {
         if (site)
-            engine::dismiss(*process.space, *site, location.armed);
+            engine::dismiss(*process.space, *site, location.attachment);
         else
-            engine::remove_watch(*process.space, location.armed);
+            engine::remove_watch(*process.space, location.attachment);
     });
     for (auto &[pid, process] : trace.engine.processes) {
         auto found = trace.armings.find(process->space.get());
         if (found == trace.armings.end()) continue;
         engine::end_calls_of_dismissed(trace.engine, *process);
         engine::drop_idle_return_sites(*process->space);
-        std::vector<std::unique_ptr<trace::ArmedLocation>> staying;
+        std::vector<std::unique_ptr<trace::AttachedLocation>> staying;
         for (auto &location : found->second.locations)
-            (location->armed.dismissed ? found->second.dismissed : staying).push_back(std::move(location));
+            (location->attachment.dismissed ? found->second.dismissed : staying).push_back(std::move(location));
         found->second.locations = std::move(staying);
     }
     trace.has_dismissed = true;
-}
-
-bool is_on(const trace::Trace &trace, const trace::CountedLocation &location) {
-    return !location.too_costly && trace.registry.is_on(location.probe);
 }
 
 void apply_switches(trace::Trace &trace, std::uint32_t number) {
@@ -294,7 +291,7 @@ Status enable_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers
     Numbers changed;
     for (std::uint32_t number : numbers) {
         probe::ProbeEntry &registered = trace.registry.at(number);
-        bool was_off = !std::exchange(registered.enabled, true);
+        bool was_off = !std::exchange(registered.probe.enabled, true);
         for (auto &location : trace.locations)
             if (location->probe == number) was_off = std::exchange(location->too_costly, false) || was_off;
         if (was_off) changed.push_back(number);
@@ -306,7 +303,7 @@ Status enable_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers
 }
 
 void disable_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers) {
-    for (std::uint32_t number : numbers) trace.registry.at(number).enabled = false;
+    for (std::uint32_t number : numbers) trace.registry.at(number).probe.enabled = false;
     static_cast<void>(apply_switches(trace, numbers));
 }
 
@@ -324,7 +321,7 @@ void clear_away(trace::Trace &trace) {
     for (auto &[space, arming] : trace.armings) {
         std::erase_if(arming.dismissed, [&, space = space](const auto &location) {
             engine::Site *site = space->site_at(location->at);
-            return !site || engine::remove_from_site(*site, location->armed, in_use);
+            return !site || engine::remove_from_site(*site, location->attachment, in_use);
         });
         trace.has_dismissed = trace.has_dismissed || !arming.dismissed.empty();
     }

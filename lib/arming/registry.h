@@ -18,8 +18,7 @@ namespace ktrace::arming {
 /// room for slots has to be mapped, that one does it, else one is interrupted where it does no harm. Returns their
 /// numbers. Errors: usage (an EXPR), not_found (a SPEC that no process has: the first one), refused (cannot be probed).
 Result<std::vector<std::uint32_t>> register_probes(trace::Trace &trace, const std::shared_ptr<probe::ProbeSet> &set,
-                                                   const std::vector<probe::ProbeRequest> &wishes,
-                                                   os::Stopped *stopped);
+                                                   const std::vector<probe::Probe> &probes, os::Stopped *stopped);
 
 /// Errors: not_found: --allow-missing has left out all probes of the command line, in all processes that were looked
 /// at, and no plugin and no program that a child executes (--follow) can bring any.
@@ -27,13 +26,10 @@ Status check_any_left(const trace::Trace &trace);
 
 /// True where these would measure durations, and it is not known yet what is to be subtracted from them.
 bool wants_calibration(const trace::Trace &trace, const probe::Actions &actions,
-                       const std::vector<probe::ProbeRequest> &wishes);
+                       const std::vector<probe::Probe> &probes);
 
 /// Takes probes out everywhere, for good. Their calls in flight end as unreturned; their counts stay for the summary.
 void unregister_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers);
-
-/// True where the hits of this location are to be seen.
-bool is_on(const trace::Trace &trace, const trace::CountedLocation &location);
 
 /// Brings what is armed of a probe in line with what is on.
 void apply_switches(trace::Trace &trace, std::uint32_t number);

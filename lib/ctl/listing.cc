@@ -93,7 +93,7 @@ std::string line(VirtAddr at, const probe::ProbeEntry &registered, bool enabled,
 std::string line(const trace::Trace &trace, const Place &place, const char *tag) {
     const probe::ProbeEntry &registered = trace.registry.at(place.probe);
     const trace::CountedLocation &location = *trace.locations[place.location];
-    return line(place.at, registered, registered.enabled && !location.too_costly,
+    return line(place.at, registered, registered.probe.enabled && !location.too_costly,
                 output::place_with_module(location.info), tag);
 }
 
@@ -101,7 +101,7 @@ std::string line(const trace::Trace &trace, const Place &place, const char *tag)
 std::vector<std::uint64_t> calls_in_flight(const trace::Trace &trace) {
     std::vector<std::uint64_t> calls(trace.locations.size());
     for (const auto &[space, arming] : trace.armings)
-        for (const auto &location : arming.locations) calls[location->location] += location->armed.active;
+        for (const auto &location : arming.locations) calls[location->location] += location->attachment.active;
     return calls;
 }
 
@@ -150,10 +150,11 @@ std::string list_text(const trace::Trace &trace) {
         const probe::ProbeEntry &registered = trace.registry.at(number);
         const std::vector<std::string> unchosen = unchosen_places(trace, armings, number);
         if (unchosen.empty() && (next == places.end() || next->probe != number))
-            add(line({}, registered, registered.enabled, pending_place(registered.probe.spec), " [PENDING]"));
+            add(line({}, registered, registered.probe.enabled, pending_place(registered.probe.spec), " [PENDING]"));
         for (; next != places.end() && next->probe == number; ++next)
             add(line(trace, *next, armed.contains(next->location) ? "" : " [GONE]"));
-        for (const std::string &place : unchosen) add(line({}, registered, registered.enabled, place, " [PENDING]"));
+        for (const std::string &place : unchosen)
+            add(line({}, registered, registered.probe.enabled, place, " [PENDING]"));
     }
     return text;
 }
@@ -168,7 +169,7 @@ std::vector<std::string> armed_lines(const trace::Trace &trace, const engine::Pr
     for (std::uint32_t number : trace.registry.shown()) {
         const probe::ProbeEntry &registered = trace.registry.at(number);
         for (const std::string &place : unchosen_places(trace, only, number))
-            lines.push_back(line({}, registered, registered.enabled, place, " [PENDING]"));
+            lines.push_back(line({}, registered, registered.probe.enabled, place, " [PENDING]"));
     }
     return lines;
 }

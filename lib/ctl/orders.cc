@@ -32,19 +32,13 @@ Result<std::vector<std::uint32_t>> named_probes(const trace::Trace &trace, const
     return numbers;
 }
 
-std::vector<probe::ProbeRequest> wishes_of(const trace::Order &order) {
-    std::vector<probe::ProbeRequest> wishes;
-    for (const probe::Probe &probe : order.probes) wishes.push_back({probe.kind, probe.spec});
-    return wishes;
-}
-
 Answer add(trace::Trace &trace, const trace::Order &order) {
     for (const auto &[pid, process] : trace.engine.processes)
         if (auto thawed = tracees::refuse_frozen(Pid{pid}); !thawed) return refusal(trace, thawed.error());
     auto set = std::make_shared<probe::ProbeSet>();
     set->actions = order.actions;
     set->allow_missing = order.allow_missing;
-    auto numbers = arming::register_probes(trace, set, wishes_of(order), nullptr);
+    auto numbers = arming::register_probes(trace, set, order.probes, nullptr);
     if (!numbers) return refusal(trace, numbers.error());
     return {0, added_text(trace, *numbers), {}};
 }
@@ -66,7 +60,7 @@ void take_order(trace::Trace &trace) {
     auto order = trace.voice.read_order(request->words);
     if (!order)
         trace.control->answer(request->client, refusal(trace, order.error()));
-    else if (order->verb == Verb::add && arming::wants_calibration(trace, order->actions, wishes_of(*order)))
+    else if (order->verb == Verb::add && arming::wants_calibration(trace, order->actions, order->probes))
         trace.postponed.reset(new trace::PostponedOrder{request->client, std::move(*order), {}});
     else
         trace.control->answer(request->client, carry_out_order(trace, *order));

@@ -4,10 +4,10 @@
 #include <csignal>
 
 #include <elf.h>
-#include <link.h>
 
 #include "arming/install.h"
 #include "arming/modules_changed.h"
+#include "arming/planning.h"
 #include "arming/registry.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -15,7 +15,7 @@
 #include "engine/calls/calls.h"
 #include "lifecycle/fork.h"
 #include "report/symbolizer.h"
-#include "session/plugins.h"
+#include "target/loader.h"
 #include "trace/downloads.h"
 #include "tracees/access_errors.h"
 #include "tracees/seize.h"
@@ -126,7 +126,7 @@ std::vector<std::uint32_t> probes_for(const trace::Trace &trace, const std::vect
 
 Status arm_probes(trace::Trace &trace, Process &process, const std::vector<std::uint32_t> &probes,
                   arming::Missing missing, os::Stopped &stopped) {
-    auto plan = arming::plan_arming(trace, process, probes, missing);
+    auto plan = arming::make_plan(trace, process, probes, missing);
     if (!plan) return tl::make_unexpected(plan.error());
     if (plan->empty()) return {};
     return arming::install(trace, process, std::move(*plan), &stopped);
@@ -136,7 +136,7 @@ Status arm_probes(trace::Trace &trace, Process &process, const std::vector<std::
 Status arm_all(trace::Trace &trace, Process &process, os::Stopped &stopped) {
     if (auto refreshed = arming::refresh_modules(trace, process); !refreshed) return fail(refreshed.error());
     Status armed = arm_probes(trace, process, trace.registry.present(), arming::Missing::refuse, stopped);
-    session::tell_places(trace);
+    if (trace.plugins) trace.plugins->on_places_changed();
     return armed;
 }
 
@@ -145,7 +145,7 @@ Status arm_loaded(trace::Trace &trace, Process &process, os::Stopped &stopped) {
     auto loaded = arming::refresh_modules(trace, process);
     if (!loaded) return fail(loaded.error());
     Status armed = arm_probes(trace, process, probes_for(trace, *loaded), arming::Missing::wait, stopped);
-    session::tell_places(trace);
+    if (trace.plugins) trace.plugins->on_places_changed();
     return armed;
 }
 
@@ -157,9 +157,10 @@ Status complete_arming(trace::Trace &trace, Process &process, os::Stopped &stopp
     if (!armed) return armed;
     arming.waits_for_loader = false;
     trace::forbid_downloads();
-    const bool first = !trace.plugins && !trace.config.plugins.empty(), complete = !anyone_waits_for_loader(trace);
+    const bool first = trace.plugins && !trace.plugins->have_started(),
+               complete = !trace::anyone_waits_for_loader(trace);
     if (complete) armed = arming::check_any_left(trace);
-    if (armed && complete) armed = session::start_plugins(trace, process, &stopped);
+    if (armed && complete && trace.plugins) armed = trace.plugins->start(process, &stopped);
     if (!armed)
         arming.waits_for_loader = true;
     else if (!first)
@@ -170,41 +171,6 @@ Status complete_arming(trace::Trace &trace, Process &process, os::Stopped &stopp
 }
 
 } // namespace
-
-namespace {
-
-/// What its loader tells; nothing: it has none that does.
-std::optional<r_debug> read_debug(Process &process) {
-    auto base = os::read_auxv(process.target.pid, AT_BASE);
-    const target::LoadedModule *loader = base ? target::module_at(process.target.modules, VirtAddr{*base}) : nullptr;
-    if (!loader) return std::nullopt;
-    auto symbols = loader->module->named("_r_debug");
-    if (symbols.empty()) return std::nullopt;
-    return process.space->memory->read_value<r_debug>(VirtAddr{symbols.front()->vaddr + loader->bias});
-}
-
-} // namespace
-
-bool modules_complete(Process &process) {
-    const auto debug = read_debug(process);
-    // Its place for breakpoints is filled in when it is set up.
-    return !debug || (debug->r_state == r_debug::RT_CONSISTENT && debug->r_brk != 0);
-}
-
-bool is_unloading(Process &process) {
-    const auto debug = read_debug(process);
-    return debug && debug->r_state == r_debug::RT_DELETE;
-}
-
-bool anyone_unloads(const trace::Trace &trace) {
-    return std::any_of(trace.armings.begin(), trace.armings.end(),
-                       [](const auto &entry) { return entry.second.unloads; });
-}
-
-bool anyone_waits_for_loader(const trace::Trace &trace) {
-    return std::any_of(trace.armings.begin(), trace.armings.end(),
-                       [](const auto &entry) { return entry.second.waits_for_loader; });
-}
 
 void tell_attached(trace::Trace &trace, const Process &process) {
     if (trace.config.quiet) return;
@@ -219,7 +185,7 @@ void announce_all(trace::Trace &trace) {
 }
 
 void begin_time(trace::Trace &trace) {
-    if (trace.time_has_begun || anyone_waits_for_loader(trace)) return;
+    if (trace.time_has_begun || trace::anyone_waits_for_loader(trace)) return;
     trace.time_has_begun = true;
     if (trace.config.duration_ns) trace.interrupts->start_timer(*trace.config.duration_ns);
 }
@@ -318,8 +284,8 @@ void on_loader(trace::Trace &trace, Event event) {
     }
     VirtAddr at = arch::Host::trap_address(stopped.pc());
     trace::Arming &arming = trace.armings[process->space.get()];
-    arming.unloads = is_unloading(*process);
-    if (modules_complete(*process)) {
+    arming.unloads = target::is_unloading(process->target);
+    if (target::modules_complete(process->target)) {
         bool first = arming.waits_for_loader;
         Status armed = first ? complete_arming(trace, *process, stopped) : arm_loaded(trace, *process, stopped);
         if (!armed && first) {

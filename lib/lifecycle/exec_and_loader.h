@@ -13,19 +13,6 @@ void on_exec(trace::Trace &trace, engine::Event event);
 /// The loader's list of modules has changed: libraries were loaded, or are gone.
 void on_loader(trace::Trace &trace, engine::Event event);
 
-/// True where the loader has mapped all that the process asks for now: RT_CONSISTENT in its r_debug (System V ABI,
-/// <link.h>), or a process without such a loader. False at a program's start, and in the middle of a dlopen.
-bool modules_complete(engine::Process &process);
-
-/// In the middle of a dlclose (RT_DELETE): what is mapped still may be gone, or other memory, at any moment.
-bool is_unloading(engine::Process &process);
-
-/// True where a process is known to be so, and its loader tells when it is not.
-bool anyone_unloads(const trace::Trace &trace);
-
-/// True where a process is still without its libraries and waits for them with all that is to be armed.
-bool anyone_waits_for_loader(const trace::Trace &trace);
-
 /// The time of --duration begins, if it has not: unless a process is there that waits so.
 void begin_time(trace::Trace &trace);
 

@@ -7,12 +7,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arming/inherit.h"
 #include "arming/install.h"
 #include "base/log.h"
 #include "engine/transparent/restart/rest.h"
 #include "engine/transparent/restart/syscall_restart.h"
 #include "engine/transparent/sigtrap/disposition.h"
-#include "engine/watch/watch.h"
 #include "os/facts/blocked_syscall.h"
 #include "os/facts/exec_rights.h"
 #include "tracees/seize.h"
@@ -22,7 +22,6 @@ namespace ktrace::lifecycle {
 
 using engine::AddressSpaceState;
 using engine::Process;
-using engine::Site;
 using engine::Task;
 
 namespace {
@@ -149,19 +148,6 @@ void clean(trace::Trace &trace, Process &parent, Pid child, os::Stopped &stopped
     if (!unmapped) log::write("trace", log::Level::debug, "child keeps our pages: " + unmapped.error().message);
 }
 
-/// The site of a fork's child: armed where the child's memory holds the trap, whatever became of it in the parent since
-/// the fork.
-std::unique_ptr<Site> copy_site(AddressSpaceState &space, const Site &from) {
-    auto site = std::make_unique<Site>(from);
-    site->returns = 0;
-    site->armed = space.memory->planted(from.at);
-    if (site->armed && !from.armed) {
-        space.memory->unplant(from.at);
-        site->armed = false;
-    }
-    return site;
-}
-
 /// A state for the child with the same memory of ours, without sites.
 std::shared_ptr<AddressSpaceState> copy_space(const Process &parent, std::shared_ptr<target::AddressSpace> memory) {
     auto space = std::make_shared<AddressSpaceState>();
@@ -171,41 +157,6 @@ std::shared_ptr<AddressSpaceState> copy_space(const Process &parent, std::shared
     space->recovery_tried = parent.space->recovery_tried;
     space->owes_room = parent.space->owes_room;
     return space;
-}
-
-/// The same sites in the child, without the calls that are in flight in its parent. A trap that its parent has got
-/// since the fork is planted.
-void copy_sites(trace::Trace &trace, const Process &parent, const std::shared_ptr<AddressSpaceState> &space) {
-    engine::AddressSpaceState &from = *parent.space;
-    trace::Arming &copied = trace.armings[space.get()];
-    std::unordered_map<const engine::Attachment *, engine::Attachment *> twins;
-    const trace::Arming &arming = trace.armings[&from];
-    for (const auto &location : arming.locations) {
-        copied.locations.push_back(std::make_unique<trace::ArmedLocation>(*location));
-        copied.locations.back()->armed.active = 0;
-        twins[&location->armed] = &copied.locations.back()->armed;
-    }
-    for (const auto &internal : arming.internal) {
-        copied.internal.push_back(std::make_unique<trace::InternalSite>(*internal));
-        twins[&internal->armed] = &copied.internal.back()->armed;
-    }
-    copied.unwinders = arming.unwinders;
-    copied.ifuncs = arming.ifuncs;
-    for (const auto &[at, site] : from.sites) {
-        auto twin = copy_site(*space, *site);
-        std::erase_if(twin->probes, [](const engine::Attachment *armed) { return armed->dismissed; });
-        for (engine::Attachment *&armed : twin->probes) armed = twins.at(armed);
-        twin->kept_for_returns = twin->kept_for_returns && twin->armed;
-        if (site->armed && !twin->armed && !twin->probes.empty()) static_cast<void>(engine::arm(*space, *twin));
-        if (twin->slot) space->by_slot[twin->slot] = twin.get();
-        if (twin->kept_for_returns) space->return_sites++;
-        space->sites.emplace(at, std::move(twin));
-    }
-    for (const engine::Watchpoint &watch : from.watches)
-        engine::add_watch(trace.engine, *space, {0, twins.at(watch.armed), watch.at, watch.in_thread, watch.parts, {}});
-    space->return_address_ok = from.return_address_ok;
-    space->return_probes = from.return_probes;
-    space->timed_probes = from.timed_probes;
 }
 
 /// False: it is not followed, and clean. What traps lead to cannot be had in it.
@@ -344,7 +295,7 @@ void adopt_child(trace::Trace &trace, Process *parent, os::Stopped stopped) {
     process.space = copy_space(*parent, process.target.space);
     engine::restore_at_birth(trace.engine, process,
                              stopped); // killed from here on, ktrace leaves traps that are served
-    copy_sites(trace, *parent, process.space);
+    arming::inherit(trace, *parent, process.space);
     if (trace.engine.ledger && process.space->recovery_tried)
         trace.engine.ledger->cover(child, process.space->recovery.address());
     for (VirtAddr at : process.space->memory->plants())

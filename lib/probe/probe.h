@@ -1,4 +1,7 @@
-// Probe: the wish, as data: one SPEC with what to do at it. What the command line's options become (cmd/ fills it in).
+// Probe: what is wanted at all places that one SPEC means, as data, and the options of its command. cmd/ makes it of a
+// command line, session/plugins of a plugin's registration.
+//
+// Spec → Probe → Location → Attachment → Site: the second step.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +11,10 @@
 
 #include "probe/resolve.h"
 #include "probe/spec.h"
+
+namespace ktrace::engine {
+class HitHandler;
+}
 
 namespace ktrace::probe {
 
@@ -41,6 +48,9 @@ struct Probe {
     std::uint32_t number = 0; // from 1, in the order given
     Kind kind = Kind::probe;
     Spec spec;
+    bool enabled = true;
+    engine::HitHandler *handler = nullptr;       // runs instead of the set's actions; outlives the probe's registration
+    std::optional<std::uint32_t> maxactive = {}; // instead of that of its set
 };
 
 } // namespace ktrace::probe

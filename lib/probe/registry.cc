@@ -7,19 +7,16 @@
 
 namespace ktrace::probe {
 
-std::vector<std::uint32_t> Registry::enter(const std::shared_ptr<ProbeSet> &set,
-                                           const std::vector<ProbeRequest> &wishes) {
+std::vector<std::uint32_t> Registry::enter(const std::shared_ptr<ProbeSet> &set, const std::vector<Probe> &probes) {
     auto &entered = set->hidden ? ours_ : all_;
     const std::uint32_t first = set->hidden ? first_of_ours : 1;
     std::vector<std::uint32_t> numbers;
-    for (const ProbeRequest &wish : wishes) {
+    for (const Probe &probe : probes) {
         auto made = std::make_unique<ProbeEntry>();
-        made->probe = {first + static_cast<std::uint32_t>(entered.size()), wish.kind, wish.spec};
+        made->probe = probe;
+        made->probe.number = first + static_cast<std::uint32_t>(entered.size());
         made->set = set;
         made->state = make_probe_state(set->actions, table_memory_);
-        made->handler = wish.handler;
-        made->enabled = wish.enabled;
-        made->maxactive = wish.maxactive;
         numbers.push_back(made->probe.number);
         entered.push_back(std::move(made));
     }
@@ -68,7 +65,7 @@ Result<std::vector<std::uint32_t>> Registry::named(std::string_view name) const 
 
 bool Registry::is_on(std::uint32_t number) const {
     const ProbeEntry &probe = at(number);
-    return probe.ready && probe.enabled && !probe.removed && all_on_;
+    return probe.ready && probe.probe.enabled && !probe.removed && all_on_;
 }
 
 } // namespace ktrace::probe

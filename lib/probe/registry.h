@@ -16,10 +16,6 @@
 #include "probe/probe.h"
 #include "program/tables/state.h"
 
-namespace ktrace::engine {
-class HitHandler;
-}
-
 namespace ktrace::probe {
 
 /// The probes of one command line: its options apply to all of them.
@@ -31,22 +27,11 @@ struct ProbeSet {
     bool compiled = false;    // an EXPR that fits none of its probes would have been refused by now
 };
 
-/// What somebody wants to be probed.
-struct ProbeRequest {
-    Kind kind = Kind::probe;
-    Spec spec;
-    bool enabled = true;
-    engine::HitHandler *handler = nullptr;       // runs instead of the set's actions; outlives the probe's registration
-    std::optional<std::uint32_t> maxactive = {}; // instead of that of its set
-};
-
+/// A probe of the trace, with what became of it.
 struct ProbeEntry {
     Probe probe;
     std::shared_ptr<ProbeSet> set;
     program::ProbeStatePointer state;
-    engine::HitHandler *handler = nullptr;
-    std::optional<std::uint32_t> maxactive;
-    bool enabled = true;
     bool ready = false;      // registered whole; before that, and after it was removed, none of its hits is seen
     bool removed = false;    // or never registered whole
     bool placed = false;     // found in some process, at some time
@@ -56,8 +41,8 @@ struct ProbeEntry {
 
 class Registry {
   public:
-    /// Numbers a set of wishes. They are not ready yet.
-    std::vector<std::uint32_t> enter(const std::shared_ptr<ProbeSet> &set, const std::vector<ProbeRequest> &wishes);
+    /// Numbers the probes of a set. They are not ready yet.
+    std::vector<std::uint32_t> enter(const std::shared_ptr<ProbeSet> &set, const std::vector<Probe> &probes);
     /// They could not be registered. Their numbers are free again where nobody has been given later ones.
     void take_back(const std::vector<std::uint32_t> &numbers);
 

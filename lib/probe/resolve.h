@@ -1,4 +1,6 @@
 // Resolve: a Spec and the modules of a process become Locations, the places in files where sites will be.
+//
+// Spec → Probe → Location → Attachment → Site: the third step.
 #pragma once
 
 #include <cstdint>

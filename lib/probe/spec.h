@@ -1,4 +1,6 @@
-// Spec: a SPEC as the user wrote it, parsed. Syntax only; what it means in a process is resolve's business.
+// Spec: a SPEC as the user wrote it, parsed. Syntax only; its meaning in a process is resolve's business.
+//
+// Spec → Probe → Location → Attachment → Site: the first step.
 #pragma once
 
 #include <cstdint>

@@ -7,13 +7,14 @@
 
 #include "arming/install.h"
 #include "arming/modules_changed.h"
+#include "arming/planning.h"
 #include "arming/registry.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "lifecycle/exec_and_loader.h"
 #include "lifecycle/fork.h"
 #include "os/self/own_signals.h"
-#include "session/plugins.h"
+#include "target/loader.h"
 #include "trace/downloads.h"
 #include "tracees/access_errors.h"
 #include "tracees/handover.h"
@@ -27,9 +28,9 @@ using engine::Process;
 namespace {
 
 /// True where a probe that may be in any module has no place in a plan.
-bool lacks_some(const trace::Trace &trace, const arming::ArmPlan &plan) {
+bool lacks_some(const trace::Trace &trace, const arming::InstallPlan &plan) {
     std::unordered_set<std::uint32_t> found;
-    for (const auto &location : plan.locations) found.insert(trace.locations[location->location]->probe);
+    for (const arming::PlannedLocation &location : plan.locations) found.insert(location.probe);
     for (const trace::WaitingIfunc &ifunc : plan.ifuncs) found.insert(ifunc.probe);
     auto numbers = trace.registry.present();
     return std::any_of(numbers.begin(), numbers.end(), [&](std::uint32_t number) {
@@ -39,14 +40,14 @@ bool lacks_some(const trace::Trace &trace, const arming::ArmPlan &plan) {
 
 /// The plan of all probes. In a process that was started a moment ago nothing is armed before everything is found, or
 /// the loader has mapped all of the program's libraries.
-Result<arming::ArmPlan> plan_all(trace::Trace &trace, Process &process) {
-    bool complete = lifecycle::modules_complete(process);
-    auto plan = arming::plan_arming(trace, process, trace.registry.present(),
-                                    complete ? arming::Missing::refuse : arming::Missing::wait);
+Result<arming::InstallPlan> plan_all(trace::Trace &trace, Process &process) {
+    bool complete = target::modules_complete(process.target);
+    auto plan = arming::make_plan(trace, process, trace.registry.present(),
+                                  complete ? arming::Missing::refuse : arming::Missing::wait);
     bool waits = plan && !complete && (lacks_some(trace, *plan) || !trace.config.plugins.empty());
     trace.armings[process.space.get()].waits_for_loader = waits;
     if (!waits) return plan;
-    return arming::ArmPlan{};
+    return arming::InstallPlan{};
 }
 
 /// All that is known of a process, anew: it called exec after it was looked at and before it was seized.
@@ -69,18 +70,18 @@ Result<bool> has_other_modules(trace::Trace &trace, Process &process) {
 
 /// The plan of a process whose loader is watched. Where that is in the middle of its work still, what it takes out is
 /// let alone, and what it has mapped by halves is not looked at: all is armed at the end of that.
-Result<arming::ArmPlan> plan_watched(trace::Trace &trace, Process &process) {
-    const bool unloads = trace.armings[process.space.get()].unloads = lifecycle::is_unloading(process);
-    auto plan = unloads ? Result<arming::ArmPlan>(arming::ArmPlan{}) : plan_all(trace, process);
-    const bool waits = unloads || (!plan && !lifecycle::modules_complete(process));
+Result<arming::InstallPlan> plan_watched(trace::Trace &trace, Process &process) {
+    const bool unloads = trace.armings[process.space.get()].unloads = target::is_unloading(process.target);
+    auto plan = unloads ? Result<arming::InstallPlan>(arming::InstallPlan{}) : plan_all(trace, process);
+    const bool waits = unloads || (!plan && !target::modules_complete(process.target));
     if (!waits) return plan;
     trace.armings[process.space.get()].waits_for_loader = true;
-    return arming::ArmPlan{};
+    return arming::InstallPlan{};
 }
 
 /// `plan`: nothing where the process never held still for long enough to make one. `stopped`: a task of the process;
 /// nullptr: none may be stopped.
-Status arm_all(trace::Trace &trace, Process &process, std::optional<arming::ArmPlan> plan, os::Stopped *stopped) {
+Status arm_all(trace::Trace &trace, Process &process, std::optional<arming::InstallPlan> plan, os::Stopped *stopped) {
     if (tracees::became_another(process)) {
         if (auto looked = look_anew(trace, process); !looked) return looked;
         plan.reset();
@@ -90,7 +91,8 @@ Status arm_all(trace::Trace &trace, Process &process, std::optional<arming::ArmP
     if (auto watched = arming::watch_loader(trace, process, stopped); !watched) return watched;
     auto others = has_other_modules(trace, process);
     if (!others) return tl::make_unexpected(others.error());
-    if (!plan || *others || trace.armings[process.space.get()].waits_for_loader || lifecycle::is_unloading(process)) {
+    if (!plan || *others || trace.armings[process.space.get()].waits_for_loader ||
+        target::is_unloading(process.target)) {
         auto anew = plan_watched(trace, process);
         if (!anew) return tl::make_unexpected(anew.error());
         plan = std::move(*anew);
@@ -136,7 +138,7 @@ Status seize_or_take_over(trace::Trace &trace, Process &process) {
 }
 
 /// Seizes a process and arms everything in it; on an error lets it go as it was. `plan`: as for arm_all.
-Status take(trace::Trace &trace, Pid pid, std::optional<arming::ArmPlan> plan) {
+Status take(trace::Trace &trace, Pid pid, std::optional<arming::InstallPlan> plan) {
     Process &process = *trace.engine.processes.at(pid.value);
     auto space = process.space;
     trace::forbid_downloads();
@@ -160,7 +162,7 @@ Status take(trace::Trace &trace, Pid pid, std::optional<arming::ArmPlan> plan) {
 
 /// Is it no wonder that something was not found, or is not what it was a moment ago? What is looked at runs meanwhile.
 bool is_changing(trace::Trace &trace, Process &process) {
-    return tracees::became_another(process) || !lifecycle::modules_complete(process) ||
+    return tracees::became_another(process) || !target::modules_complete(process.target) ||
            has_other_modules(trace, process).value_or(false);
 }
 
@@ -178,11 +180,11 @@ Result<std::unique_ptr<Process>> look_patiently(trace::Trace &trace, pid_t pid) 
 /// A process that is to be attached to, of which nothing is touched yet.
 struct Candidate {
     std::unique_ptr<Process> process;
-    std::optional<arming::ArmPlan> plan; // as for arm_all
+    std::optional<arming::InstallPlan> plan; // as for arm_all
 };
 
 /// The first plan of a process: who interrupts ktrace does not wait for it.
-Result<arming::ArmPlan> plan_untouched(trace::Trace &trace, Process &process) {
+Result<arming::InstallPlan> plan_untouched(trace::Trace &trace, Process &process) {
     trace.gives_up = os::OwnSignals::are_pending;
     auto plan = plan_all(trace, process);
     trace.gives_up = nullptr;
@@ -239,10 +241,10 @@ Status attach_to_all(trace::Trace &trace) {
 }
 
 Status add_plugins(trace::Trace &trace) {
-    if (trace.config.plugins.empty() || trace.engine.processes.empty()) return {};
-    if (lifecycle::anyone_waits_for_loader(trace)) return {}; // they are started when it does no more
+    if (!trace.plugins || trace.engine.processes.empty()) return {};
+    if (trace::anyone_waits_for_loader(trace)) return {}; // they are started when it does no more
     Process &first = *trace.engine.processes.begin()->second;
-    if (auto started = start_plugins(trace, first, nullptr); !started) return started;
+    if (auto started = trace.plugins->start(first, nullptr); !started) return started;
     lifecycle::announce_all(trace);
     return {};
 }

@@ -55,7 +55,7 @@ void run_loop(trace::Trace &trace) {
     while (!trace.engine.closing && !all_gone(trace)) {
         if (ends_trace(trace, trace.interrupts->take()) || trace.interrupts->time_is_up()) return;
         // In the middle of a dlclose nothing is armed anew. The end of that is a stop.
-        if (ctl::has_orders(trace) && !lifecycle::anyone_unloads(trace)) ctl::serve_order(trace);
+        if (ctl::has_orders(trace) && !trace::anyone_unloads(trace)) ctl::serve_order(trace);
         report::tell_progress(trace);
         bool waiting = trace.engine.records.size() > 0 || trace.writer->pending();
         const bool is_brief = waiting || trace.engine.has_unseen || trace.postponed;

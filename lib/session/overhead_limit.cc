@@ -56,7 +56,7 @@ void limit_overhead(trace::Trace &trace) {
     trace.overhead_since_ns = now;
     for (const engine::Overhead::Share &share : trace.engine.overhead->take()) {
         double part = static_cast<double>(share.ns) / static_cast<double>(passed);
-        if (part > *trace.config.max_overhead && arming::is_on(trace, *trace.locations[share.location]) &&
+        if (part > *trace.config.max_overhead && trace::is_on(trace, *trace.locations[share.location]) &&
             !trace.registry.at(trace.locations[share.location]->probe).set->hidden)
             switch_off(trace, share, part);
     }

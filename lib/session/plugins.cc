@@ -1,6 +1,7 @@
 #include "session/plugins.h"
 
 #include <cstring>
+#include <utility>
 
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ std::string hex(std::uint64_t value) {
     return text;
 }
 
-Result<probe::ProbeRequest> wish_of(const ProbeRequest &request) {
+Result<probe::Probe> probe_of(const ProbeRequest &request) {
     std::string text = request.symbol;
     if (text.empty())
         text = hex(request.address + request.offset);
@@ -32,13 +33,13 @@ Result<probe::ProbeRequest> wish_of(const ProbeRequest &request) {
         text += "+" + hex(request.offset);
     auto spec = probe::parse_spec(text);
     if (!spec) return tl::make_unexpected(spec.error());
-    probe::ProbeRequest wish;
-    wish.kind = static_cast<probe::Kind>(request.kind);
-    wish.spec = std::move(*spec);
-    wish.enabled = request.enabled;
-    wish.handler = request.handler;
-    if (request.maxactive != 0) wish.maxactive = request.maxactive;
-    return wish;
+    probe::Probe probe;
+    probe.kind = static_cast<probe::Kind>(request.kind);
+    probe.spec = std::move(*spec);
+    probe.enabled = request.enabled;
+    probe.handler = request.handler;
+    if (request.maxactive != 0) probe.maxactive = request.maxactive;
+    return probe;
 }
 
 class SessionPort final : public plugin::Port {
@@ -46,13 +47,13 @@ class SessionPort final : public plugin::Port {
     explicit SessionPort(trace::Trace &trace) : trace_(trace), set_(std::make_shared<probe::ProbeSet>()) {}
 
     Result<std::vector<Placed>> add(std::span<const ProbeRequest> probes, os::Stopped *stopped) override {
-        std::vector<probe::ProbeRequest> wishes;
+        std::vector<probe::Probe> wanted;
         for (const ProbeRequest &request : probes) {
-            auto wish = wish_of(request);
-            if (!wish) return tl::make_unexpected(wish.error());
-            wishes.push_back(std::move(*wish));
+            auto probe = probe_of(request);
+            if (!probe) return tl::make_unexpected(probe.error());
+            wanted.push_back(std::move(*probe));
         }
-        auto numbers = arming::register_probes(trace_, set_, wishes, stopped);
+        auto numbers = arming::register_probes(trace_, set_, wanted, stopped);
         if (!numbers) return tl::make_unexpected(numbers.error());
         std::vector<Placed> placed;
         for (std::uint32_t number : *numbers) placed.push_back({number, first_place(number)});
@@ -133,47 +134,55 @@ class SessionPort final : public plugin::Port {
     std::shared_ptr<probe::ProbeSet> set_;
 };
 
-} // namespace
+class SessionPlugins final : public trace::Plugins {
+  public:
+    explicit SessionPlugins(trace::Trace &trace) : trace_(trace), port_(trace) {}
 
-/// What Trace holds of them.
-struct Plugins {
-    explicit Plugins(trace::Trace &trace) : port(trace) {}
-    SessionPort port;
-    std::vector<std::unique_ptr<plugin::Plugin>> all;
+    bool have_started() const override { return started_; }
+
+    Status start(Process &process, os::Stopped *stopped) override {
+        if (std::exchange(started_, true)) return {};
+        std::vector<os::Mapping> maps;
+        for (const auto &[pid, each] : trace_.engine.processes)
+            if (auto read = os::read_maps(Pid{pid})) maps.insert(maps.end(), read->begin(), read->end());
+        for (const trace::PluginRequest &request : trace_.config.plugins) {
+            auto loaded = plugin::Plugin::load(request.path, request.parameters, maps, port_);
+            if (!loaded) return tl::make_unexpected(loaded.error());
+            auto &plugin = *all_.emplace_back(std::move(*loaded));
+            if (auto ready = plugin.init(process.target, stopped); !ready) return ready;
+        }
+        return {};
+    }
+
+    void on_places_changed() override {
+        if (!started_) return;
+        plugin::Places places;
+        for (const auto &[space, arming] : trace_.armings)
+            for (const auto &location : arming.locations)
+                if (location->attachment.handler)
+                    places.emplace(trace_.locations[location->location]->probe, location->at);
+        for (auto &each : all_) each->tell_places(places);
+    }
+
+    void stop() override {
+        target::Process nobody;
+        target::Process *process = &nobody;
+        for (auto &[pid, each] : trace_.engine.processes)
+            if (!each->silent) process = &each->target;
+        for (auto each = all_.rbegin(); each != all_.rend(); ++each) (*each)->exit(*process, nullptr);
+    }
+
+  private:
+    trace::Trace &trace_;
+    SessionPort port_;
+    std::vector<std::unique_ptr<plugin::Plugin>> all_;
+    bool started_ = false;
 };
 
-Status start_plugins(trace::Trace &trace, Process &process, os::Stopped *stopped) {
-    if (trace.plugins || trace.config.plugins.empty()) return {};
-    trace.plugins = std::make_shared<Plugins>(trace);
-    std::vector<os::Mapping> maps;
-    for (const auto &[pid, each] : trace.engine.processes)
-        if (auto read = os::read_maps(Pid{pid})) maps.insert(maps.end(), read->begin(), read->end());
-    for (const trace::PluginRequest &request : trace.config.plugins) {
-        auto loaded = plugin::Plugin::load(request.path, request.parameters, maps, trace.plugins->port);
-        if (!loaded) return tl::make_unexpected(loaded.error());
-        auto &plugin = *trace.plugins->all.emplace_back(std::move(*loaded));
-        if (auto ready = plugin.init(process.target, stopped); !ready) return ready;
-    }
-    return {};
-}
+} // namespace
 
-void tell_places(trace::Trace &trace) {
-    if (!trace.plugins) return;
-    plugin::Places places;
-    for (const auto &[space, arming] : trace.armings)
-        for (const auto &location : arming.locations)
-            if (location->armed.handler) places.emplace(trace.locations[location->location]->probe, location->at);
-    for (auto &each : trace.plugins->all) each->tell_places(places);
-}
-
-void stop_plugins(trace::Trace &trace) {
-    if (!trace.plugins) return;
-    target::Process nobody;
-    target::Process *process = &nobody;
-    for (auto &[pid, each] : trace.engine.processes)
-        if (!each->silent) process = &each->target;
-    auto &all = trace.plugins->all;
-    for (auto each = all.rbegin(); each != all.rend(); ++each) (*each)->exit(*process, nullptr);
+std::shared_ptr<trace::Plugins> make_plugins(trace::Trace &trace) {
+    return trace.config.plugins.empty() ? nullptr : std::make_shared<SessionPlugins>(trace);
 }
 
 } // namespace ktrace::session

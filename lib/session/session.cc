@@ -37,16 +37,16 @@ Status prepare(trace::Trace &trace) {
     auto set = std::make_shared<probe::ProbeSet>();
     set->actions = trace.config.actions;
     set->allow_missing = trace.config.allow_missing;
-    std::vector<probe::ProbeRequest> wishes;
-    for (const probe::Probe &probe : trace.config.probes) wishes.push_back({probe.kind, probe.spec});
-    if (auto registered = arming::register_probes(trace, set, wishes, nullptr); !registered)
+    if (auto registered = arming::register_probes(trace, set, trace.config.probes, nullptr); !registered)
         return tl::make_unexpected(registered.error());
     // Plugins may register return probes at any time; measuring is done while nothing else is traced.
     if (!trace.config.plugins.empty() && trace.engine.corrections.is_empty())
         trace.engine.corrections = trace::calibrate();
     start_overhead(trace);
     if (trace.config.max_events) trace.engine.max_events = *trace.config.max_events;
+    trace.plugins = make_plugins(trace);
     trace.symbolizer = report::make_symbolizer(trace);
+    trace.before_modules_change = [&trace](const Process &process) { report::part_with_modules(trace, process); };
     if (auto output = report::open_output(trace); !output) return output;
     auto control = ctl::Control::open();
     if (control)
@@ -78,7 +78,7 @@ void complain_of_unplaced(trace::Trace &trace) {
 std::unique_ptr<tracees::Leaving> conclude(trace::Trace &trace) {
     trace.control.reset(); // nobody is listened to any more
     report::report_records(trace, true);
-    stop_plugins(trace);
+    if (trace.plugins) trace.plugins->stop();
     report::report_records(trace, true);
     auto leaving = std::make_unique<tracees::Leaving>(trace);
     tracees::WakingTime time(trace);

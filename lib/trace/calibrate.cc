@@ -188,15 +188,15 @@ class Rehearsal {
         Probe &probe = *probes_.emplace_back(std::make_unique<Probe>());
         probe.program = std::move(compiled->front().program);
         probe.state = probe::make_probe_state(actions, std::make_shared<program::TableMemory>());
-        probe.armed.kind = kind == Kind::ret     ? Attachment::Kind::ret
-                           : kind == Kind::entry ? Attachment::Kind::entry
-                                                 : Attachment::Kind::probe;
-        probe.armed.location = static_cast<std::uint32_t>(probes_.size() - 1);
-        probe.armed.program = &probe.program;
-        probe.armed.state = probe.state.get();
-        probe.armed.counters = &probe.counters;
-        probe.armed.maxactive = 16;
-        (*site)->probes.push_back(&probe.armed);
+        probe.attachment.kind = kind == Kind::ret     ? Attachment::Kind::ret
+                                : kind == Kind::entry ? Attachment::Kind::entry
+                                                      : Attachment::Kind::probe;
+        probe.attachment.location = static_cast<std::uint32_t>(probes_.size() - 1);
+        probe.attachment.program = &probe.program;
+        probe.attachment.state = probe.state.get();
+        probe.attachment.counters = &probe.counters;
+        probe.attachment.maxactive = 16;
+        (*site)->attachments.push_back(&probe.attachment);
         return engine::arm(*process().space, **site).has_value();
     }
 
@@ -262,7 +262,7 @@ class Rehearsal {
         program::Program program;
         program::ProbeStatePointer state;
         program::Counters counters;
-        Attachment armed;
+        Attachment attachment;
     };
     Pid child_;
     Samples calls_;

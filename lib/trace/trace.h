@@ -32,9 +32,6 @@
 namespace ktrace::ctl {
 class Control;
 }
-namespace ktrace::session {
-struct Plugins;
-}
 
 namespace ktrace::trace {
 
@@ -57,9 +54,9 @@ struct Unwritten {
     std::uint32_t location = 0; // index in Trace::locations
 };
 
-/// A location armed (or to be armed) in one address space: the program is compiled for where it lies there.
-struct ArmedLocation {
-    engine::Attachment armed;
+/// A location with its attachment in one address space: the program is compiled for where it lies there.
+struct AttachedLocation {
+    engine::Attachment attachment;
     std::shared_ptr<program::Program> program; // shared with the copies in forked children
     std::size_t location = 0;                  // index in Trace::locations
     VirtAddr at;
@@ -75,17 +72,11 @@ struct WaitingIfunc {
     VirtAddr at() const { return VirtAddr{resolver.vaddr + bias}; }
 };
 
-/// A site of our own: the loader's breakpoint, unwinding, resolvers.
-struct InternalSite {
-    engine::Attachment armed;
-    VirtAddr at;
-};
-
 /// What is armed in one address space.
 struct Arming {
-    std::vector<std::unique_ptr<ArmedLocation>> locations;
-    std::vector<std::unique_ptr<ArmedLocation>> dismissed; // removed, while tasks are in the middle of their sites
-    std::vector<std::unique_ptr<InternalSite>> internal;
+    std::vector<std::unique_ptr<AttachedLocation>> locations;
+    std::vector<std::unique_ptr<AttachedLocation>> dismissed; // removed, while tasks are in the middle of their sites
+    std::vector<std::unique_ptr<engine::InternalBreakpoint>> internal;
     std::unordered_set<std::uint64_t> unwinders; // biases of modules whose unwinding functions are watched already
     std::vector<WaitingIfunc> ifuncs;
     std::unordered_map<pid_t, VirtAddr> resolving; // by task: the resolver that it is in
@@ -101,12 +92,28 @@ struct PostponedOrder {
     Calibration calibration;
 };
 
+/// The plugins of a trace, as the rooms below session see them.
+class Plugins {
+  public:
+    virtual ~Plugins() = default;
+
+    /// Loads all of them and runs their module_init on behalf of a process that can be probed, the first time that it
+    /// is called. `stopped`: a task of it that is at a stop, or nullptr. Errors: a plugin that cannot be loaded or
+    /// refuses.
+    virtual Status start(engine::Process &process, os::Stopped *stopped) = 0;
+    virtual bool have_started() const = 0;
+    /// Libraries, or with an exec all of them, have come or gone: their probes may be at other places now.
+    virtual void on_places_changed() = 0;
+    /// Runs their module_exit, the last one first.
+    virtual void stop() = 0;
+};
+
 struct Trace {
     Trace(const Config &c, const Voice &v) : config(c), voice(v) {}
 
     const Config &config;
     const Voice &voice;
-    std::shared_ptr<session::Plugins> plugins; // outlives what is armed: their handlers are told of its end
+    std::shared_ptr<Plugins> plugins; // nullptr: the command has none. Outlives what is armed: handlers see its end
     engine::Engine engine;
     target::ModuleCache modules;
     probe::Registry registry;
@@ -121,6 +128,9 @@ struct Trace {
     std::set<std::pair<std::int32_t, std::uint32_t>> dropped_halves; // by tid and location: a post event may follow
     std::unique_ptr<output::Sink> sink;
     std::unique_ptr<output::Symbolizer> symbolizer;
+    /// Called before the modules of a process change, or go with it: names that wait for them are looked up now. May be
+    /// empty.
+    std::function<void(const engine::Process &)> before_modules_change;
     std::shared_ptr<output::LiveLine> live_line; // nullptr: there is none
     std::shared_ptr<ctl::Control> control;       // nullptr: no socket could be had
     std::unique_ptr<PostponedOrder> postponed;   // one of ctl's, which waits for a calibration
@@ -136,5 +146,14 @@ struct Trace {
 
 /// A notice on standard error, once per text.
 void tell_once(Trace &trace, const std::string &text);
+
+/// True where the hits of this location are to be seen.
+bool is_on(const Trace &trace, const CountedLocation &location);
+
+/// True where a process is known to be in the middle of a dlclose. Its loader's breakpoint reports the end of that.
+bool anyone_unloads(const Trace &trace);
+
+/// True where a process is still without its libraries: nothing is installed in it before they are mapped.
+bool anyone_waits_for_loader(const Trace &trace);
 
 } // namespace ktrace::trace

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "arming/install.h"
-#include "arming/plan.h"
 #include "base/clock.h"
 #include "engine/calls/consumers.h"
 #include "os/facts/blocked_syscall.h"
@@ -14,11 +13,13 @@
 namespace ktrace::tracees {
 
 using engine::AddressSpaceState;
-using engine::Attachment;
 using engine::Process;
 using engine::Task;
 
 namespace {
+
+/// Behind a system call in which a task could not be stopped.
+constexpr engine::InternalPurpose wakes{.raises = engine::EventKind::woken};
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t longest_s = 10; // that sleepers are waited for
@@ -42,12 +43,11 @@ bool is_waited_for(const trace::Trace &trace, const AddressSpaceState &space, co
 bool plant_at(trace::Trace &trace, Process &process, VirtAddr at) {
     AddressSpaceState &space = *process.space;
     for (const auto &known : trace.armings[&space].internal)
-        if (known->at == at && known->armed.kind == Attachment::Kind::waking)
-            if (engine::Site *site = space.site_at(at))
-                return engine::switch_on(space, *site, known->armed).has_value();
+        if (known->at == at && known->purpose == &wakes)
+            if (engine::Site *site = space.site_at(at)) return engine::switch_on(space, *site, *known).has_value();
     if (!engine::make_site(space, at)) return false;
-    arming::ArmPlan plan;
-    arming::plan_internal(plan, Attachment::Kind::waking, at);
+    arming::InstallPlan plan;
+    plan.add(wakes, at);
     return arming::install(trace, process, std::move(plan), nullptr).has_value();
 }
 
@@ -74,8 +74,8 @@ void on_woken(trace::Trace &trace, engine::Event event) {
     engine::Site &site = *space.site_at(arch::Host::trap_address(stopped.pc()));
     if (!others)
         for (const auto &internal : trace.armings[&space].internal)
-            if (engine::Site *at = space.site_at(internal->at); at && internal->armed.kind == Attachment::Kind::waking)
-                engine::switch_off(space, *at, internal->armed);
+            if (engine::Site *at = space.site_at(internal->at); at && internal->purpose == &wakes)
+                engine::switch_off(space, *at, *internal);
     engine::finish_hit(trace.engine, process, task, site, std::move(stopped));
 }
 

@@ -140,11 +140,11 @@ void drop_dead_calls(Engine &engine, Process &process, Task &task, VirtAddr sp) 
 
 /// With no free instance: calls that an exception or a longjmp ended may still hold one. To look at all of them at each
 /// call that finds none free would make a recursion deeper than maxactive some hundred times as slow.
-void reclaim(Engine &engine, Process &process, Attachment &armed) {
-    if (armed.looks < armed.active) return;
-    armed.looks = 0;
+void reclaim(Engine &engine, Process &process, Attachment &attachment) {
+    if (attachment.looks < attachment.active) return;
+    attachment.looks = 0;
     for (Instance *call : process.space->returns.all()) {
-        if (call->armed != &armed || is_moving(*call)) continue;
+        if (call->attachment != &attachment || is_moving(*call)) continue;
         auto now = process.space->memory->read_value<std::uint64_t>(call->frame.sp);
         if (now && *now == call->frame.return_address.value) continue;
         end_unreturned(engine, process, *call);
@@ -154,7 +154,7 @@ void reclaim(Engine &engine, Process &process, Attachment &armed) {
 /// The thread that ends a call need not be the one that began it (fibers, goroutines).
 void end_call(Engine &engine, Process &process, Instance &call) {
     AddressSpaceState &space = *process.space;
-    call.armed->active--;
+    call.attachment->active--;
     if (Site *site = call.return_site; site && --site->returns == 0 && space.return_probes == 0)
         drop_return_site(space, *site);
     auto owner = engine.tasks.find(call.owner.value);
@@ -162,9 +162,9 @@ void end_call(Engine &engine, Process &process, Instance &call) {
 }
 
 /// There is no room for a call, or no way to see its end.
-Instance *miss(Attachment &armed) {
-    armed.counters->missed++;
-    if (armed.handler) armed.handler->missed();
+Instance *miss(Attachment &attachment) {
+    attachment.counters->missed++;
+    if (attachment.handler) attachment.handler->missed();
     return nullptr;
 }
 
@@ -175,43 +175,43 @@ bool is_in_sequence(Process &process, const Site &site) {
     return loaded && loaded->module->in_sequence(site.at.value - loaded->bias, site.plan.length);
 }
 
-Instance *begin_call(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped,
-                     std::vector<std::byte> captured) {
+Instance *begin_call(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site,
+                     os::Stopped &stopped, std::vector<std::byte> captured) {
     AddressSpaceState &space = *process.space;
     auto return_address = Host::return_address(stopped.registers(), *space.memory);
-    if (!return_address) return miss(armed);
+    if (!return_address) return miss(attachment);
     arch::Frame frame = Host::frame(stopped.registers(), *return_address);
     drop_dead_calls(engine, process, task, frame.sp);
     settle_collisions(engine, process, task, site, frame);
-    armed.looks = std::min(armed.looks + looks_a_call, std::max(armed.active, armed.maxactive));
-    if (armed.active >= armed.maxactive) reclaim(engine, process, armed);
-    if (armed.active >= armed.maxactive) return miss(armed);
+    attachment.looks = std::min(attachment.looks + looks_a_call, std::max(attachment.active, attachment.maxactive));
+    if (attachment.active >= attachment.maxactive) reclaim(engine, process, attachment);
+    if (attachment.active >= attachment.maxactive) return miss(attachment);
     Site *returns_to = return_site(engine, process, *return_address, stopped);
-    if (!returns_to && !watch_exits(engine, process, armed, stopped)) return miss(armed);
+    if (!returns_to && !watch_exits(engine, process, attachment, stopped)) return miss(attachment);
     Instance &call = space.returns.begin(task, frame);
-    call.armed = &armed;
+    call.attachment = &attachment;
     call.site = &site;
     call.return_site = returns_to;
     call.hit = engine.stops;
     call.captured = std::move(captured);
-    begin_recording(engine, task, armed);
-    armed.active++;
+    begin_recording(engine, task, attachment);
+    attachment.active++;
     if (!returns_to) return &call;
     returns_to->returns++;
     returns_to->last_return = engine.stops;
     return &call;
 }
 
-void adopt_call(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped,
+void adopt_call(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site, os::Stopped &stopped,
                 const arch::Frame &frame) {
     Site *returns_to = return_site(engine, process, frame.return_address, stopped);
-    if (!returns_to && !watch_exits(engine, process, armed, stopped)) return;
+    if (!returns_to && !watch_exits(engine, process, attachment, stopped)) return;
     Instance &call = process.space->returns.begin(task, frame);
-    call.armed = &armed;
+    call.attachment = &attachment;
     call.site = &site;
     call.return_site = returns_to;
     call.hit = engine.stops;
-    armed.active++;
+    attachment.active++;
     if (!returns_to) return;
     returns_to->returns++;
     returns_to->last_return = engine.stops;
@@ -220,8 +220,8 @@ void adopt_call(Engine &engine, Process &process, Task &task, Attachment &armed,
 void end_returned(Engine &engine, Process &process, Instance &call) { end_call(engine, process, call); }
 
 void end_unreturned(Engine &engine, Process &process, Instance &call) {
-    call.armed->counters->unreturned++;
-    if (call.armed->handler && call.handler_call) call.armed->handler->dropped(*call.handler_call);
+    call.attachment->counters->unreturned++;
+    if (call.attachment->handler && call.handler_call) call.attachment->handler->dropped(*call.handler_call);
     end_call(engine, process, call);
 }
 

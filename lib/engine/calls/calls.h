@@ -11,12 +11,12 @@ namespace ktrace::engine {
 
 /// A call of the site's function begins. Takes an instance and traps its return address, or counts it as missed
 /// (nullptr).
-Instance *begin_call(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped,
-                     std::vector<std::byte> captured);
+Instance *begin_call(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site,
+                     os::Stopped &stopped, std::vector<std::byte> captured);
 
 /// The same for a call that began before it was seen: `frame` is where it is on the stack. Nobody is told where it is
 /// not seen to end.
-void adopt_call(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped,
+void adopt_call(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site, os::Stopped &stopped,
                 const arch::Frame &frame);
 
 void end_returned(Engine &engine, Process &process, Instance &call);

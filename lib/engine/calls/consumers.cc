@@ -10,18 +10,19 @@ namespace ktrace::engine {
 namespace {
 
 bool is_needed(const Site &site) {
-    return site.exit || site.kept_for_returns ||
-           std::any_of(site.probes.begin(), site.probes.end(), [](const Attachment *armed) { return armed->on; });
+    auto is_on = [](const auto *consumer) { return consumer->on; };
+    return site.exit || site.kept_for_returns || std::any_of(site.attachments.begin(), site.attachments.end(), is_on) ||
+           std::any_of(site.internal.begin(), site.internal.end(), is_on);
 }
 
 /// The return instructions of the function are not watched any longer, if nobody else's calls end there.
-void unwatch_exits(AddressSpaceState &space, Attachment &armed) {
-    if (armed.exits != Attachment::Exits::watched) return;
-    auto within = [&](VirtAddr at) { return armed.function <= at && at < armed.function_end; };
+void unwatch_exits(AddressSpaceState &space, Attachment &attachment) {
+    if (attachment.exits != Attachment::Exits::watched) return;
+    auto within = [&](VirtAddr at) { return attachment.function <= at && at < attachment.function_end; };
     for (const auto &[at, site] : space.sites)
-        for (const Attachment *other : site->probes)
-            if (other != &armed && !other->dismissed && other->exits == Attachment::Exits::watched &&
-                other->function == armed.function)
+        for (const Attachment *other : site->attachments)
+            if (other != &attachment && !other->dismissed && other->exits == Attachment::Exits::watched &&
+                other->function == attachment.function)
                 return;
     for (auto &[at, site] : space.sites) {
         if (!site->exit || !within(at)) continue;
@@ -32,40 +33,57 @@ void unwatch_exits(AddressSpaceState &space, Attachment &armed) {
 
 } // namespace
 
-void enlist(Site &site, Attachment &armed) {
-    armed.on = false;
-    site.probes.push_back(&armed);
+void enlist(Site &site, Attachment &attachment) {
+    attachment.on = false;
+    site.attachments.push_back(&attachment);
 }
 
-Status switch_on(AddressSpaceState &space, Site &site, Attachment &armed) {
-    if (armed.on) return {};
+Status switch_on(AddressSpaceState &space, Site &site, Attachment &attachment) {
+    if (attachment.on) return {};
     if (auto planted = arm(space, site); !planted) return planted;
-    armed.on = true;
-    if (armed.kind == Attachment::Kind::ret) space.return_probes++;
-    if (is_timed(armed)) space.timed_probes++;
+    attachment.on = true;
+    if (attachment.kind == Attachment::Kind::ret) space.return_probes++;
+    if (is_timed(attachment)) space.timed_probes++;
     return {};
 }
 
-void count_out(AddressSpaceState &space, Attachment &armed) {
-    if (armed.on && armed.kind == Attachment::Kind::ret) space.return_probes--;
-    if (armed.on && is_timed(armed)) space.timed_probes--;
-    armed.on = false;
+void enlist(Site &site, InternalBreakpoint &breakpoint) {
+    breakpoint.on = false;
+    site.internal.push_back(&breakpoint);
 }
 
-void switch_off(AddressSpaceState &space, Site &site, Attachment &armed) {
-    count_out(space, armed);
+Status switch_on(AddressSpaceState &space, Site &site, InternalBreakpoint &breakpoint) {
+    if (breakpoint.on) return {};
+    if (auto planted = arm(space, site); !planted) return planted;
+    breakpoint.on = true;
+    return {};
+}
+
+void switch_off(AddressSpaceState &space, Site &site, InternalBreakpoint &breakpoint) {
+    breakpoint.on = false;
     if (!is_needed(site)) disarm(space, site);
 }
 
-void dismiss(AddressSpaceState &space, Site &site, Attachment &armed) {
-    switch_off(space, site, armed);
-    armed.dismissed = true;
-    unwatch_exits(space, armed);
+void count_out(AddressSpaceState &space, Attachment &attachment) {
+    if (attachment.on && attachment.kind == Attachment::Kind::ret) space.return_probes--;
+    if (attachment.on && is_timed(attachment)) space.timed_probes--;
+    attachment.on = false;
+}
+
+void switch_off(AddressSpaceState &space, Site &site, Attachment &attachment) {
+    count_out(space, attachment);
+    if (!is_needed(site)) disarm(space, site);
+}
+
+void dismiss(AddressSpaceState &space, Site &site, Attachment &attachment) {
+    switch_off(space, site, attachment);
+    attachment.dismissed = true;
+    unwatch_exits(space, attachment);
 }
 
 void end_calls_of_dismissed(Engine &engine, Process &process) {
     for (Instance *call : process.space->returns.all()) {
-        if (!call->armed->dismissed) continue;
+        if (!call->attachment->dismissed) continue;
         end_unreturned(engine, process, *call);
     }
 }
@@ -77,9 +95,9 @@ std::unordered_set<const Site *> sites_in_use(const Engine &engine) {
     return used;
 }
 
-bool remove_from_site(Site &site, const Attachment &armed, const std::unordered_set<const Site *> &in_use) {
+bool remove_from_site(Site &site, const Attachment &attachment, const std::unordered_set<const Site *> &in_use) {
     if (in_use.contains(&site)) return false;
-    std::erase(site.probes, &armed);
+    std::erase(site.attachments, &attachment);
     return true;
 }
 

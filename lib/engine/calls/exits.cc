@@ -14,19 +14,21 @@ namespace {
 
 bool is_jump(const Host::Plan &plan) { return plan.flow == arch::Flow::jump || plan.flow == arch::Flow::branch; }
 
-bool is_within(const Attachment &armed, VirtAddr at) { return armed.function <= at && at < armed.function_end; }
+bool is_within(const Attachment &attachment, VirtAddr at) {
+    return attachment.function <= at && at < attachment.function_end;
+}
 
 } // namespace
 
-bool watch_exits(Engine &engine, Process &process, Attachment &armed, os::Stopped &stopped) {
-    if (armed.exits != Attachment::Exits::unknown) return armed.exits == Attachment::Exits::watched;
-    armed.exits = Attachment::Exits::unwatchable;
+bool watch_exits(Engine &engine, Process &process, Attachment &attachment, os::Stopped &stopped) {
+    if (attachment.exits != Attachment::Exits::unknown) return attachment.exits == Attachment::Exits::watched;
+    attachment.exits = Attachment::Exits::unwatchable;
     AddressSpaceState &space = *process.space;
     bool returns = false, is_clear = true;
     std::vector<VirtAddr> exits =
-        instructions(*space.memory, armed.function, armed.function_end, [&](const Host::Plan &plan) {
+        instructions(*space.memory, attachment.function, attachment.function_end, [&](const Host::Plan &plan) {
             if (plan.flow == arch::Flow::ret) return returns = true;
-            if (!is_jump(plan) || (plan.target && is_within(armed, *plan.target))) return false;
+            if (!is_jump(plan) || (plan.target && is_within(attachment, *plan.target))) return false;
             is_clear = is_clear && plan.method == arch::Method::emulate;
             return true;
         });
@@ -38,26 +40,26 @@ bool watch_exits(Engine &engine, Process &process, Attachment &armed, os::Stoppe
         auto site = make_site(space, at);
         if (!site || is_in_sequence(process, **site)) return false;
         if (!give_slot(space, **site)) {
-            auto mapped = map_arena(space, process.target, engine.waiter, stopped, armed.function, armed.function_end,
-                                    exits.size());
+            auto mapped = map_arena(space, process.target, engine.waiter, stopped, attachment.function,
+                                    attachment.function_end, exits.size());
             if (!mapped || !give_slot(space, **site)) return false;
         }
         tell_of_untold(engine.ledger, process.target.pid, space, at);
         if (!arm(space, **site)) return false;
         (*site)->exit = true;
     }
-    armed.exits = Attachment::Exits::watched;
+    attachment.exits = Attachment::Exits::watched;
     return true;
 }
 
-bool leaves_unseen(Process &process, const Site &site, const Attachment &armed, os::Stopped &stopped) {
+bool leaves_unseen(Process &process, const Site &site, const Attachment &attachment, os::Stopped &stopped) {
     Host::Registers registers = stopped.registers();
     auto done = Host::emulate(site.plan, site.at, registers, *process.space->memory);
     if (done.outcome != arch::Emulated::Outcome::done) return false; // it faults there, in the function
     VirtAddr to = Host::pc(registers);
-    if (is_within(armed, to)) return false;
+    if (is_within(attachment, to)) return false;
     const Site *next = process.space->site_at(to);
-    return !next || std::none_of(next->probes.begin(), next->probes.end(), [](const Attachment *other) {
+    return !next || std::none_of(next->attachments.begin(), next->attachments.end(), [](const Attachment *other) {
         return other->on && other->kind == Attachment::Kind::ret;
     });
 }

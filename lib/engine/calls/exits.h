@@ -10,9 +10,9 @@ namespace ktrace::engine {
 
 /// Traps the return instructions of the armed probe's function, and the jumps that may leave it, once. False: its
 /// extent is not known, its code cannot be read from end to end, or it may not be trapped there.
-bool watch_exits(Engine &engine, Process &process, Attachment &armed, os::Stopped &stopped);
+bool watch_exits(Engine &engine, Process &process, Attachment &attachment, os::Stopped &stopped);
 
 /// At a trapped jump: does it lead this call to a function whose end is not seen?
-bool leaves_unseen(Process &process, const Site &site, const Attachment &armed, os::Stopped &stopped);
+bool leaves_unseen(Process &process, const Site &site, const Attachment &attachment, os::Stopped &stopped);
 
 } // namespace ktrace::engine

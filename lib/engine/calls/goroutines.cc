@@ -44,12 +44,14 @@ void move_calls(Engine &engine, Process &process, VirtAddr low, VirtAddr high, s
 
 bool is_moving(const Instance &call) { return is_far_away(call.frame.sp); }
 
-void leave_stack(Engine &engine, Process &process, Task &task, os::Stopped &stopped) {
+namespace {
+
+void leave_stack(Engine &engine, Process &process, Task &task, Site & /*site*/, os::Stopped &stopped) {
     task.stack_move = stack_of(process, VirtAddr{Host::go_argument(stopped.registers())});
     if (task.stack_move) move_calls(engine, process, task.stack_move->low, task.stack_move->high, far_away);
 }
 
-void arrive_on_stack(Engine &engine, Process &process, Task &task) {
+void arrive_on_stack(Engine &engine, Process &process, Task &task, Site & /*site*/, os::Stopped & /*stopped*/) {
     if (!task.stack_move) return;
     StackMove from = *std::exchange(task.stack_move, std::nullopt);
     auto to = stack_of(process, from.goroutine);
@@ -58,10 +60,17 @@ void arrive_on_stack(Engine &engine, Process &process, Task &task) {
     move_calls(engine, process, from.low + far_away, from.high + far_away, to->high - (from.high + far_away));
 }
 
-void note_restart(AddressSpaceState &space, VirtAddr function, VirtAddr sp) {
-    if (space.restarts.size() == most_restarts) space.restarts.erase(space.restarts.begin());
-    space.restarts.push_back({function, sp});
+void note_restart(Engine & /*engine*/, Process &process, Task & /*task*/, Site &site, os::Stopped &stopped) {
+    std::vector<Restart> &restarts = process.space->restarts;
+    if (restarts.size() == most_restarts) restarts.erase(restarts.begin());
+    restarts.push_back({*site.plan.target, stopped.sp()});
 }
+
+} // namespace
+
+const InternalPurpose leaves_stack{.at_hit = leave_stack, .serves_returns = true};
+const InternalPurpose arrives_on_stack{.at_hit = arrive_on_stack, .serves_returns = true};
+const InternalPurpose starts_over{.at_hit = note_restart};
 
 bool take_restart(AddressSpaceState &space, VirtAddr function, VirtAddr sp) {
     auto found = std::find_if(space.restarts.begin(), space.restarts.end(),

@@ -13,13 +13,14 @@
 namespace ktrace::engine {
 
 /// At the first instruction of runtime.copystack: the calls leave the old stack.
-void leave_stack(Engine &engine, Process &process, Task &task, os::Stopped &stopped);
+extern const InternalPurpose leaves_stack;
 
-/// At its return instruction: they arrive on the new one. Whatever else was known there is over.
-void arrive_on_stack(Engine &engine, Process &process, Task &task);
+/// At its return instruction: they arrive on the new one. Calls that were known there are over.
+extern const InternalPurpose arrives_on_stack;
 
-/// A function that has found its stack too small jumps back to its first instruction.
-void note_restart(AddressSpaceState &space, VirtAddr function, VirtAddr sp);
+/// At the jump of a function, which has found its stack too small, back to its first instruction: no new call.
+extern const InternalPurpose starts_over;
+
 /// Is a hit there, with this stack pointer, that function's new beginning? It is forgotten by that.
 bool take_restart(AddressSpaceState &space, VirtAddr function, VirtAddr sp);
 

@@ -30,32 +30,32 @@ VirtAddr frame_sp(const StackFrame &frame) { return VirtAddr{frame.cfa} - Host::
 /// Compilers put what is seldom executed of f into f.cold, elsewhere.
 std::string_view without_cold(std::string_view name) { return name.substr(0, name.find(".cold")); }
 
-bool is_code_of(const Process &process, const Attachment &armed, VirtAddr at) {
-    if (armed.function <= at && at < armed.function_end) return true;
+bool is_code_of(const Process &process, const Attachment &attachment, VirtAddr at) {
+    if (attachment.function <= at && at < attachment.function_end) return true;
     const target::LoadedModule *module = target::module_at(process.target.modules, at);
-    if (!module || armed.function < module->start || armed.function >= module->end) return false;
+    if (!module || attachment.function < module->start || attachment.function >= module->end) return false;
     const symbols::Symbol *here = module->module->covering(at.value - module->bias);
     if (!here || here->name.find(".cold") == here->name.npos) return false;
-    const symbols::Symbol *function = module->module->covering(armed.function.value - module->bias);
+    const symbols::Symbol *function = module->module->covering(attachment.function.value - module->bias);
     return function && without_cold(here->name) == without_cold(function->name);
 }
 
 struct Enclosing {
-    Attachment *armed;
+    Attachment *attachment;
     Site *site;
 };
 
 std::vector<Enclosing> enclosing_probes(const AddressSpaceState &space) {
     std::vector<Enclosing> all;
     for (const auto &[at, site] : space.sites)
-        for (Attachment *armed : site->probes)
-            if (armed->on && armed->encloses != 0) all.push_back({armed, site.get()});
+        for (Attachment *attachment : site->attachments)
+            if (attachment->on && attachment->encloses != 0) all.push_back({attachment, site.get()});
     return all;
 }
 
-bool is_known(AddressSpaceState &space, const Attachment &armed, VirtAddr sp) {
+bool is_known(AddressSpaceState &space, const Attachment &attachment, VirtAddr sp) {
     for (const Instance *call = space.returns.at(sp); call; call = call->older_in_chain)
-        if (call->armed == &armed) return true;
+        if (call->attachment == &attachment) return true;
     return false;
 }
 
@@ -70,10 +70,11 @@ void learn(Engine &engine, Process &process, Task &task, VirtAddr pc, os::Stoppe
         if (i + 1 == frames.size() || frames[i].cfa == 0) continue;
         VirtAddr at{frames[i].pc - (frames[i].is_call ? 1 : 0)};
         for (const Enclosing &each : enclosing) {
-            if (!is_code_of(process, *each.armed, at) || (i == 0 && at == each.armed->function)) continue;
+            if (!is_code_of(process, *each.attachment, at) || (i == 0 && at == each.attachment->function)) continue;
             VirtAddr sp = frame_sp(frames[i]);
-            if (!is_known(*process.space, *each.armed, sp))
-                adopt_call(engine, process, task, *each.armed, *each.site, stopped, {sp, VirtAddr{frames[i + 1].pc}});
+            if (!is_known(*process.space, *each.attachment, sp))
+                adopt_call(engine, process, task, *each.attachment, *each.site, stopped,
+                           {sp, VirtAddr{frames[i + 1].pc}});
         }
     }
 }
@@ -85,23 +86,24 @@ bool is_on_stack(Engine &engine, Process &process, std::uint32_t number, VirtAdd
         if (frames[i].cfa == 0) continue;
         const Instance *call = process.space->returns.at(frame_sp(frames[i]));
         for (; call; call = call->older_in_chain)
-            if (call->armed->encloses == number && call->frame.return_address.value == frames[i + 1].pc) return true;
+            if (call->attachment->encloses == number && call->frame.return_address.value == frames[i + 1].pc)
+                return true;
     }
     return false;
 }
 
 } // namespace
 
-void enter_enclosing(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site,
+void enter_enclosing(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site,
                      os::Stopped &stopped) {
     learn(engine, process, task, site.at, stopped);
-    begin_call(engine, process, task, armed, site, stopped, {});
+    begin_call(engine, process, task, attachment, site, stopped, {});
 }
 
 bool is_inside(Engine &engine, Process &process, Task &task, std::uint32_t number, VirtAddr pc, os::Stopped &stopped) {
     learn(engine, process, task, pc, stopped);
     const Instance *call = task.calls;
-    while (call && call->armed->encloses != number) call = call->older_call;
+    while (call && call->attachment->encloses != number) call = call->older_call;
     std::uint32_t since = call ? call->unwinds : 0;
     if (task.unwinds == since) return call != nullptr;
     return is_on_stack(engine, process, number, pc, stopped);

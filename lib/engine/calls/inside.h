@@ -14,7 +14,8 @@
 namespace ktrace::engine {
 
 /// A call of an enclosing function begins.
-void enter_enclosing(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped);
+void enter_enclosing(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site,
+                     os::Stopped &stopped);
 
 /// Is the task, which is at `pc`, under a call that the probe of this number follows?
 bool is_inside(Engine &engine, Process &process, Task &task, std::uint32_t number, VirtAddr pc, os::Stopped &stopped);

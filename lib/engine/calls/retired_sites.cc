@@ -59,8 +59,9 @@ void retire_site(Engine &engine, Process &process, VirtAddr start, VirtAddr end)
         site.armed = site.exit = false;
         if (site.kept_for_returns) space.return_sites--;
         site.kept_for_returns = false;
-        for (Attachment *armed : site.probes) count_out(space, *armed);
-        site.probes.clear();
+        for (Attachment *attachment : site.attachments) count_out(space, *attachment);
+        site.attachments.clear();
+        site.internal.clear();
         if (site.slot) space.slots.retire(site.slot, engine.stops);
         space.retired_sites.push_back({std::move(it->second), engine.stops});
         it = space.sites.erase(it);

@@ -29,14 +29,14 @@ CallTime time_of(const Task &task, const Instance &call, std::uint64_t seen_ns) 
 
 } // namespace
 
-bool is_timed(const Attachment &armed) {
-    if (armed.kind != Attachment::Kind::ret) return false;
-    return armed.handler || (armed.program && armed.program->needs(program::Moment::ret).duration);
+bool is_timed(const Attachment &attachment) {
+    if (attachment.kind != Attachment::Kind::ret) return false;
+    return attachment.handler || (attachment.program && attachment.program->needs(program::Moment::ret).duration);
 }
 
-void begin_recording(const Engine &engine, Task &task, const Attachment &armed) {
+void begin_recording(const Engine &engine, Task &task, const Attachment &attachment) {
     TaskClock &clock = task.clock;
-    if (!engine.waiter.looks_often() || clock.switches || clock.was_refused || !is_timed(armed)) return;
+    if (!engine.waiter.looks_often() || clock.switches || clock.was_refused || !is_timed(attachment)) return;
     if (!os::SchedRecords::has_room()) return; // there may be when its next call begins
     clock.switches = os::SchedRecords::open(task.tid);
     clock.was_refused = !clock.switches;
@@ -71,7 +71,7 @@ void note_resume(Engine &engine, Task &task, const os::Stopped &stopped) {
 }
 
 std::uint64_t duration(Engine &engine, const Task &task, const Instance &call, std::uint64_t seen_ns) {
-    if (!engine.waiter.looks_often() || !is_timed(*call.armed)) return 0;
+    if (!engine.waiter.looks_often() || !is_timed(*call.attachment)) return 0;
     const CallTime time = time_of(task, call, seen_ns);
     engine.timed.last = time;
     const Clock clock = time.switches_ns ? Clock::switches : Clock::stops;

@@ -15,10 +15,10 @@ struct Task;
 struct Engine;
 
 /// Does anybody ask how long its calls take?
-bool is_timed(const Attachment &armed);
+bool is_timed(const Attachment &attachment);
 
 /// A call of this probe begins: where somebody asks for its time, the task is recorded from now on.
-void begin_recording(const Engine &engine, Task &task, const Attachment &armed);
+void begin_recording(const Engine &engine, Task &task, const Attachment &attachment);
 
 /// The task has stopped; for one with calls in flight.
 void note_stop(Task &task, os::Stopped &stopped);

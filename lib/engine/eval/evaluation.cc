@@ -15,10 +15,10 @@ using program::HitView;
 using program::Moment;
 using program::Outcome;
 
-Outcome run_program(Engine &engine, Process &process, Task &task, const Attachment &armed, Moment moment, VirtAddr pc,
-                    os::Stopped &stopped, std::span<std::byte> capture, std::size_t &captured,
+Outcome run_program(Engine &engine, Process &process, Task &task, const Attachment &attachment, Moment moment,
+                    VirtAddr pc, os::Stopped &stopped, std::span<std::byte> capture, std::size_t &captured,
                     std::span<const std::byte> earlier, std::uint64_t duration_ns) {
-    program::Needs needs = armed.program->needs(moment);
+    program::Needs needs = attachment.program->needs(moment);
     Host::Registers &registers = engine.registers;
     if (needs.registers || needs.floating) registers = stopped.registers();
     Host::set_pc(registers, pc);
@@ -33,11 +33,11 @@ Outcome run_program(Engine &engine, Process &process, Task &task, const Attachme
         view.time_ns = realtime_ns();
     }
     auto record = engine.records.reserve();
-    Outcome outcome = program::eval(*armed.program, moment, view, *armed.state, capture, captured, record);
+    Outcome outcome = program::eval(*attachment.program, moment, view, *attachment.state, capture, captured, record);
     if (outcome == Outcome::event) {
         program::RecordHeader header;
         std::memcpy(&header, record.data(), sizeof header);
-        header.location = armed.location;
+        header.location = attachment.location;
         header.sequence = ++task.sequence;
         std::memcpy(record.data(), &header, sizeof header);
         engine.records.commit(header.size);

@@ -20,7 +20,7 @@ struct Diversion {
 /// Runs the program of `armed` for a moment of a hit at `pc` (the program's own address). A record goes into the queue.
 /// `capture`: room for what the moment keeps for a later one, `captured` bytes of it are used; `earlier`: what an
 /// earlier moment kept. What is to be changed is left in Engine::changes, for `inject`.
-program::Outcome run_program(Engine &engine, Process &process, Task &task, const Attachment &armed,
+program::Outcome run_program(Engine &engine, Process &process, Task &task, const Attachment &attachment,
                              program::Moment moment, VirtAddr pc, os::Stopped &stopped, std::span<std::byte> capture,
                              std::size_t &captured, std::span<const std::byte> earlier, std::uint64_t duration_ns);
 

@@ -133,26 +133,21 @@ Event event_of(Event::Kind kind, const Task &task, Stopped stopped) {
     return event;
 }
 
-/// The event that a site of ours stands for, if it is one that goes up.
-Event::Kind reported_by(const Site &site) {
-    for (const Attachment *armed : site.probes) {
-        if (!armed->on) continue;
-        if (armed->kind == Attachment::Kind::loader) return Event::Kind::loader;
-        if (armed->kind == Attachment::Kind::ifunc) return Event::Kind::ifunc;
-        if (armed->kind == Attachment::Kind::waking) return Event::Kind::woken;
-    }
+/// The event that an internal breakpoint of the site raises.
+Event::Kind raised_by(const Site &site) {
+    for (const InternalBreakpoint *breakpoint : site.internal)
+        if (breakpoint->on && breakpoint->purpose->raises != EventKind::none) return breakpoint->purpose->raises;
     return Event::Kind::none;
 }
 
 /// Does a hit there read all registers?
 bool reads_registers(const Site &site) {
     if (site.returns > 0 || site.exit || site.method() == arch::Method::step) return true;
-    for (const Attachment *armed : site.probes) {
-        if (!armed->on) continue;
-        if (armed->kind == Attachment::Kind::ret || armed->handler) return true;
-        if (armed->kind != Attachment::Kind::probe && armed->kind != Attachment::Kind::entry) continue;
-        auto moment = armed->kind == Attachment::Kind::probe ? program::Moment::pre : program::Moment::entry;
-        if (armed->program->needs(moment).registers) return true;
+    for (const Attachment *attachment : site.attachments) {
+        if (!attachment->on) continue;
+        if (attachment->kind == Attachment::Kind::ret || attachment->handler) return true;
+        auto moment = attachment->kind == Attachment::Kind::probe ? program::Moment::pre : program::Moment::entry;
+        if (attachment->program->needs(moment).registers) return true;
     }
     return false;
 }
@@ -172,8 +167,8 @@ Event on_restored_hit(Engine &engine, Process &process, Task &task, Site &site, 
         continue_task(engine, task, std::move(stopped));
         return event;
     }
-    const Event::Kind reported = reported_by(site);
-    if (reported != Event::Kind::none) return event_of(reported, task, std::move(stopped));
+    const Event::Kind raised = raised_by(site);
+    if (raised != Event::Kind::none) return event_of(raised, task, std::move(stopped));
     step_over(engine, process, task, site, std::move(stopped), std::move(follows.post));
     return event;
 }

@@ -2,13 +2,11 @@
 
 #include "engine/calls/calls.h"
 #include "engine/calls/exits.h"
-#include "engine/calls/goroutines.h"
 #include "engine/calls/inside.h"
 #include "engine/calls/timing.h"
 #include "engine/eval/evaluation.h"
 #include "engine/eval/inject.h"
 #include "engine/hit/hit_callbacks.h"
-#include "engine/transparent/sigtrap/disposition.h"
 
 namespace ktrace::engine {
 
@@ -16,74 +14,78 @@ using arch::Host;
 using program::Moment;
 using program::Outcome;
 
+namespace {
+
+void run_internal(Engine &engine, Process &process, Task &task, Site &site, os::Stopped &stopped) {
+    if (engine.closing) return;
+    for (const InternalBreakpoint *breakpoint : site.internal)
+        if (breakpoint->on && breakpoint->purpose->at_hit)
+            breakpoint->purpose->at_hit(engine, process, task, site, stopped);
+}
+
+} // namespace
+
 Follows run_pre(Engine &engine, Process &process, Task &task, Site &site, os::Stopped &stopped) {
     Follows follows;
     Diversion diversion;
     std::size_t unused = 0;
-    for (std::size_t i = 0; i < site.probes.size(); i++) {
-        Attachment *armed = site.probes[i];
+    for (std::size_t i = 0; i < site.attachments.size(); i++) {
+        Attachment *attachment = site.attachments[i];
         if (engine.closing) break;
-        if (!armed->on) continue;
-        if (engine.overhead && armed->counters) engine.overhead->charge(armed->location);
-        if (armed->inside != 0 && !is_inside(engine, process, task, armed->inside, site.at, stopped)) {
-            armed->counters->hits++;
-            armed->counters->filtered++;
+        if (!attachment->on) continue;
+        if (engine.overhead && attachment->counters) engine.overhead->charge(attachment->location);
+        if (attachment->inside != 0 && !is_inside(engine, process, task, attachment->inside, site.at, stopped)) {
+            attachment->counters->hits++;
+            attachment->counters->filtered++;
             continue;
         }
-        if (armed->handler) {
-            Handled handled = handle_hit(engine, process, task, *armed, site, stopped);
+        if (attachment->handler) {
+            Handled handled = handle_hit(engine, process, task, *attachment, site, stopped);
             if (handled.post) follows.post.add(i);
             follows.pc_is_set = handled.pc_is_set;
             if (follows.pc_is_set) break; // as kprobes: the others do not see this hit
             continue;
         }
-        switch (armed->kind) {
-        case Attachment::Kind::unwinds: task.unwinds++; break;
-        case Attachment::Kind::sets_action: watch_action(task); break;
-        case Attachment::Kind::sets_mask: see_mask(process, task, stopped); break;
-        case Attachment::Kind::restarts: note_restart(*process.space, *site.plan.target, stopped.sp()); break;
-        case Attachment::Kind::stack_leaves: leave_stack(engine, process, task, stopped); break;
-        case Attachment::Kind::stack_arrives: arrive_on_stack(engine, process, task); break;
-        case Attachment::Kind::loader:
-        case Attachment::Kind::watch:
-        case Attachment::Kind::waking:
-        case Attachment::Kind::ifunc: break;
+        switch (attachment->kind) {
+        case Attachment::Kind::watch: break; // has no site
         case Attachment::Kind::probe:
         case Attachment::Kind::entry: {
-            armed->counters->hits++;
-            Moment moment = armed->kind == Attachment::Kind::probe ? Moment::pre : Moment::entry;
-            Outcome outcome = run_program(engine, process, task, *armed, moment, site.at, stopped, {}, unused, {}, 0);
-            count(*armed->counters, outcome);
-            if (inject(engine, process, stopped, diversion)) armed->counters->injected++;
+            attachment->counters->hits++;
+            Moment moment = attachment->kind == Attachment::Kind::probe ? Moment::pre : Moment::entry;
+            Outcome outcome =
+                run_program(engine, process, task, *attachment, moment, site.at, stopped, {}, unused, {}, 0);
+            count(*attachment->counters, outcome);
+            if (inject(engine, process, stopped, diversion)) attachment->counters->injected++;
             // What was filtered or not selected before the instruction is so after it.
-            bool wanted = outcome == Outcome::event && armed->program->needs(Moment::post).runs;
+            bool wanted = outcome == Outcome::event && attachment->program->needs(Moment::post).runs;
             if (wanted) follows.post.add(i);
             break;
         }
         case Attachment::Kind::ret: {
-            armed->counters->hits++;
-            if (armed->encloses != 0) {
-                enter_enclosing(engine, process, task, *armed, site, stopped);
+            attachment->counters->hits++;
+            if (attachment->encloses != 0) {
+                enter_enclosing(engine, process, task, *attachment, site, stopped);
                 break;
             }
-            std::vector<std::byte> capture(armed->program->capture_size());
+            std::vector<std::byte> capture(attachment->program->capture_size());
             std::size_t captured = 0;
             Outcome outcome = Outcome::accepted;
             engine.changes.clear();
-            if (armed->program->needs(Moment::call).runs)
-                outcome = run_program(engine, process, task, *armed, Moment::call, site.at, stopped, capture, captured,
-                                      {}, 0);
-            count(*armed->counters, outcome);
+            if (attachment->program->needs(Moment::call).runs)
+                outcome = run_program(engine, process, task, *attachment, Moment::call, site.at, stopped, capture,
+                                      captured, {}, 0);
+            count(*attachment->counters, outcome);
             if (outcome != Outcome::accepted) break;
             capture.resize(captured);
-            Instance *call = begin_call(engine, process, task, *armed, site, stopped, std::move(capture));
+            Instance *call = begin_call(engine, process, task, *attachment, site, stopped, std::move(capture));
             if (!call) break; // missed: it runs untouched
             call->injected = inject(engine, process, stopped, diversion);
-            if (call->injected) armed->counters->injected++;
+            if (call->injected) attachment->counters->injected++;
             break;
         }
         }
     }
+    if (!follows.pc_is_set) run_internal(engine, process, task, site, stopped);
     // All that are there have seen the hit, calls that begin with it included.
     if (diversion.skips) diversion.moved = skip_function(process, site.at, stopped) || diversion.moved;
     follows.pc_is_set = follows.pc_is_set || diversion.moved;
@@ -92,15 +94,15 @@ Follows run_pre(Engine &engine, Process &process, Task &task, Site &site, os::St
 
 void run_post(Engine &engine, Process &process, Task &task, Site &site, os::Stopped &stopped, const Places &wanted) {
     wanted.for_each([&](std::size_t place) {
-        Attachment &armed = *site.probes[place];
-        if (engine.closing || !armed.on) return;
-        if (engine.overhead) engine.overhead->charge(armed.location);
-        if (armed.handler) {
-            handle_post(process, task, armed, site, stopped);
+        Attachment &attachment = *site.attachments[place];
+        if (engine.closing || !attachment.on) return;
+        if (engine.overhead) engine.overhead->charge(attachment.location);
+        if (attachment.handler) {
+            handle_post(process, task, attachment, site, stopped);
             return;
         }
         std::size_t unused = 0;
-        run_program(engine, process, task, armed, Moment::post, stopped.pc(), stopped, {}, unused, {}, 0);
+        run_program(engine, process, task, attachment, Moment::post, stopped.pc(), stopped, {}, unused, {}, 0);
     });
 }
 
@@ -111,22 +113,22 @@ void finish_call(Engine &engine, Process &process, Task &task, const Site &site,
         end_unreturned(engine, process, call);
         return;
     }
-    if (engine.overhead) engine.overhead->charge(call.armed->location);
-    if (call.armed->encloses != 0) {
+    if (engine.overhead) engine.overhead->charge(call.attachment->location);
+    if (call.attachment->encloses != 0) {
         end_returned(engine, process, call);
         return;
     }
     std::size_t unused = 0;
-    Attachment &armed = *call.armed;
+    Attachment &attachment = *call.attachment;
     std::uint64_t took = duration(engine, task, call, stopped.stop().seen_ns);
-    if (armed.handler) {
+    if (attachment.handler) {
         handle_return(engine, process, task, call, site.at, took, stopped);
         return;
     }
-    count(*armed.counters,
-          run_program(engine, process, task, armed, Moment::ret, site.at, stopped, {}, unused, call.captured, took));
+    count(*attachment.counters, run_program(engine, process, task, attachment, Moment::ret, site.at, stopped, {},
+                                            unused, call.captured, took));
     Diversion diversion; // a function's result is set in registers
-    if (inject(engine, process, stopped, diversion) && !call.injected) armed.counters->injected++;
+    if (inject(engine, process, stopped, diversion) && !call.injected) attachment.counters->injected++;
     end_returned(engine, process, call);
 }
 
@@ -149,7 +151,7 @@ void run_exits(Engine &engine, Process &process, Task &task, Site &site, os::Sto
     Returns &returns = process.space->returns;
     const bool is_return = site.plan.flow == arch::Flow::ret;
     const Instance *youngest = returns.at(frame_sp);
-    if (!youngest || (!is_return && !leaves_unseen(process, site, *youngest->armed, stopped))) return;
+    if (!youngest || (!is_return && !leaves_unseen(process, site, *youngest->attachment, stopped))) return;
     while (Instance *call = returns.at(frame_sp)) {
         if (call->return_site) break;
         if (is_return)

@@ -35,74 +35,76 @@ class ShownAt {
     bool kept_ = false;
 };
 
-void handle_call(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped) {
-    Instance *call = begin_call(engine, process, task, armed, site, stopped, {});
+void handle_call(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site,
+                 os::Stopped &stopped) {
+    Instance *call = begin_call(engine, process, task, attachment, site, stopped, {});
     if (!call) return;
     call->seen_ns = seen_ns(stopped);
     VirtAddr return_address = call->frame.return_address;
     HandlerHit hit = view(process, task, site.at, stopped, call->seen_ns);
-    auto name = armed.handler->call(hit, return_address);
-    if (armed.dismissed) { // meanwhile, and the call has ended with it
-        if (name) armed.handler->dropped(*name);
+    auto name = attachment.handler->call(hit, return_address);
+    if (attachment.dismissed) { // meanwhile, and the call has ended with it
+        if (name) attachment.handler->dropped(*name);
     } else if (name) {
         call->handler_call = name;
     } else {
-        armed.counters->filtered++;
+        attachment.counters->filtered++;
         end_returned(engine, process, *call);
     }
 }
 
 } // namespace
 
-Handled handle_hit(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped) {
+Handled handle_hit(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site,
+                   os::Stopped &stopped) {
     Handled handled;
-    armed.counters->hits++;
+    attachment.counters->hits++;
     ShownAt shown(stopped, site.at);
-    if (armed.kind == Attachment::Kind::ret) {
-        handle_call(engine, process, task, armed, site, stopped);
+    if (attachment.kind == Attachment::Kind::ret) {
+        handle_call(engine, process, task, attachment, site, stopped);
         return handled;
     }
-    armed.counters->events++;
+    attachment.counters->events++;
     HandlerHit hit = view(process, task, site.at, stopped, seen_ns(stopped));
-    if (armed.kind == Attachment::Kind::entry) {
-        armed.handler->entry(hit);
+    if (attachment.kind == Attachment::Kind::entry) {
+        attachment.handler->entry(hit);
         return handled;
     }
-    handled.pc_is_set = armed.handler->pre(hit);
-    handled.post = !handled.pc_is_set && armed.handler->has_post();
+    handled.pc_is_set = attachment.handler->pre(hit);
+    handled.post = !handled.pc_is_set && attachment.handler->has_post();
     if (handled.pc_is_set) shown.keep();
     return handled;
 }
 
-void handle_post(Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped) {
+void handle_post(Process &process, Task &task, Attachment &attachment, Site &site, os::Stopped &stopped) {
     ShownAt shown(stopped, stopped.pc());
     HandlerHit hit = view(process, task, site.at, stopped, seen_ns(stopped));
-    armed.handler->post(hit);
+    attachment.handler->post(hit);
 }
 
 void handle_return(Engine &engine, Process &process, Task &task, Instance &call, VirtAddr returned_to,
                    std::uint64_t duration_ns, os::Stopped &stopped) {
-    Attachment &armed = *call.armed;
+    Attachment &attachment = *call.attachment;
     auto name = std::exchange(call.handler_call, std::nullopt);
     std::uint64_t now_ns = call.seen_ns + duration_ns;
-    armed.counters->events++;
+    attachment.counters->events++;
     // First, so that the handler may take out its own probe.
     end_returned(engine, process, call);
     if (!name) return;
     ShownAt shown(stopped, returned_to);
     HandlerHit hit = view(process, task, returned_to, stopped, now_ns);
-    armed.handler->ret(hit, *name, duration_ns);
+    attachment.handler->ret(hit, *name, duration_ns);
 }
 
 bool handle_fault(Engine &engine, Process &process, Task &task, Site &site, os::Stopped &stopped,
                   const siginfo_t &info) {
     if (engine.closing || process.silent) return false;
     int trap = Host::fault_number(info.si_signo, info.si_code != SI_KERNEL);
-    for (std::size_t i = 0; i < site.probes.size(); i++) {
-        Attachment &armed = *site.probes[i];
-        if (!armed.on || !armed.handler || !armed.handler->has_fault()) continue;
+    for (std::size_t i = 0; i < site.attachments.size(); i++) {
+        Attachment &attachment = *site.attachments[i];
+        if (!attachment.on || !attachment.handler || !attachment.handler->has_fault()) continue;
         HandlerHit hit = view(process, task, site.at, stopped, seen_ns(stopped));
-        if (armed.handler->fault(hit, trap)) return true;
+        if (attachment.handler->fault(hit, trap)) return true;
     }
     return false;
 }

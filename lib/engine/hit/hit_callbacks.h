@@ -14,10 +14,11 @@ struct Handled {
 };
 
 /// Before the instruction, for any kind of probe; a return probe's call begins.
-Handled handle_hit(Engine &engine, Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped);
+Handled handle_hit(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site,
+                   os::Stopped &stopped);
 
 /// After the instruction.
-void handle_post(Process &process, Task &task, Attachment &armed, Site &site, os::Stopped &stopped);
+void handle_post(Process &process, Task &task, Attachment &attachment, Site &site, os::Stopped &stopped);
 
 /// A call of the probe's has returned to `site`. Its instance is ended here.
 void handle_return(Engine &engine, Process &process, Task &task, Instance &call, VirtAddr returned_to,

@@ -24,26 +24,25 @@ Site *AddressSpaceState::site_of_pc_in_slot(VirtAddr pc) {
     return found == by_slot.end() ? nullptr : found->second;
 }
 
-namespace {
-
-/// Nothing was ever done at it. What it was planned for may be gone since: the code of a library that another one has
-/// taken the place of.
-bool is_only_planned(const Site &site) { return !site.armed && site.probes.empty() && !site.slot; }
-
-} // namespace
-
-Result<Site *> make_site(AddressSpaceState &space, VirtAddr at) {
-    Site *known = space.site_at(at);
-    if (known && !is_only_planned(*known)) return known;
+Result<Host::Plan> plan_instruction(const AddressSpaceState &space, Memory &memory, VirtAddr at) {
+    auto known = space.sites.find(at);
+    // What it was planned for may be gone since: the code of a library that another one has taken the place of.
+    if (known != space.sites.end() && !known->second->is_only_planned()) return known->second->plan;
     std::byte code[Host::longest];
-    std::size_t got = space.memory->read(at, code);
+    std::size_t got = memory.read(at, code);
     if (got == 0) return fail(Error::Kind::fault, "the address is not mapped");
     const Host::Plan plan = Host::plan(std::span(code, got), at);
     if (plan.method == Method::refuse) return fail(Error::Kind::refused, plan.why);
+    return plan;
+}
+
+Result<Site *> make_site(AddressSpaceState &space, VirtAddr at) {
+    auto plan = plan_instruction(space, *space.memory, at);
+    if (!plan) return tl::make_unexpected(plan.error());
     auto &site = space.sites[at];
     if (!site) site = std::make_unique<Site>();
     site->at = at;
-    site->plan = plan;
+    site->plan = *plan;
     return site.get();
 }
 

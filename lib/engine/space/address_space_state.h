@@ -32,7 +32,7 @@ struct RetiredSite {
 /// Data that is watched in this address space.
 struct Watchpoint {
     std::uint32_t id = 0; // of this address space; never used again
-    Attachment *armed = nullptr;
+    Attachment *attachment = nullptr;
     VirtAddr at; // in_thread: an offset from each thread's thread pointer
     bool in_thread = false;
     std::vector<arch::WatchRegister> parts;                   // their addresses are offsets from `at`
@@ -87,6 +87,10 @@ struct AddressSpaceState {
     }
     Site *site_of_pc_in_slot(VirtAddr pc);
 };
+
+/// How a task would step over the instruction at `at`, of a site that is there or of one that may be made. `memory`
+/// reads the address space. Errors: fault, refused (why).
+Result<arch::Host::Plan> plan_instruction(const AddressSpaceState &space, Memory &memory, VirtAddr at);
 
 /// Plans the instruction at `at` and makes a site of it, without a slot and not armed. Errors: fault, refused (why).
 Result<Site *> make_site(AddressSpaceState &space, VirtAddr at);

@@ -25,7 +25,7 @@ namespace ktrace::engine {
 
 /// One call in flight.
 struct Instance {
-    Attachment *armed = nullptr;
+    Attachment *attachment = nullptr;
     Site *site = nullptr; // of the function's entry
     arch::Frame frame;
     Site *return_site = nullptr; // nullptr: it is seen to end at its function's own return instructions

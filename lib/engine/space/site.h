@@ -1,8 +1,12 @@
-// Site: a patch at one address of one address space: the trap that is planted there, how the instruction under it is
-// got over, and which probes it runs.
+// Site: a patch at one address of one address space: the trap that is planted there, how a task steps over the
+// instruction under it, and the attachments and internal breakpoints that the trap serves.
+//
+// The chain: a Spec is a SPEC as it was typed; a Probe wants something at all places that it means; a Location is one
+// of these places, in a file; an Attachment is the probe at a location in one address space; its Site is the trap
+// there. Probes at one address share the site; calls in flight and internal breakpoints use it, too.
 //
 // Invariants: while armed, the trap is planted and never lifted to step (another thread would run past it); the slot
-// does not change; probes run in the order in which they were armed.
+// does not change; attachments run in the order in which they joined, internal breakpoints behind them.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +14,29 @@
 
 #include "arch/host.h"
 #include "base/addr.h"
+#include "engine/space/event_kind.h"
 #include "program/run/program.h"
+
+namespace ktrace::os {
+class Stopped;
+}
 
 namespace ktrace::engine {
 
 class HitHandler;
+struct Engine;
+struct Process;
+struct Site;
+struct Task;
 
-/// A probe at one location, as its site runs it. Owned above (session/); lives until every site has let go of it
-/// (roster.h).
+/// A user's probe at one location of one address space, as its site runs it. Owned above (trace::AttachedLocation);
+/// lives until every site has removed it (calls/consumers.h).
 struct Attachment {
     enum class Kind : std::uint8_t {
-        probe,         // before the instruction, and after it where the program has a post moment
-        entry,         // a function's entry
-        ret,           // entry and return
-        unwinds,       // ours: an exception or longjmp starts here: frames may vanish without returning
-        restarts,      // ours: a jump of a function back to its first instruction that is no new call
-        stack_leaves,  // ours: Go's runtime begins to move a goroutine's stack
-        stack_arrives, // ours: it has moved
-        loader,        // ours: the dynamic loader has changed its list of modules
-        ifunc,         // ours: a resolver of an indirect function is called, or has returned
-        sets_action,   // ours: a function that may set the process's action for SIGTRAP is called
-        sets_mask,     // ours: a function that may set the task's signal mask is called
-        waking,        // ours: a system call has ended during which its task could not be stopped
-        watch,         // has no site: debug registers (watch.h)
+        probe, // before the instruction, and after it where the program has a post moment
+        entry, // a function's entry
+        ret,   // entry and return
+        watch, // has no site: debug registers (watch.h)
     };
     Kind kind = Kind::probe;
     bool on = true;         // off: its site's traps pass it by
@@ -51,6 +55,25 @@ struct Attachment {
     enum class Exits : std::uint8_t { unknown, watched, unwatchable } exits = Exits::unknown;
 };
 
+/// The purpose of an internal breakpoint: one constant each, where its function is; known by its address.
+struct InternalPurpose {
+    /// Called at each hit, before the instruction, unless tracing is closing; nullptr: nothing is done. The task stands
+    /// at the site's trap and steps over it afterwards.
+    void (*at_hit)(Engine &engine, Process &process, Task &task, Site &site, os::Stopped &stopped) = nullptr;
+    /// The event that goes up with the stopped task: its receiver lets it step over.
+    EventKind raises = EventKind::none;
+    bool serves_returns = false; // needed only while a return probe is on
+    bool is_seldom = false;      // programs come by it now and then only
+};
+
+/// A breakpoint of ours: in the loader, in unwinders, in resolvers. Never counted, never shown. Owned above, as an
+/// Attachment is.
+struct InternalBreakpoint {
+    const InternalPurpose *purpose = nullptr;
+    VirtAddr at;
+    bool on = true;
+};
+
 struct Site {
     VirtAddr at;
     arch::Host::Plan plan;
@@ -58,13 +81,16 @@ struct Site {
     VirtAddr slot;      // 0: none is needed (emulated)
     bool armed = false; // the trap is planted
     bool left = false;  // by another ktrace of this build: its slot is filled, and the rescue page tells of it
-    std::vector<Attachment *> probes;
+    std::vector<Attachment *> attachments;
+    std::vector<InternalBreakpoint *> internal;
     bool exit = false;             // a return instruction at which calls of its function are seen to end
     bool kept_for_returns = false; // a return address: the trap stays for the calls to come
     std::uint32_t returns = 0;     // calls in flight that return to here
     std::uint64_t last_return = 0; // when (by count of stops) the last such call was seen, to drop the oldest
 
     arch::Method method() const { return placed.size == 0 ? plan.method : placed.method; }
+    /// Nothing was ever installed at it.
+    bool is_only_planned() const { return !armed && attachments.empty() && internal.empty() && !slot; }
 };
 
 } // namespace ktrace::engine

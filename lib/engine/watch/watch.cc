@@ -46,9 +46,9 @@ pid_t owner_of(const Watchpoint &watch, const Task &task) { return watch.in_thre
 
 std::vector<std::byte> value_of(Engine &engine, Process &process, Task &task, const Watchpoint &watch,
                                 os::Stopped &stopped) {
-    std::vector<std::byte> value(watch.armed->program->capture_size());
+    std::vector<std::byte> value(watch.attachment->program->capture_size());
     std::size_t size = 0;
-    run_program(engine, process, task, *watch.armed, Moment::call, stopped.pc(), stopped, value, size, {}, 0);
+    run_program(engine, process, task, *watch.attachment, Moment::call, stopped.pc(), stopped, value, size, {}, 0);
     value.resize(size);
     return value;
 }
@@ -61,32 +61,32 @@ void remember_value(Engine &engine, Process &process, Task &task, Watchpoint &wa
 
 /// It has fired; `pc`: behind the instruction, at the program's own address.
 void run_watch(Engine &engine, Process &process, Task &task, Watchpoint &watch, VirtAddr pc, os::Stopped &stopped) {
-    const Attachment &armed = *watch.armed;
-    armed.counters->hits++;
-    if (engine.overhead) engine.overhead->charge(armed.location);
+    const Attachment &attachment = *watch.attachment;
+    attachment.counters->hits++;
+    if (engine.overhead) engine.overhead->charge(attachment.location);
     std::vector<std::byte> &value = watch.values[owner_of(watch, task)];
-    if (armed.inside != 0 && !is_inside(engine, process, task, armed.inside, pc, stopped)) {
-        armed.counters->filtered++;
+    if (attachment.inside != 0 && !is_inside(engine, process, task, attachment.inside, pc, stopped)) {
+        attachment.counters->filtered++;
     } else {
         std::size_t unused = 0;
-        count(*armed.counters,
-              run_program(engine, process, task, armed, Moment::watch, pc, stopped, {}, unused, value, 0));
+        count(*attachment.counters,
+              run_program(engine, process, task, attachment, Moment::watch, pc, stopped, {}, unused, value, 0));
         Diversion diversion; // a register may be set, and the pc among them
-        if (inject(engine, process, stopped, diversion)) armed.counters->injected++;
+        if (inject(engine, process, stopped, diversion)) attachment.counters->injected++;
     }
     value = value_of(engine, process, task, watch, stopped);
 }
 
-Watchpoint *watch_of(AddressSpaceState &space, const Attachment &armed) {
+Watchpoint *watch_of(AddressSpaceState &space, const Attachment &attachment) {
     for (Watchpoint &watch : space.watches)
-        if (watch.armed == &armed) return &watch;
+        if (watch.attachment == &attachment) return &watch;
     return nullptr;
 }
 
 Wanted wanted_by(AddressSpaceState &space, os::Stopped &stopped) {
     Wanted wanted;
     for (const Watchpoint &watch : space.watches) {
-        if (!watch.armed->on) continue;
+        if (!watch.attachment->on) continue;
         VirtAddr base = base_of(watch, stopped);
         for (const WatchRegister &part : watch.parts) {
             if (wanted.watching.size() == wanted.registers.size()) break;
@@ -113,18 +113,19 @@ void add_watch(Engine &engine, AddressSpaceState &space, Watchpoint watch) {
     space.watches.push_back(std::move(watch));
 }
 
-void remove_watch(AddressSpaceState &space, Attachment &armed) {
-    armed.on = false;
-    armed.dismissed = true;
-    auto removed = std::erase_if(space.watches, [&](const Watchpoint &watch) { return watch.armed == &armed; });
+void remove_watch(AddressSpaceState &space, Attachment &attachment) {
+    attachment.on = false;
+    attachment.dismissed = true;
+    auto removed =
+        std::erase_if(space.watches, [&](const Watchpoint &watch) { return watch.attachment == &attachment; });
     if (removed != 0) space.watch_generation++;
 }
 
-void switch_watch(AddressSpaceState &space, Attachment &armed, bool on) {
-    if (armed.on == on) return;
-    armed.on = on;
+void switch_watch(AddressSpaceState &space, Attachment &attachment, bool on) {
+    if (attachment.on == on) return;
+    attachment.on = on;
     space.watch_generation++;
-    if (Watchpoint *watch = watch_of(space, armed); watch && on) watch->values.clear(); // others may have written
+    if (Watchpoint *watch = watch_of(space, attachment); watch && on) watch->values.clear(); // others may have written
 }
 
 void set_watches(Engine &engine, Task &task, os::Stopped &stopped) {
@@ -134,7 +135,7 @@ void set_watches(Engine &engine, Task &task, os::Stopped &stopped) {
     // What has fired is told by registers that are still as they were then.
     if (!task.watching.empty() && os::has_fault_pending(task.tid, SIGTRAP)) return;
     for (Watchpoint &watch : space.watches)
-        if (watch.armed->on) remember_value(engine, *process, task, watch, stopped);
+        if (watch.attachment->on) remember_value(engine, *process, task, watch, stopped);
     Wanted wanted = wanted_by(space, stopped);
     task.watched_as = space.watch_generation;
     if (wanted.watching.empty() && task.watching.empty()) return;
@@ -162,7 +163,7 @@ void run_watches(Engine &engine, Process &process, Task &task, unsigned fired, o
         bool has_fired = false;
         for (std::size_t i = 0; i < task.watching.size(); i++)
             has_fired = has_fired || ((fired >> i & 1) != 0 && task.watching[i] == watch.id);
-        if (has_fired && watch.armed->on && !engine.closing) run_watch(engine, process, task, watch, pc, stopped);
+        if (has_fired && watch.attachment->on && !engine.closing) run_watch(engine, process, task, watch, pc, stopped);
     }
 }
 

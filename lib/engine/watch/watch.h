@@ -17,9 +17,9 @@ std::size_t watch_registers_used(const AddressSpaceState &space);
 /// Begins: tasks get it when they go on the next time, unless it is off (Attachment::on).
 void add_watch(Engine &engine, AddressSpaceState &space, Watchpoint watch);
 /// Ends: it is silent at once, and tasks lose it when they go on the next time.
-void remove_watch(AddressSpaceState &space, Attachment &armed);
+void remove_watch(AddressSpaceState &space, Attachment &attachment);
 /// Switches it on as add_watch does, or off as remove_watch does.
-void switch_watch(AddressSpaceState &space, Attachment &armed, bool on);
+void switch_watch(AddressSpaceState &space, Attachment &attachment, bool on);
 
 /// A stopped task's registers are made what they should be. Every way by which a task goes on calls it.
 void set_watches(Engine &engine, Task &task, os::Stopped &stopped);

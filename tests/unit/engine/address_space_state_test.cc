@@ -49,8 +49,8 @@ TEST_F(PlannedCode, StaysAsItIsWhereASiteHasProbes) {
     write(subtract);
     Site *made = site();
     ASSERT_TRUE(made);
-    Attachment armed;
-    made->probes.push_back(&armed);
+    Attachment attachment;
+    made->attachments.push_back(&attachment);
     write({});
     EXPECT_EQ(site(), made);
     EXPECT_EQ(made->plan.length, 4);

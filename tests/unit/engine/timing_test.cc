@@ -31,10 +31,10 @@ class Duration : public testing::Test {
         engine.waiter.look_often(true);
         engine.corrections.by_switches.together = {100, 10, 1, 1};
         engine.corrections.by_stops.together = {200, 20, 2, 1};
-        armed.kind = Attachment::Kind::ret;
-        armed.handler = &asks;
+        attachment.kind = Attachment::Kind::ret;
+        attachment.handler = &asks;
         task.tid = call.owner = Tid{7};
-        call.armed = &armed;
+        call.attachment = &attachment;
         call.start_ns = 10'000;
         call.is_recorded = true;
         call.marks = {40, 4, 500, 6000, 3};
@@ -47,7 +47,7 @@ class Duration : public testing::Test {
 
     Engine engine;
     Asks asks;
-    Attachment armed;
+    Attachment attachment;
     Task task;
     Instance call;
 };
@@ -97,7 +97,7 @@ TEST_F(Duration, HasConstantsForAnotherProcessor) {
 }
 
 TEST_F(Duration, IsNotLookedAtWhereNobodyAsks) {
-    armed.handler = nullptr;
+    attachment.handler = nullptr;
     EXPECT_EQ(took(), 0U);
     EXPECT_EQ(engine.timed.by_switches.all() + engine.timed.by_stops.all(), 0U);
 }

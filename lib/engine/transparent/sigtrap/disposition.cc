@@ -154,7 +154,15 @@ void look_at_signals(const Engine &engine, Process &process) {
     process.uses_sigtrap = handles || ((status->ignored | status->blocked) & signal_bit(SIGTRAP)) != 0;
 }
 
-void watch_action(Task &task) { task.watches_action = longest_watched; }
+namespace {
+
+void watch_action(Engine & /*engine*/, Process & /*process*/, Task &task, Site & /*site*/, Stopped & /*stopped*/) {
+    task.watches_action = longest_watched;
+}
+
+} // namespace
+
+const InternalPurpose sets_action{.at_hit = watch_action, .is_seldom = true};
 
 void see_action(Process &process, Task &task, Stopped &stopped) {
     task.watches_action--;
@@ -176,7 +184,9 @@ void see_action(Process &process, Task &task, Stopped &stopped) {
     process.action_lost = true; // ours is to be put in its place, or a trap in another task may have reset it already
 }
 
-void see_mask(Process &process, Task &task, Stopped &stopped) {
+namespace {
+
+void see_mask(Engine & /*engine*/, Process &process, Task &task, Site & /*site*/, Stopped &stopped) {
     target::AddressSpace &space = *process.space->memory;
     const arch::Host::Registers &registers = stopped.registers();
     const auto how = arch::Host::argument(registers, space, 0), at = arch::Host::argument(registers, space, 1);
@@ -188,6 +198,10 @@ void see_mask(Process &process, Task &task, Stopped &stopped) {
     if (after || task.blocks)
         task.mask_call = {.at = arch::Host::trap_address(stopped.pc()), .after = after, .not_below = {}};
 }
+
+} // namespace
+
+const InternalPurpose sets_mask{.at_hit = see_mask};
 
 void restore_mask(const Process &process, Task &task, Stopped &stopped) {
     if (!is_in_handler(task, stopped)) {

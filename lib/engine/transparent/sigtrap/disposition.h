@@ -10,9 +10,8 @@ namespace ktrace::engine {
 /// Looks now and then at what the process does with SIGTRAP.
 void look_at_signals(const Engine &engine, Process &process);
 
-/// The task is about to call a function that may set the process's action for SIGTRAP: it stops at its next system
-/// calls.
-void watch_action(Task &task);
+/// In a function that may set the process's action for SIGTRAP: a task stops at its next system calls.
+extern const InternalPurpose sets_action;
 
 /// At such a stop: what the program sets its action to is what it gets back from then on.
 void see_action(Process &process, Task &task, os::Stopped &stopped);
@@ -23,8 +22,8 @@ bool blocks_everything(std::uint64_t mask);
 /// SIGTRAP is in the mask, and not because everything is.
 bool blocks_traps_alone(std::uint64_t mask);
 
-/// The task is at the first instruction of a function with pthread_sigmask's arguments.
-void see_mask(Process &process, Task &task, os::Stopped &stopped);
+/// At the first instruction of a function with pthread_sigmask's arguments: what that sets is known.
+extern const InternalPurpose sets_mask;
 
 /// The task has been seized, and no trap of ours has changed its mask yet.
 void note_mask(Task &task);

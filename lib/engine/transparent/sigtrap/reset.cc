@@ -17,11 +17,9 @@ constexpr std::uint64_t look_at_each_task_every_ns = 10'000'000;
 /// A trap of ours at what programs do now and then, alone there.
 bool is_seldom(AddressSpaceState &space, VirtAddr at) {
     const Site *site = space.site_at(at);
-    if (!site || site->probes.empty()) return false;
-    return std::all_of(site->probes.begin(), site->probes.end(), [](const Attachment *armed) {
-        return armed->kind == Attachment::Kind::loader || armed->kind == Attachment::Kind::sets_action ||
-               armed->kind == Attachment::Kind::ifunc;
-    });
+    return site && site->attachments.empty() && !site->internal.empty() &&
+           std::all_of(site->internal.begin(), site->internal.end(),
+                       [](const InternalBreakpoint *breakpoint) { return breakpoint->purpose->is_seldom; });
 }
 
 bool is_due(const Resets &resets, Task &task, std::uint64_t now) {
