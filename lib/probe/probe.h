@@ -1,4 +1,5 @@
-// Probe: the wish, as data: one SPEC with what to do at it. What the command line's options become (cmd/ fills it in).
+// Probe: the wish, as data: one SPEC with what to do at it. The options of the command line become this (cmd/ fills it
+// in).
 #pragma once
 
 #include <cstdint>
