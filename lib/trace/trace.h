@@ -81,7 +81,7 @@ struct InternalSite {
     VirtAddr at;
 };
 
-/// What is armed in one address space.
+/// The locations armed in one address space.
 struct Arming {
     std::vector<std::unique_ptr<ArmedLocation>> locations;
     std::vector<std::unique_ptr<ArmedLocation>> dismissed; // removed, while tasks are in the middle of their sites
@@ -90,7 +90,7 @@ struct Arming {
     std::vector<WaitingIfunc> ifuncs;
     std::unordered_map<pid_t, VirtAddr> resolving; // by task: the resolver that it is in
     bool waits_for_loader = false;                 // nothing is armed yet: the program's libraries are not mapped
-    bool told_to_wait = false;                     // somebody was told of that, and is told of its end
+    bool told_to_wait = false;                     // that was reported, and its end will be
     bool unloads = false;                          // a thread is on its way through dlclose
 };
 
@@ -106,7 +106,7 @@ struct Trace {
 
     const Config &config;
     const Voice &voice;
-    std::shared_ptr<session::Plugins> plugins; // outlives what is armed: their handlers are told of its end
+    std::shared_ptr<session::Plugins> plugins; // outlives the attachments: its handlers are called at their end
     engine::Engine engine;
     target::ModuleCache modules;
     probe::Registry registry;
