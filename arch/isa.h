@@ -1,6 +1,6 @@
 // THE CONTRACT of an instruction set: a type with the static functions below, all pure (bytes, registers and a Memory
 // port in, values out; none of them traces anything). Both ISAs are compiled and unit-tested on any host; host.h names
-// the one that this build traces. What needs ptrace lives in each ISA's native.cc, declared in its native.h.
+// the one that this build traces. The parts that need ptrace live in each ISA's native.cc, declared in its native.h.
 //
 // Words: a *site* is the address of the probed instruction; the *slot* is the place near it where its copy runs.
 #pragma once
@@ -32,10 +32,10 @@ enum class Method : std::uint8_t {
     refuse,  // cannot be probed: Plan::why says why
 };
 
-/// What the instruction does to the flow of control; return probes and `-r` ask.
+/// The instruction's effect on the flow of control; return probes and `-r` ask.
 enum class Flow : std::uint8_t { next, jump, branch, call, ret, syscall, other };
 
-/// What every ISA's Plan has; each adds what its emulate needs.
+/// The part that every ISA's Plan has; each adds what its emulate needs.
 struct PlanCommon {
     Method method = Method::refuse;
     Flow flow = Flow::next;
@@ -72,11 +72,11 @@ struct Placement {
 struct Emulated {
     enum class Outcome : std::uint8_t { done, fault } outcome = Outcome::done;
     VirtAddr fault_address; // fault: the registers are unchanged; the target gets SIGSEGV as if the instruction had run
-    // x86 tells no address (SI_KERNEL) of a non-canonical one: SIGSEGV for protection, SIGBUS for stack
+    // x86 reports no address (SI_KERNEL) of a non-canonical one: SIGSEGV for protection, SIGBUS for stack
     enum class Fault : std::uint8_t { page, protection, stack } fault = Fault::page;
 };
 
-/// Where a pc in a slot is, and what may be told of it.
+/// Where a pc in a slot is, and how it may be shown.
 enum class SlotPosition : std::uint8_t {
     at_start, // nothing done: the pc belongs to the site
     inside,   // in the middle: step on until it is out
@@ -114,7 +114,7 @@ struct RegisterInfo {
     std::uint8_t width;   // bytes
 };
 
-/// What one debug register watches.
+/// The range of one debug register.
 struct WatchRegister {
     enum class When : std::uint8_t { write, access, execute };
     VirtAddr at;
@@ -122,7 +122,7 @@ struct WatchRegister {
     When when = When::write;
 };
 
-/// What `-k SYMBOL+OFFSET` asks: may a probe be put at `offset` of this function?
+/// The question of `-k SYMBOL+OFFSET`: may a probe be put at `offset` of this function?
 struct Probeable {
     bool ok = false;
     const char *why = nullptr;                  // not ok: a clause for the user
@@ -162,7 +162,7 @@ concept InstructionSet = requires(
     { I::plan(code, address) } -> std::same_as<typename I::Plan>;          // code: >= 1 instruction, up to `longest` bytes
     { I::place(plan, address, address) } -> std::same_as<Placement>;       // site, slot
     { I::emulate(plan, address, regs, memory) } -> std::same_as<Emulated>; // site; moves the pc
-    // single steps (also a boosted or emulated instruction with a post handler may be asked: `place` tells)
+    // single steps (also a boosted or emulated instruction with a post handler may be asked: `place` says)
     { I::begin_step(placed, address, regs) } -> std::same_as<std::uint64_t>; // slot; sets pc and scratch, returns the scratch register's old value
     { I::finish_step(plan, placed, address, address, number, regs, memory) } -> std::same_as<Stepped>; // site, slot, old scratch
     { I::abort_step(placed, address, address, number, regs) };             // site, slot, old scratch: nothing has been done, back to the site

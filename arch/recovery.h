@@ -81,8 +81,8 @@ struct ktrace_recovery_action {
 };
 
 /*
- * In `tracer`, of a page at rest: no trap is there, and no task is in our memory or on its way there. Who comes may
- * take it over.
+ * In `tracer`, of a page at rest: no trap is there, and no task is in our memory or on its way there. Another ktrace
+ * may take it over.
  */
 #define KTRACE_RECOVERY_AT_REST (UINT64_C(1) << 63)
 
@@ -99,9 +99,9 @@ struct ktrace_recovery_header {
     struct ktrace_recovery_table table[ktrace_recovery_most_tables];
     struct ktrace_recovery_arena arena[ktrace_recovery_most_arenas];
     /*
-     * ABI 2. Stack pointer of a task that is told of another signal in the place of a trap's SIGTRAP; 0: there is none.
+     * ABI 2. Stack pointer of a task that gets another signal in the place of a trap's SIGTRAP; 0: there is none.
      * Killed in between, the tracer leaves it a SIGTRAP that looks as if its parent had sent it (ptrace(2),
-     * PTRACE_SETSIGINFO: what is told there goes when the signal is another one).
+     * PTRACE_SETSIGINFO: the siginfo set there goes when the signal is another one).
      */
     uint64_t retold;
     /*

@@ -2,9 +2,10 @@
 // encodings of A64), plan.cc (plan, probeable, place), emulate.cc, step.cc, call.cc (calls and returns), convention.cc
 // (AAPCS64), syscall.cc, native.cc.
 //
-// What runs where: what reads the pc is emulated on the registers; everything else, indirect branches included, runs as
-// a copy in the slot, where the CPU itself keeps BTYPE, pointer authentication and the guarded control stack right.
-// Slots are not guarded pages (no PROT_BTI), so a copied landing pad is a nop and any way into a slot is allowed.
+// Where instructions run: those that read the pc are emulated on the registers; everything else, indirect branches
+// included, runs as a copy in the slot, where the CPU itself keeps BTYPE, pointer authentication and the guarded
+// control stack right. Slots are not guarded pages (no PROT_BTI), so a copied landing pad is a nop and any way into a
+// slot is allowed.
 #pragma once
 
 #include "arm64/insn.h"
@@ -104,7 +105,7 @@ struct Arm64 {
     static std::span<const std::byte> syscall_bytes();
     static void set_syscall(Registers &regs, std::uint64_t number, std::span<const std::uint64_t> arguments);
     static bool is_foreign_syscall(std::byte) { return false; } // there is one instruction for them
-    /// The registers do not tell whether x0 holds a result, nor what it was before: never restarted by hand.
+    /// The registers do not show whether x0 holds a result, nor what it was before: never restarted by hand.
     static bool interrupted_for_good(const Registers &) { return false; }
     static void restart_syscall(Registers &) {}
     static void let_syscall_fail(Registers &) {}

@@ -71,7 +71,7 @@ std::uint64_t natural_alignment(const Type &type) {
     return natural_alignment(type, types_left);
 }
 
-/// What the members of a homogeneous aggregate have in common.
+/// The common type of a homogeneous aggregate's members.
 struct Homogeneous {
     std::uint64_t element_size = 0; // 0: none seen yet
     std::uint64_t count = 0;

@@ -1,4 +1,4 @@
-// What arm64 instructions that read the pc do, done on the registers.
+// The effects of arm64 instructions that read the pc, done on the registers.
 #include "arm64/arm64.h"
 
 #include "base/check.h"

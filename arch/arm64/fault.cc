@@ -1,4 +1,4 @@
-// What arm64 calls the faults behind signals: exception classes (Arm ARM, ESR_ELx.EC).
+// arm64's names of the faults behind signals: exception classes (Arm ARM, ESR_ELx.EC).
 #include <csignal>
 
 #include "arm64/arm64.h"

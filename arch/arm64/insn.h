@@ -1,4 +1,4 @@
-// A64 instructions, told apart by the questions that probing asks: does it depend on its own address, does it leave the
+// A64 instructions, classified by the questions that probing asks: does it depend on its own address, does it leave the
 // straight line, may anything come between it and its neighbours. Encodings: Arm Architecture Reference Manual, C4.1.
 //
 // Invariant: an instruction of the group "branches, exception generation and system" is known by name or it is
@@ -13,7 +13,7 @@ namespace ktrace::arch {
 
 inline constexpr std::size_t a64_size = 4; // bytes of every instruction
 
-/// What an instruction is to a tracer.
+/// An instruction, as a tracer sees it.
 enum class A64Form : std::uint8_t {
     plain, // reads no pc and goes on behind itself
     // pc-relative, and control flow

@@ -1,5 +1,5 @@
-// What of arm64 needs ptrace: reading and writing the registers of a stopped task. Only this ISA's native.cc includes
-// <sys/user.h>; it proves with static_assert that our structs are the kernel's.
+// The part of arm64 that needs ptrace: reading and writing the registers of a stopped task. Only this ISA's native.cc
+// includes <sys/user.h>; it proves with static_assert that our structs are the kernel's.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ std::optional<SignalReturn> signal_return(const Host::Registers &registers, Memo
     return SignalReturn{VirtAddr{*pc}, VirtAddr{*sp}};
 }
 
-bool awaits_restart(const Host::Registers &) { return false; } // the registers do not tell
+bool awaits_restart(const Host::Registers &) { return false; } // the registers do not show it
 
 bool was_restarted(const Host::Registers &) { return false; }
 

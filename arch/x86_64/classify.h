@@ -17,7 +17,7 @@ enum class Class : std::uint8_t { none, integer, sse, sseup, x87, x87up, complex
 struct Classes {
     std::array<Class, most_eightbytes> of = {};
     std::size_t count = 0;
-    bool unknown = false; // the debug information does not tell
+    bool unknown = false; // the debug information does not have it
     bool is(Class wanted) const { return count != 0 && of[0] == wanted; }
     /// True for a value without contents, of which nothing is passed (an empty class).
     bool empty() const {

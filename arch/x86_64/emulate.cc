@@ -24,7 +24,7 @@ Emulated faulted(VirtAddr at, Fault fault) {
     return outcome;
 }
 
-/// False for addresses that no processor of 48 bit addresses takes. Those of 57 bits are told by what is mapped there.
+/// False for addresses that no processor of 48 bit addresses takes. Those of 57 bits are known by what is mapped there.
 bool is_canonical(std::uint64_t address) {
     return static_cast<std::int64_t>(address << 16) >> 16 == static_cast<std::int64_t>(address);
 }

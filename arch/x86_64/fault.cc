@@ -1,4 +1,4 @@
-// What x86 calls the faults behind signals (Intel SDM vol. 3, 6.3.1).
+// x86's names of the faults behind signals (Intel SDM vol. 3, 6.3.1).
 #include <csignal>
 
 #include "x86_64/x86_64.h"

@@ -1,4 +1,4 @@
-// The only file that knows Zydis: its decoded instruction becomes our Insn. Whatever Zydis does not decode is
+// The only file that knows Zydis: its decoded instruction becomes our Insn. Bytes that Zydis does not decode are
 // `invalid`; nothing is guessed.
 #include "x86_64/insn.h"
 

@@ -92,7 +92,7 @@ std::uint64_t control_bits(const WatchRegister &watch) {
 } // namespace
 
 bool X86_64Native::set_watches(Tid tid, std::span<const WatchRegister> watches) {
-    // What has fired before, of others' registers too, stays in DR6 until somebody clears it.
+    // Bits of earlier hits, of others' registers too, stay in DR6 until they are cleared.
     if (!poke_debug(tid, 7, 0) || !poke_debug(tid, 6, 0)) return false;
     std::uint64_t control = 0;
     for (std::size_t i = 0; i < watches.size() && i < watch_registers; ++i) {

@@ -1,5 +1,5 @@
-// What of x86-64 needs ptrace: reading and writing the registers of a stopped task. Only this ISA's native.cc includes
-// <sys/user.h>; it proves with static_assert that our structs are the kernel's.
+// The part of x86-64 that needs ptrace: reading and writing the registers of a stopped task. Only this ISA's native.cc
+// includes <sys/user.h>; it proves with static_assert that our structs are the kernel's.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ constexpr int shadow_stack_set = 0x204;  // NT_X86_SHSTK
 constexpr std::size_t xsave_legacy = 512, xsave_header = 64, software_bytes = 464;
 constexpr std::uint64_t legacy_features = 3; // x87 and SSE
 
-/// What the kernel looks for in the software bytes (struct _fpx_sw_bytes) to take more than x87 and SSE from a frame.
+/// The software bytes (struct _fpx_sw_bytes) that the kernel looks for, to take more than x87 and SSE from a frame.
 struct SoftwareBytes {
     std::uint32_t magic, extended_size;
     std::uint64_t features;

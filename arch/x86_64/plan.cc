@@ -1,7 +1,7 @@
 // Plan: which method gets over an instruction. Near transfers of control are emulated, for their targets and pushed
-// return addresses are pc-relative; those that use memory only where nothing in a slot does the same (place.cc). What
-// shows or takes the slot's address in another way is stepped, run as a system call, or refused; everything else runs
-// from a copy.
+// return addresses are pc-relative; those that use memory only where nothing in a slot does the same (place.cc).
+// Instructions that show or take the slot's address in another way are stepped, run as a system call, or refused;
+// everything else runs from a copy.
 #include "x86_64/x86_64.h"
 
 #include <algorithm>

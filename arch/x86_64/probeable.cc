@@ -1,6 +1,6 @@
-// Probeable: is an offset of a function the start of an instruction? x86 code does not tell, so it is decoded from the
-// function's entry: first along the flow of control, which never meets data; where that does not come by (behind jumps
-// through tables), onward from the nearest instruction that it did reach.
+// Probeable: is an offset of a function the start of an instruction? x86 code does not show it, so it is decoded from
+// the function's entry: first along the flow of control, which never meets data; where that does not come by (behind
+// jumps through tables), onward from the nearest instruction that it did reach.
 #include "x86_64/x86_64.h"
 
 #include <limits>

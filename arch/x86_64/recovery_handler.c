@@ -140,13 +140,13 @@ PART int is_own_trap(uint64_t pc) {
     return code[-1] == int3 || (code[-2] == 0xcd && code[-1] == 3);
 }
 
-/* What the kernel would have done had this handler not been there: the process ends by SIGTRAP. */
+/* As the kernel would have done had this handler not been there: the process ends by SIGTRAP. */
 PART void take_default_action(void) {
     struct ktrace_recovery_action action = {0, 0, 0, 0};
     syscall4(SYS_rt_sigaction, SIGTRAP, (long)&action, 0, 8);
 }
 
-/* What `kill` sends. */
+/* For signals that `kill` sends. */
 PART void handle_sent(const struct ktrace_recovery_header *header) {
     if (header->before.handler == 1 /* SIG_IGN */) return;
     take_default_action();
@@ -180,7 +180,8 @@ IN_PAGE void ktrace_recovery_handler(int signal, siginfo_t *info, ucontext_t *co
     /* Otherwise the tracer had served this trap and moved the task on when it was killed. */
 }
 
-/* What the handler returns to: unwinders know a signal's frame by these very bytes (mov $15, %rax; syscall). */
+/* The code that the handler returns to: unwinders know a signal's frame by these very bytes (mov $15, %rax; syscall).
+ */
 __asm__(".pushsection ktrace_recovery, \"ax\", @progbits\n"
         ".globl ktrace_recovery_restorer\n"
         ".balign 16\n"
@@ -193,7 +194,7 @@ __asm__(".pushsection ktrace_recovery, \"ax\", @progbits\n"
 /*
  * A task that makes a system call for ktrace makes it here. When ktrace lives it takes the task away behind the call.
  * When it was killed meanwhile, the task goes on by itself as if a signal's handler returned: behind this page is the
- * frame with all that it was. The stack is the task's own up to then, for a SIGTRAP that was to be told.
+ * frame with all that it was. The stack is the task's own up to then, for a SIGTRAP that was to be delivered.
  */
 __asm__(".pushsection ktrace_recovery, \"ax\", @progbits\n"
         ".globl ktrace_recovery_syscall\n"

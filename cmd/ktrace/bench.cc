@@ -51,8 +51,8 @@ double time_calls(std::uint64_t count) {
     return static_cast<double>(monotonic_ns() - start) / static_cast<double>(count);
 }
 
-/// In the child: waits until the function has a probe, calls it, and tells how long that took. It is stopped while it
-/// is armed, so the first byte that changes tells that all is.
+/// In the child: waits until the function has a probe, calls it, and reports how long that took. It is stopped while it
+/// is armed, so the first byte that changes shows that all is.
 [[noreturn]] void be_traced(int answer, pid_t parent) {
     unsigned char before = *code_of_called();
     while (*code_of_called() == before && ::getppid() == parent) ::sched_yield();
@@ -76,7 +76,8 @@ trace::Config config_for(pid_t child, const Row &row) {
     return config;
 }
 
-/// Nanoseconds a call under the probes of a row; nothing: it could not be traced, which has been told, or was ended.
+/// Nanoseconds a call under the probes of a row; nothing: it could not be traced, which has been reported, or was
+/// ended.
 std::optional<double> measure(const Row &row) {
     int ends[2];
     if (::pipe(ends) != 0) return std::nullopt;

@@ -38,7 +38,7 @@ Status check_tracing(Invocation &into) {
     return {};
 }
 
-/// What was meant by a word that attach does not take.
+/// A guess for a word that attach does not take.
 std::string hint_for_stray(const Invocation &into, const std::string &word) {
     if (std::string hint = hint_for_value_apart(into, word); !hint.empty()) return hint;
     if (std::string hint = hint_for_pid_alone(word); !hint.empty()) return hint;

@@ -1,4 +1,4 @@
-// What must hold between the options and operands of one command line, command by command.
+// The rules between the options and operands of one command line, command by command.
 #pragma once
 
 #include "base/result.h"

@@ -24,8 +24,8 @@ void complain(const Error &error);
 /// Writes `ktrace: TEXT` to standard error.
 void notify(const std::string &text);
 
-/// Writes what was asked for to standard output. False: that may be a full disk, and was told; a reader that went away
-/// has seen enough.
+/// Writes what was asked for to standard output. False: that may be a full disk, and was reported; a reader that went
+/// away has seen enough.
 bool print(std::string_view text);
 
 /// Writes lines of another process's to standard error.

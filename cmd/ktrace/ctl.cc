@@ -1,5 +1,5 @@
 // ctl: hands an order to the ktrace that traces a process, and shows its answer. It waits for as long as the tracing
-// thread works: a large order takes its time. Who does nothing for a while is told as not answering.
+// thread works: a large order takes its time. A tracer that does nothing for a while is reported as not answering.
 #include <cerrno>
 #include <string>
 
@@ -32,7 +32,7 @@ struct Tracer {
 Result<Tracer> connect_to_tracer(pid_t pid) {
     std::string id = std::to_string(pid);
     auto status = os::read_status(pid);
-    if (!status) return fail(Error::Kind::not_found, "there is no process " + id, "pidof NAME tells the number");
+    if (!status) return fail(Error::Kind::not_found, "there is no process " + id, "pidof NAME prints the number");
     std::string process = "process " + id + " (" + status->name + ")";
     for (Tid tid : os::read_tasks(Pid{status->tgid})) { // a leader may have ended before its threads
         auto task = os::read_status(tid.value);
@@ -142,7 +142,7 @@ int ctl(const Invocation &invocation, const std::vector<std::string> &arguments)
         complain(answer.error());
         return failed;
     }
-    // Who traces a process of another user's need not be ktrace, nor mean well.
+    // The tracer of another user's process need not be ktrace, nor mean well.
     relay(answer->err);
     return print(printable_lines(answer->out)) ? answer->status : failed;
 }

@@ -1,4 +1,4 @@
-// doctor: tells what this machine lets this user trace, and the one command that mends what it does not.
+// doctor: reports what this machine lets this user trace, and the one command that mends what it does not.
 #include <fmt/format.h>
 
 #include "commands.h"

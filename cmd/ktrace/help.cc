@@ -119,7 +119,7 @@ Page page(Command command) {
         return {
             "Measure what a hit costs on this machine, beside the kernel's figures for kprobes.\n", {usage_bench}, {}};
     case Command::doctor:
-        return {"Tell what this machine and user may trace, and how to change that.\n", {usage_doctor}, {}};
+        return {"Report what this machine and user may trace, and how to change that.\n", {usage_doctor}, {}};
     case Command::repair: return {"Take out what a killed ktrace left in a process.\n", {usage_repair}, {}};
     case Command::plugin:
         return {"Build plugins for --plugin: handlers in C that the probes of a trace run.\n",

@@ -8,7 +8,7 @@
 
 namespace ktrace::cli {
 
-/// What can be asked for. The values are bits: an option belongs to a set of commands.
+/// The commands. The values are bits: an option belongs to a set of commands.
 enum class Command : unsigned {
     none = 0,
     attach = 1,

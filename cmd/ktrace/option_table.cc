@@ -142,7 +142,7 @@ Status set_post(Invocation &into, const std::string &value) {
 Status choose_aggregate(Actions &actions, Actions::Aggregate kind) {
     if (actions.aggregate != Actions::Aggregate::none)
         return usage("--count, --stats and --hist exclude each other, and each is given once",
-                     "--stats and --hist tell the count, too");
+                     "--stats and --hist show the count, too");
     actions.aggregate = kind;
     return {};
 }
@@ -331,7 +331,7 @@ constexpr std::array table{
            "then the first N of those", set_first},
 
     Option{'o', "output", Takes::value, "FILE", Group::output, tracing | plugin_only,
-           "write what is made (events and tables, a plugin) to FILE", set_output},
+           "write events and tables, or a plugin, to FILE", set_output},
     Option{0, "format", Takes::value, "text|json", Group::output, probing,
            "lines for people, or a JSON object a line", set_format},
     Option{0, "lines", Takes::nothing, "", Group::output, list_only,
@@ -341,7 +341,7 @@ constexpr std::array table{
     Option{'q', "quiet", Takes::nothing, "", Group::output, tracing,
            "no notices and no summary, only errors", set_flag<&Config::quiet>},
     Option{'v', "verbose", Takes::nothing, "", Group::output, tracing,
-           "tell with `Attached` where each probe is (again: diagnostics)", more_verbose},
+           "show with `Attached` where each probe is (again: diagnostics)", more_verbose},
     Option{'h', "help", Takes::nothing, "", Group::output, everywhere, "show this help", ask_help},
     Option{'V', "version", Takes::nothing, "", Group::output, everywhere, "show the version", ask_version},
 };

@@ -25,7 +25,7 @@ struct Option {
     Status (*apply)(Invocation &into, const std::string &value); // errors: usage
 };
 
-/// What CLI11 reports for an option that was given without a value; no EXPR can be this.
+/// CLI11's text for an option that was given without a value; no EXPR can be this.
 inline constexpr const char *no_value = "\x01none";
 
 std::span<const Option> options();
@@ -33,7 +33,7 @@ std::span<const Option> options();
 /// Command::none: every option does.
 bool belongs_to(const Option &option, Command command);
 
-/// What to do about a word that an option in front of it takes only behind `=` (`--stack 5`); empty: there is none.
+/// The hint for a word that an option in front of it takes only behind `=` (`--stack 5`); empty: there is none.
 std::string hint_for_value_apart(const Invocation &of, const std::string &word);
 
 } // namespace ktrace::cli

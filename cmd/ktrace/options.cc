@@ -80,7 +80,7 @@ std::string name_of(Command wanted) {
 tl::unexpected<Error> misplaced_option(const std::string &name, const Option &option, Command command) {
     std::string what = name_of(command) + " does not take " + name;
     if (command == Command::ctl && belongs_to(option, Command::attach))
-        return usage(what, "that is said of the whole trace when it is started, and what is added ends with it");
+        return usage(what, "that is for the whole trace when it is started; added probes end with it");
     std::string takers;
     for (auto [other, taking] : commands)
         if (belongs_to(option, taking)) takers += (takers.empty() ? "" : ", ") + std::string(other);

@@ -84,7 +84,7 @@ Result<std::vector<pid_t>> read_pids(std::string_view text) {
         if (is_whole && number.value_or(most + 1) > most)
             return usage("-p " + text::escape(part) + ": no process has so large a number");
         if (!number || *number == 0)
-            return usage("-p needs the number of a process, not " + quoted(part), "pidof NAME tells it");
+            return usage("-p needs the number of a process, not " + quoted(part), "pidof NAME prints it");
         pids.push_back(static_cast<pid_t>(*number));
     }
     return pids;

@@ -27,7 +27,7 @@ Result<std::uint64_t> read_duration(std::string_view text);
 
 /// PID[,PID…].
 Result<std::vector<pid_t>> read_pids(std::string_view text);
-/// What to do about a word that looks like a process whose -p is missing; empty: it does not.
+/// The hint for a word that looks like a process whose -p is missing; empty: it does not.
 std::string hint_for_pid_alone(const std::string &word);
 
 /// EXPR[,EXPR…], split at the commas that stand in no brackets and in no string; blanks around each are taken off.

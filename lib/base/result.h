@@ -18,7 +18,7 @@ struct Error {
         usage,     // a syntax error in SPEC, EXPR or an option: exit status 2
         denied,    // the kernel or a policy forbids it
         not_found, // no such process, symbol, file
-        given_up,  // who asked for it does not wait for it any more
+        given_up,  // its caller does not wait for it any more
         gone,      // the traced task or process has ended: an ordinary event
         fault,     // unmapped memory of the target
         system,    // a system call failed for a reason of its own

@@ -12,7 +12,7 @@ constexpr std::uint64_t signal_bit(int signal) { return std::uint64_t{1} << (sig
 inline constexpr std::uint64_t stop_signals =
     signal_bit(SIGSTOP) | signal_bit(SIGTSTP) | signal_bit(SIGTTIN) | signal_bit(SIGTTOU);
 
-/// What an instruction raises: blocked, these end the process (signal(7)), so no mask of ours has them.
+/// Signals that an instruction raises: blocked, these end the process (signal(7)), so no mask of ours has them.
 inline constexpr std::uint64_t synchronous_signals = signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) |
                                                      signal_bit(SIGFPE) | signal_bit(SIGTRAP) | signal_bit(SIGSYS);
 

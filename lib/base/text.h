@@ -42,7 +42,7 @@ std::vector<std::string> nearest(std::string_view wanted, const std::vector<std:
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
 
-/// What a signal is called: `SIGKILL`; `signal 34` where it has no name.
+/// The name of a signal: `SIGKILL`; `signal 34` where it has no name.
 std::string signal_name(int signal);
 
 /// The part behind the last '/'.

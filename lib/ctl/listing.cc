@@ -33,7 +33,7 @@ bool is_shown(const trace::Trace &trace, std::uint32_t number) {
     return !registered.removed && !registered.set->hidden;
 }
 
-/// What is armed in address spaces, and a process that has it, each.
+/// The locations armed in address spaces, and a process that has it, each.
 using Armings = std::vector<std::pair<pid_t, const trace::Arming *>>;
 
 Armings shown_armings(const trace::Trace &trace) {
@@ -121,7 +121,7 @@ std::vector<std::size_t> locations_by_number(const trace::Trace &trace) {
     return order;
 }
 
-/// What a sink writes, as text.
+/// The output of a sink, as text.
 template <class F> std::string written(F &&write) {
     Fd memory(::memfd_create("ktrace-stats", MFD_CLOEXEC));
     if (!memory) return {};

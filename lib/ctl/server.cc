@@ -108,7 +108,7 @@ void Control::welcome() {
     client.since_ns = monotonic_ns();
 }
 
-/// Reads what has come. Who is not understood is told so, and goes.
+/// Reads what has come. A client that is not understood gets an answer that says so, and goes.
 void Control::hear(std::uint64_t id, Client &client) {
     char bytes[16384];
     ssize_t got = ::recv(client.fd.get(), bytes, sizeof bytes, 0);

@@ -1,4 +1,4 @@
-// What `ktrace ctl` and the ktrace that traces say to each other: one order and one answer a connection, as text with
+// The messages between `ktrace ctl` and the ktrace that traces: one order and one answer a connection, as text with
 // its sizes in front. Pure.
 //
 //     ktrace-ctl 1 COUNT SIZE\n     an order: SIZE bytes follow: COUNT words, each with a NUL behind it

@@ -25,7 +25,7 @@ using symbols::Symbol;
 
 constexpr std::size_t most_suggestions = 3;
 
-/// What a pattern asks for: what the same SPEC means, so far as names go.
+/// The request of a pattern: the same as that of a SPEC, so far as names go.
 struct Wanted {
     std::string module;  // empty: any
     std::string name;    // empty: all
@@ -192,7 +192,7 @@ class Readable final : public Memory {
 tl::unexpected<Error> cannot_look(Pid pid, int error) {
     std::string process = std::to_string(pid.value);
     if (error == ENOENT || error == ESRCH)
-        return fail(Error::Kind::not_found, "there is no process " + process, "pidof NAME tells the number");
+        return fail(Error::Kind::not_found, "there is no process " + process, "pidof NAME prints the number");
     return fail(Error::Kind::denied, "may not look into process " + process + ": " + std::strerror(error),
                 "become the user whose process it is, or root");
 }

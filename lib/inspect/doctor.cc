@@ -116,13 +116,13 @@ Finding watching() {
     return {State::limited, "watchpoints", tracees::no_watchpoints, {}};
 }
 
-/// Durations are told by when threads run; without, each stop on a busy machine adds to them.
+/// Durations are taken from when threads run; without, each stop on a busy machine adds to them.
 Finding timing(Patient &patient) {
     const char *what = "durations on a busy machine";
     if (os::SchedRecords::open(patient.tid()))
         return {State::good, what, "by the kernel's records of context switches", {}};
     const int paranoid = os::read_setting("/proc/sys/kernel/perf_event_paranoid").value_or(-1);
-    std::string told = "the kernel keeps records of context switches from you: calls are told to take too long";
+    std::string told = "the kernel keeps records of context switches from you: durations are too long";
     if (paranoid <= 2) return {State::limited, what, told, {}};
     return {State::limited, what, told + " (kernel.perf_event_paranoid is " + std::to_string(paranoid) + ")",
             "sudo sysctl kernel.perf_event_paranoid=2"};

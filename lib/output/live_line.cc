@@ -29,7 +29,7 @@ void write_to(int fd, std::string_view text) {
     terminal.flush();
 }
 
-/// What fits into one line: one that is broken cannot be erased.
+/// The part that fits into one line: one that is broken cannot be erased.
 std::string fitting(int fd, std::string text) {
     winsize size{};
     bool told = ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col != 0;
@@ -50,7 +50,7 @@ std::string progress_text(const Progress &before, const Progress &now) {
     return text;
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct LiveLine::Shared {
     Shared(int fd_, pid_t job_, std::function<void()> wake_) : fd(fd_), job(job_), wake(std::move(wake_)) {}
 
@@ -148,7 +148,7 @@ void LiveLine::end() {
         shared_->ending = true;
         shared_->changed.notify_all();
     }
-    // Who holds the terminal is the thread itself, which then takes the line away, or waits for a terminal that is
+    // The thread itself holds the terminal. It then takes the line away, or waits for a terminal that is
     // held.
     if (shared_->terminal.try_lock()) {
         std::lock_guard lock(shared_->terminal, std::adopt_lock);

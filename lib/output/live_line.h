@@ -1,9 +1,9 @@
-// LiveLine: the line at the bottom of a terminal that tells, while a trace runs, how fast hits come and what they cost.
+// LiveLine: the line at the bottom of a terminal that shows, while a trace runs, how fast hits come and what they cost.
 // A thread of its own draws it once a second.
 //
-// Invariants: a terminal that takes nothing (Ctrl-S) does not hold up who traces, who only answers a question; what
-// others write to the same terminal comes between two drawings (aside), never behind half a line; nothing is drawn
-// while another job is in the terminal's foreground.
+// Invariants: a terminal that takes nothing (Ctrl-S) does not hold up the tracing thread, which only answers a
+// question; what others write to the same terminal comes between two drawings (aside), never behind half a line;
+// nothing is drawn while another job is in the terminal's foreground.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@
 
 namespace ktrace::output {
 
-/// What there is to tell, all of it since the trace began.
+/// The figures to show, all of them since the trace began.
 struct Progress {
     std::uint64_t time_ns = 0; // CLOCK_MONOTONIC, when that was so
     std::uint64_t busy_ns = 0; // processor time of the tracing thread
     std::uint64_t hits = 0, dropped = 0;
 };
 
-/// What happened between two answers, without a line's end. Pure.
+/// The text of the time between two answers, without a line's end. Pure.
 ///
 ///     123456 hits, 12345 a second, 8.1 us each, 10% of a processor
 std::string progress_text(const Progress &before, const Progress &now);
@@ -36,7 +36,7 @@ class LiveLine {
     static void erase_what_is_left(int fd);
 
     /// `job`: the process group that has to be in the foreground. `wake`, called by the thread that draws, ends a wait
-    /// of who traces, so that he sees that he is asked.
+    /// of the tracing thread, so that it sees the question.
     LiveLine(int fd, pid_t job, std::function<void()> wake);
     ~LiveLine();
     LiveLine(const LiveLine &) = delete;

@@ -139,7 +139,7 @@ template <class Notation> void append_node(std::string &out, const Node &node, c
 
 namespace {
 
-/// The C library's code that a handler returns to has no name of its own that tells anything: it is called as debuggers
+/// The C library's code that a handler returns to has no name of its own that says anything: it is named as debuggers
 /// call it.
 NamedFrame signal_frame(std::uint64_t address) {
     NamedFrame frame;

@@ -25,7 +25,7 @@ Bytes part(Bytes bytes, std::uint64_t offset, std::uint64_t size) {
 
 std::string_view as_chars(Bytes bytes) { return {reinterpret_cast<const char *>(bytes.data()), bytes.size()}; }
 
-/// A type whose values are characters (symbols/ tells them from small numbers such as int8_t).
+/// A type whose values are characters (symbols/ distinguishes them from small numbers such as int8_t).
 bool is_character(const Type &type) { return type.kind == Type::Kind::char_ && type.size >= 1 && type.size <= 4; }
 
 /// Code units of `size` bytes up to the first that is 0, as UTF-8 (UTF-16 and UTF-32; bytes as they are).

@@ -22,7 +22,7 @@ void append_text(std::string &out, const value::Type &type, std::span<const std:
 /// objects, arrays of characters strings, other arrays lists.
 void append_json(std::string &out, const value::Type &type, std::span<const std::byte> bytes);
 
-/// What the values of a record need beyond their bytes; both pointers may be nullptr.
+/// The context that the values of a record need beyond their bytes; both pointers may be nullptr.
 struct Context {
     const value::TypeTable *types = nullptr;
     Symbolizer *symbolizer = nullptr;

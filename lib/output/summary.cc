@@ -23,9 +23,8 @@ std::string summary_text(const program::LocationInfo &location, const program::C
 std::string timing_text(const Timing &timing) {
     const std::string calls = fmt::format("{} call{} by {}", timing.calls, timing.calls == 1 ? "" : "s", timing.clock);
     if (timing.resolution_ns == 0)
-        return fmt::format(
-            "{}: what is ktrace's own in them could not be measured at start; nothing is subtracted; {}\n", timing.of,
-            calls);
+        return fmt::format("{}: ktrace's own share of them could not be measured at start; nothing is subtracted; {}\n",
+                           timing.of, calls);
     return fmt::format(
         "{}: {} ns of ktrace's own subtracted from each, and {} ns for each stop inside it besides the stop; "
         "resolution {} ns, of 1 call in 100 more than {} ns; {}\n",

@@ -19,11 +19,11 @@ std::string summary_text(const program::LocationInfo &location, const program::C
 /// How durations were measured and corrected.
 struct Timing {
     std::string_view of;             // which
-    std::string_view clock;          // what told them
+    std::string_view clock;          // their source
     std::uint64_t calls = 0;         // how many
     std::uint64_t per_call_ns = 0;   // taken from each
     std::uint64_t per_stop_ns = 0;   // and for each stop inside it
-    std::uint64_t resolution_ns = 0; // how far apart calls that take the same time may be told to be; 0: not measured
+    std::uint64_t resolution_ns = 0; // how far apart the durations of equal calls may be; 0: not measured
     std::uint64_t rare_ns = 0;       // and by more than so much one in a hundred
 };
 

@@ -44,7 +44,7 @@ program::Node node_of(const KeyPart &part) {
 
 // Text.
 
-/// A statistic: whole numbers as such, others with as many digits as tell something.
+/// A statistic: whole numbers as such, others with as many digits as mean something.
 std::string figure(double value) {
     if (value == std::floor(value) && std::fabs(value) < 1e15) return fmt::format("{:.0f}", value);
     if (std::fabs(value) >= 1000) return fmt::format("{:.0f}", value);

@@ -103,7 +103,7 @@ bool is_pipe_like(int fd) {
     return fstat(fd, &status) != 0 || S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode);
 }
 
-/// What the two threads share.
+/// The state that the two threads share.
 struct Writer::Background {
     Background(int fd_, bool guard_, std::size_t most_, std::function<void()> wake_, Around around_)
         : fd(fd_), guard(guard_), most(most_), wake(std::move(wake_)), around(std::move(around_)) {}

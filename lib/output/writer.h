@@ -3,9 +3,9 @@
 // It writes by itself or, in the background, by a thread of its own: then whoever does not read holds nobody up.
 //
 // Invariants: a SIGPIPE never arises from it, whatever the process does with that signal; after the first failure
-// nothing more is written (what comes is dropped and counted as bytes), and the failure is told once; all that was
+// nothing more is written (what comes is dropped and counted as bytes), and the failure is reported once; all that was
 // taken before flush() (in the background: finish()) returned without an error is with the kernel; in the background
-// what waits is told by has_room(), and it is the caller who keeps to it.
+// has_room() says how much waits, and callers keep to it.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ class Writer {
     void flush() { drain(); }
 
     /// From now on a thread writes. `most`: bytes that are to wait for it; `wake`: called by the thread, again and
-    /// again until failed() has told of it, when writing has failed. `around`, where there is one, calls what it is
+    /// again until failed() has reported it, when writing has failed. `around`, where there is one, calls what it is
     /// given, which writes.
     using Around = std::function<void(const std::function<void()> &)>;
     void write_in_background(std::size_t most, std::function<void()> wake, Around around = {});
@@ -65,11 +65,12 @@ class Writer {
     std::uint64_t taken() const { return drained_ + buffer_.size(); }
     std::uint64_t written() const;
 
-    /// True once writing failed: the trace has nobody to tell any more.
+    /// True once writing failed: the trace has no reader any more.
     bool failed();
     /// True where the reader went away (EPIPE): no error to complain of, but a reason to end.
     bool closed() const { return closed_; }
-    /// The failure, the first time that it is asked for after it happened; nothing where there is none or it was told.
+    /// The failure, the first time that it is asked for after it happened; nothing where there is none or it was
+    /// reported.
     Status take_error();
 
   private:

@@ -133,7 +133,7 @@ void Channel::follow_processor() {
     ::sched_setaffinity(pid_, sizeof set, &set);
 }
 
-/// Nothing: the host has not told who it is, or is gone.
+/// Nothing: the host has not said its number, or is gone.
 std::optional<std::uint64_t> Channel::processor_ns() const {
     clockid_t clock{};
     timespec time{};

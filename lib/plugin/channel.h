@@ -15,8 +15,8 @@
 
 namespace ktrace::plugin {
 
-/// What a host may still spend on a Call: time of its own, in which it runs or sleeps, and not that in which it waits
-/// for a busy processor.
+/// The time that a host may still spend on a Call: time of its own, in which it runs or sleeps, and not that in which
+/// it waits for a busy processor.
 struct Allowance {
     std::uint64_t left_ns = 0;
     std::uint64_t looked_ns = 0;         // CLOCK_MONOTONIC, when it was last found out; 0: not yet
@@ -38,7 +38,7 @@ class Channel {
     void hand_over(Call call);
     /// Waits until the host hands over. False: nothing is left of what it may spend, or it is dead.
     bool wait(Allowance &allowance);
-    /// Tells the host that what it runs is late. It ends that, unless it is in a bad way.
+    /// Signals the host that its handler is late. It ends that, unless it is in a bad way.
     void tell_late();
     bool dead();
     void kill();
@@ -54,7 +54,7 @@ class Channel {
     Fd life_;    // closed at the other end when the host ends
     Fd process_; // its pidfd
     std::int32_t pid_ = 0;
-    int processor_ = -1; // where it was told to run
+    int processor_ = -1; // where it was bound to
     bool dead_ = false;
 };
 

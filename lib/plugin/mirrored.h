@@ -22,7 +22,7 @@ class Mirrored {
     std::optional<std::size_t> bring(target::Process &process, VirtAddr address);
     /// From now on the host may write to it. False: the target may not.
     bool allow_writing(target::Process &process, VirtAddr address);
-    /// What was written goes to the target; the pool is empty again.
+    /// The written bytes go to the target; the pool is empty again.
     void write_back(target::Process &process);
     /// The pool is empty again, and what was written is lost: the host has died over it.
     void forget();

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::uint64_t handler_limit_ns = 2'000'000'000U;
 constexpr std::uint64_t init_limit_ns = 10'000'000'000U;
-/// What a page of the target may cost the host where page tables are slow to change (some virtual machines): that is
-/// ktrace's doing. All together is bounded: a handler may walk in a circle that is larger than the pool.
+/// The time that a page of the target may cost the host where page tables are slow to change (some virtual machines):
+/// that is ktrace's doing. All together is bounded: a handler may walk in a circle that is larger than the pool.
 constexpr std::uint64_t page_ns = 500'000, all_pages_ns = 20'000'000'000U;
 constexpr std::uint64_t grace_ns = 1'000'000'000U; // for a late handler to be ended within its host
 
@@ -138,7 +138,7 @@ Status Plugin::load_object(const std::string &path, const std::string &parameter
         return fail(Error::Kind::usage, "its parameters are too long");
     std::memcpy(wire.bulk, file.c_str(), file.size() + 1);
     std::memcpy(wire.bulk + file.size() + 1, parameters.c_str(), parameters.size() + 1);
-    // What its constructors ask for is answered as for a process without memory.
+    // The requests of its constructors are answered as for a process without memory.
     target::Process nobody;
     if (!converse(Call::load, {nobody, Tid{}, nullptr}, init_limit_ns))
         return fail(Error::Kind::refused, "its host died while it was loaded");
@@ -159,13 +159,12 @@ Status Plugin::init(target::Process &process, os::Stopped *stopped) {
     stopped_ = nullptr;
     auto result = static_cast<int>(channel_->wire().result);
     if (ran && result == 0) return {};
-    // As in a kernel: what has not been started does not leave. What it has registered goes.
+    // As in a kernel: a module that was not started does not exit. Its probes go.
     if (!broken_) give_up({});
     if (!ran) return fail(Error::Kind::refused, "plugin " + name_ + " could not be started");
     std::string why = std::to_string(result);
     if (result < 0) why += std::string(" (") + std::strerror(-result) + ")";
-    return fail(Error::Kind::refused, "plugin " + name_ + ": its module_init returned " + why,
-                "its log tells why, if it says so");
+    return fail(Error::Kind::refused, "plugin " + name_ + ": its module_init returned " + why, "its log may say why");
 }
 
 void Plugin::exit(target::Process &process, os::Stopped *stopped) {

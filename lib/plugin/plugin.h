@@ -56,7 +56,7 @@ class Plugin {
     Status open(const std::vector<os::Mapping> &maps);
     Status load_object(const std::string &path, const std::string &parameters);
 
-    /// Runs a Call to its end. False: it did not end as it should; that has been told.
+    /// Runs a Call to its end. False: it did not end as it should; that has been reported.
     bool run(Call call, const Occasion &occasion, PluginProbe *probe, std::uint64_t limit_ns);
     bool converse(Call call, const Occasion &occasion, std::uint64_t limit_ns);
     void answer(Request request, const Occasion &occasion);

@@ -25,7 +25,7 @@ class PluginProbe final : public engine::HitHandler {
     bool fault(engine::HandlerHit &hit, int trap) override;
 
     const std::string &name() const { return name_; }
-    /// Where it is now; nothing: nowhere any more, or not yet. The plugin is told with its next Call.
+    /// Where it is now; nothing: nowhere any more, or not yet. The plugin learns it with its next Call.
     void place(std::optional<VirtAddr> at);
     /// The trace's number of it.
     std::uint32_t registered_as = 0;
@@ -44,7 +44,7 @@ class PluginProbe final : public engine::HitHandler {
     VirtAddr at_;       // as the plugin knows it; 0: nowhere yet
     bool gone_ = false; // it was there
     std::uint64_t missed_ = 0;
-    std::uint32_t failures_ = 0;  // of its handlers: calls that began before one are told of no more
+    std::uint32_t failures_ = 0;  // of its handlers: calls that began before one are not reported any more
     bool told_of_return_ = false; // that its entry ends without jprobe_return()
     bool dead_ = false;           // unregistered, or its plugin is broken
 };

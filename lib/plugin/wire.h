@@ -17,7 +17,7 @@ inline constexpr std::uint32_t wire_version = 2;
 
 enum Turn : std::uint32_t { turn_ktrace, turn_host };
 
-/// What ktrace asks of the host.
+/// The requests of ktrace to the host.
 enum class Call : std::uint32_t {
     load,   // bulk: path NUL parameters NUL → result: 0, or -1 with why in `text`
     init,   // → result: what the init function returned
@@ -26,15 +26,15 @@ enum class Call : std::uint32_t {
     post,   // probe, registers
     entry,  // probe, registers, floating, stack
     call,   // probe, registers, address (where it returns to) → result: not 0: left alone; else `instance`
-    ret,    // probe, instance, address, registers; instance no_instance: its entry was not told
+    ret,    // probe, instance, address, registers; instance no_instance: its entry was not reported
     fault,  // probe, registers, trap → result: not 0: handled
     notes,  // only the notes
-    answer, // to the Request: result, and what that tells
+    answer, // to the Request: result, and what that holds
 };
 
-/// What the host hands over with.
+/// The reasons with which the host hands over.
 enum class Request : std::uint32_t {
-    done,       // the Call is over; `ended` tells how, `result` what its function returned
+    done,       // the Call is over; `ended` says how, `result` what its function returned
     page,       // address → result: the page's number in the pool, or -1: it is not mapped, or not readable
     write_page, // address of a page that is there → result: 0, or -1: the target may not write there
     clear,      // all pages of this Call: what was written goes back, the pool is empty again
@@ -52,7 +52,7 @@ enum class Request : std::uint32_t {
 /// How a function of the plugin's ended.
 enum class Ended : std::uint32_t { returned, faulted, late, threw, aborted };
 
-/// What ktrace has to tell that can wait for the next Call.
+/// News of ktrace's that can wait for the next Call.
 struct Note {
     /// A call in flight that will not return; misses so far; where the probe is now; it is nowhere any more.
     enum Kind : std::uint32_t { dropped, missed, placed, gone };

@@ -57,8 +57,8 @@ bool wants_durations(const Actions &actions);
 Result<std::vector<Compiled>> compile_all(const Actions &actions, std::span<const LocationRequest> requests,
                                           const CompileOptions &options = {});
 
-/// What the locations of one probe share: selection and kind of table. Without a seed --chance takes a random one.
-/// `memory`: that of all tables of the trace.
+/// The part that the locations of one probe share: selection and kind of table. Without a seed --chance takes a random
+/// one. `memory`: that of all tables of the trace.
 program::ProbeStatePointer make_probe_state(const Actions &actions, std::shared_ptr<program::TableMemory> memory);
 
 } // namespace ktrace::probe

@@ -67,7 +67,7 @@ void to_skip(program::Injection &made, LocationScope &entry) {
     made.destination.skips = true;
 }
 
-/// What cannot be set is the name where there is one, not the value.
+/// The error names the name where there is one, not the value.
 void point_at(Error &misfit, const Actions::Injection &wanted, const program::Tree &value) {
     const bool has_name =
         wanted.kind == Actions::Injection::Kind::argument || wanted.kind == Actions::Injection::Kind::reg;

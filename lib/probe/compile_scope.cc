@@ -37,7 +37,7 @@ const Function *LocationScope::described() {
 Error LocationScope::no_dwarf() {
     std::string module = location_.module ? std::string(location_.module->name()) : "generated code";
     std::string why = location_.module ? location_.module->why_no_dwarf() : "";
-    if (dwarf()) why = "that of " + location_.symbol + " tells no types";
+    if (dwarf()) why = "that of " + location_.symbol + " has no types";
     return Error{Error::Kind::refused,
                  "no DWARF debug information for " + module + (why.empty() ? "" : ": " + why),
                  "arg0…arg9 and retval work without it",

@@ -53,7 +53,7 @@ class LocationScope final : public program::Scope {
     bool at_first_instruction() { return is_at_entry(); }
     /// All arguments by name, as -j shows them; without debug information the argument registers in hex.
     std::vector<program::NamedBinding> arguments();
-    /// What the function returns; nothing: it is void.
+    /// The function's return value; nothing: it is void.
     std::optional<program::Binding> result();
 
   private:

@@ -40,7 +40,7 @@ std::string real_path(std::string_view path) {
 }
 
 /// True where a symbolic link of this name lies beside the file and leads to it: redis-server is one to
-/// redis-check-rdb, and who started it by that name knows no other.
+/// redis-check-rdb, and a user that started it by that name knows no other.
 bool is_linked_as(std::string_view wanted, std::string_view path) {
     std::string beside(path.substr(0, path.size() - text::base_name(path).size()));
     beside += wanted;

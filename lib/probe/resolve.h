@@ -40,7 +40,7 @@ struct Loaded {
     bool is_program = false;
 };
 
-/// What resolve finds.
+/// The result of resolve.
 struct Resolved {
     std::vector<Location> locations;       // in order of modules, addresses, instances; no doubles
     std::size_t inlined_left_out = 0;      // return probes: inlined instances that cannot be probed

@@ -14,7 +14,7 @@ bool holds(const symbols::Module &module, std::uint64_t vaddr) {
     });
 }
 
-/// A stub of a procedure linkage table is probed like a function of its own; no symbol and no frame tells its extent.
+/// A stub of a procedure linkage table is probed like a function of its own; no symbol and no frame has its extent.
 void take_for_stub(Location &location) {
     constexpr std::uint64_t stub = 16; // bytes, on all ISAs traced
     location.function = location.vaddr & ~(stub - 1);

@@ -28,7 +28,7 @@ const Loaded *chosen_in(const Request &request, const Loaded &loaded, std::uint6
     return nullptr;
 }
 
-/// What a slot's value stands for, if it is an implementation.
+/// The function of a slot's value, if it is an implementation.
 std::optional<Implementation> implementation(const Request &request, const Loaded &loaded, const symbols::Symbol &ifunc,
                                              VirtAddr slot) {
     auto value = request.memory->read_value<std::uint64_t>(slot);

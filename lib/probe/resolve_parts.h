@@ -15,7 +15,7 @@
 
 namespace ktrace::probe {
 
-/// What resolve was asked.
+/// The request to resolve.
 struct Request {
     const Spec &spec;
     Kind kind;

@@ -1,4 +1,4 @@
-// What to say of a symbol that no module has: where else it is, which versions there are, what is spelled nearly like
+// The text for a symbol that no module has: where else it is, which versions there are, what is spelled nearly like
 // it.
 #include <algorithm>
 #include <deque>

@@ -25,7 +25,7 @@ struct WatchSpec {
 /// Error: usage, with the column.
 Result<WatchSpec> parse_watch(std::string_view text);
 
-/// What is watched, in one process.
+/// The watched data, in one process.
 struct WatchPlace {
     Location location; // of the variable; offset and function are 0
     std::uint64_t bias = 0;

@@ -17,7 +17,7 @@ namespace {
 
 using Namesakes = std::vector<trace::CountedLocation *>;
 
-/// Probes at one instruction are told apart by their numbers.
+/// Probes at one instruction are distinguished by their numbers.
 bool are_at_one_place(const Namesakes &locations) {
     return std::all_of(locations.begin(), locations.end(), [&](const trace::CountedLocation *location) {
         return location->vaddr == locations[0]->vaddr && location->instance == locations[0]->instance;

@@ -1,4 +1,4 @@
-// namesakes: what tells locations apart that are called alike: overloads, inlined instances, static functions of
+// namesakes: the texts that distinguish locations of one name: overloads, inlined instances, static functions of
 // several files.
 #pragma once
 

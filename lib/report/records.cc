@@ -23,7 +23,7 @@ bool was_registered(const trace::Trace &trace, const trace::CountedLocation &loc
     return registered.ready && !registered.set->hidden;
 }
 
-/// Indices of the locations of which there is something to tell, by the number of their probe.
+/// Indices of the locations of which there is something to report, by the number of their probe.
 std::vector<std::size_t> locations_to_sum_up(const trace::Trace &trace) {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < trace.locations.size(); i++)
@@ -40,7 +40,7 @@ std::string_view text_behind(std::span<const std::byte> record) {
     return {reinterpret_cast<const char *>(text.data()), text.size()};
 }
 
-/// An event that nobody is told of.
+/// An event that is not shown.
 void count_as_dropped(program::Counters &counters) {
     counters.events--;
     counters.dropped++;
@@ -76,7 +76,7 @@ void forget_written(trace::Trace &trace) {
     while (!trace.unwritten.empty() && trace.unwritten.front().end <= written) trace.unwritten.pop_front();
 }
 
-/// What will not be written any more: writing failed, or nobody waits for the reader.
+/// Events that will not be written any more: writing failed, or the wait for the reader was ended.
 void drop_unwritten(trace::Trace &trace) {
     forget_written(trace);
     for (const trace::Unwritten &event : trace.unwritten) count_as_dropped(trace.locations[event.location]->counters);
@@ -166,13 +166,13 @@ std::string timing_text(const engine::Engine &engine) {
     return text;
 }
 
-/// For who seems to take it, but does not: the file system of a server that is gone.
+/// For a reader that seems to take it, but does not: the file system of a server that is gone.
 constexpr std::uint64_t patience_ns = 2'000'000'000;
 
 } // namespace
 
 /// A signal may have come before there was anything to wait for: the second of two that were sent as one (timeout(1)
-/// sends two). So it takes nothing from who reads as fast as is written.
+/// sends two). So it takes nothing from a reader that is as fast as the writer.
 void finish_output(trace::Trace &trace, const std::function<void()> &meanwhile) {
     std::uint64_t told_at = 0;
     trace.writer->finish([&] {

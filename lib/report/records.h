@@ -11,11 +11,11 @@ namespace ktrace::report {
 Status open_output(trace::Trace &trace);
 
 /// Hands all waiting records to the sink, but for those that whoever reads the output leaves no room for: these are
-/// counted as dropped. `flush`: and writes out what the sink has made of them. Files that were found cut short are told
-/// of, too.
+/// counted as dropped. `flush`: and writes out what the sink has made of them. Files that were found cut short are
+/// reported of, too.
 void report_records(trace::Trace &trace, bool flush);
 
-/// True once nobody can be told any more (a closed pipe, a full disk): the trace ends. A full disk is complained of
+/// True once nothing can be written any more (a closed pipe, a full disk): the trace ends. A full disk is complained of
 /// once.
 bool output_failed(trace::Trace &trace);
 

@@ -32,7 +32,7 @@ output::Progress progress(const trace::Trace &trace) {
 } // namespace
 
 std::shared_ptr<output::LiveLine> open_live_line(const trace::Config &config) {
-    // Who reads from a pipe (less, grep) may write to the same terminal, behind the half line.
+    // The reader of a pipe (less, grep) may write to the same terminal, behind the half line.
     if (config.output.empty() && output::is_pipe_like(STDOUT_FILENO)) return nullptr;
     if (config.quiet || !output::LiveLine::is_possible(STDERR_FILENO)) return nullptr;
     // The job is the guardian's: the tracing process has a group of its own.

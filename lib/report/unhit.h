@@ -1,4 +1,4 @@
-// unhit: the locations that nobody came by. A glob may have thousands of them: text tells how many, and does not show
+// unhit: the locations that were never hit. A glob may have thousands of them: text says how many, and does not show
 // each; JSON and -v do.
 #pragma once
 

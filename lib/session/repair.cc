@@ -168,8 +168,8 @@ void mend_after(const recovery::Ledger &ledger, int signal, const trace::Voice &
             repaired.error().kind != Error::Kind::not_found) {
             Error error = repaired.error();
             if (error.kind == Error::Kind::denied)
-                error.hint = "what was left in it is taken out, as root, by: ktrace repair -p " +
-                             std::to_string(covered[i].pid.value);
+                error.hint =
+                    "its remains are taken out, as root, by: ktrace repair -p " + std::to_string(covered[i].pid.value);
             voice.complain(error);
             continue;
         }

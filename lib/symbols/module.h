@@ -105,7 +105,7 @@ class Module {
     Dwarf *dwarf(DebugSource source = DebugSource::remote) const;
     const std::string &why_no_dwarf() const;
     /// A sentence for users on debug information that is there, was asked for and could not be read, all or in part;
-    /// empty: there is nothing to tell.
+    /// empty: there is nothing to report.
     std::string unread_debug_information() const;
     /// Makes `symbols`, `named` and the rest know also what a debuginfod server knows, where one is configured and the
     /// file has no full symbol table here. True where there is more to know than before.

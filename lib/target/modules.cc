@@ -16,7 +16,7 @@ constexpr std::uint64_t page = 4096;
 
 std::string key_of(const os::Mapping &m) { return m.device + ":" + std::to_string(m.inode) + ":" + m.path; }
 
-/// What tells two builds of one file apart that were written over each other, while none is mapped.
+/// Distinguishes two builds of one file that were written over each other, while none is mapped.
 std::string state_of(const std::string &path) {
     struct stat st;
     if (::stat(path.c_str(), &st) != 0) return {};
@@ -51,7 +51,7 @@ std::string device_of(const struct stat &st) {
 std::vector<std::string> mapped_files(Pid pid, const os::Mapping &mapping, const std::vector<std::string> &paths) {
     struct stat mapped, st;
     bool is_shown = ::stat(link_to(pid, mapping).c_str(), &mapped) == 0;
-    std::vector<std::string> same, alike; // some file systems tell stat(2) of a device that the maps do not have
+    std::vector<std::string> same, alike; // some file systems report to stat(2) a device that the maps do not have
     for (const std::string &path : paths) {
         if (::stat(path.c_str(), &st) != 0) continue;
         if (is_shown ? st.st_ino == mapped.st_ino && st.st_dev == mapped.st_dev

@@ -29,7 +29,7 @@ class ModuleCache {
   public:
     /// The modules with executable mappings, in order of address; the program first. `before`: what it answered for the
     /// process the last time: what is mapped still is the same, whatever has become of its file. `memory` reads the
-    /// vdso. Files that cannot be opened are told in `unreadable` (shown path: why) and left out.
+    /// vdso. Files that cannot be opened are listed in `unreadable` (shown path: why) and left out.
     std::vector<LoadedModule> modules_of(Pid pid, const std::vector<os::Mapping> &maps,
                                          const std::vector<LoadedModule> &before, Memory &memory,
                                          std::vector<std::string> &unreadable);

@@ -14,7 +14,7 @@ tl::unexpected<Error> has_ended(Pid pid) {
     return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
 }
 
-/// It is ending, or has become one that lets nobody look at it who has no privileges.
+/// It is ending, or has become one that users without privileges may not look at.
 tl::unexpected<Error> cannot_be_read(Pid pid) {
     auto memory = os::ProcessMemory::open(pid);
     if (memory || memory.error().kind != Error::Kind::denied) return has_ended(pid);
@@ -31,7 +31,7 @@ Status refresh(Process &process, ModuleCache &cache, std::vector<std::string> &u
     if (!maps || maps->empty()) // of a process that is ending there is nothing left to read
         return cannot_be_read(process.pid);
     process.maps = std::move(*maps);
-    // One that has ended while they were read has told a part of them.
+    // One that has ended while they were read has shown a part of them.
     if (!os::read_auxv(process.pid, AT_PAGESZ)) return has_ended(process.pid);
     process.modules = cache.modules_of(process.pid, process.maps, process.modules, *process.space, unreadable);
     if (!process.syscall_instruction) process.syscall_instruction = find_syscall_instruction(process);

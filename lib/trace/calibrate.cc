@@ -36,13 +36,13 @@ constexpr Samples usual{200, 60, 10};
 constexpr Samples elsewhere{60, 30, 6}; // fewer: stops take longer there
 constexpr Samples steps{15, 10, 8};     // and a step takes ten times as long on some virtual machines
 constexpr std::size_t fewest = 10;      // calls from which something is known, where the time was up before
-// Others may be busy on the processors: nobody who attaches is to wait for long because of that.
+// Others may be busy on the processors: attaching is not to take long because of that.
 constexpr std::uint64_t longest_ns = 1'000'000'000, longest_apart_ns = 300'000'000;
 constexpr std::size_t most_rounds = 4; // times as many calls as are wanted, where some are missed
 constexpr unsigned step_every = 8;     // rounds
 static_assert(usual.all() / step_every > steps.all());
 
-/// What the child calls again and again. What there is of them takes a nanosecond.
+/// The functions that the child calls again and again. Their bodies take a nanosecond.
 [[gnu::noinline]] void inner() { asm volatile("" ::: "memory"); }
 [[gnu::noinline]] void alone() { asm volatile("" ::: "memory"); }
 void (*volatile call_inner)() = inner;
@@ -143,7 +143,7 @@ class Rehearsal {
         }
     }
 
-    /// What has been measured by one of the clocks; where that is too little, nothing.
+    /// The figures measured by one of the clocks; where they are too few, nothing.
     engine::Correction result(engine::Clock clock) {
         std::vector<std::uint64_t>(&durations)[3] = (clock == engine::Clock::switches ? by_switches_ : by_stops_).of;
         if (durations[0].size() < fewest || durations[1].size() < fewest) return {};
@@ -247,7 +247,7 @@ class Rehearsal {
         return std::max(static_cast<std::uint64_t>(clock.tv_nsec), *three - *quarter);
     }
 
-    /// What one in a hundred calls of one function exceeds, or the longest of fewer.
+    /// The duration that one in a hundred calls of one function exceeds, or the longest of fewer.
     static std::uint64_t rare(std::vector<std::uint64_t> &samples, const Samples &how) {
         const std::size_t left_out = samples.size() < how.all() ? 0 : how.warm_up;
         auto first = samples.begin() + static_cast<std::ptrdiff_t>(left_out), last = samples.end();

@@ -32,7 +32,7 @@ struct Config {
     enum class Format : std::uint8_t { text, json } format = Format::text;
 };
 
-/// What `ktrace ctl` asks of a ktrace that traces.
+/// An order of `ktrace ctl` to a ktrace that traces.
 struct Order {
     enum class Verb : std::uint8_t { list, stats, add, remove, enable, disable, on, off } verb = Verb::list;
     std::vector<std::string> names;   // remove, enable, disable: numbers or SPECs

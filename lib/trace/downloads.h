@@ -1,4 +1,4 @@
-// Downloads: when debuginfod may be asked. Until something is armed nobody waits for it but the user, who may have
+// Downloads: when debuginfod may be asked. Until something is armed only the user waits for it, who may have
 // enough of it; later a thread of the target's may be waiting at a trap.
 #pragma once
 

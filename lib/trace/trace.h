@@ -81,7 +81,7 @@ struct Arming {
     std::vector<WaitingIfunc> ifuncs;
     std::unordered_map<pid_t, VirtAddr> resolving; // by task: the resolver that it is in
     bool waits_for_loader = false;                 // nothing is armed yet: the program's libraries are not mapped
-    bool told_to_wait = false;                     // somebody was told of that, and is told of its end
+    bool told_to_wait = false;                     // that was reported, and its end will be
     bool unloads = false;                          // a thread is on its way through dlclose
 };
 

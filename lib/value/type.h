@@ -35,7 +35,7 @@ struct Type {
         void_,
         bool_,
         char_,    // a character: prints as 'c' with its number
-        integer,  // is_signed tells
+        integer,  // see is_signed
         floating, // size 4, 8, 10/16 (long double, x87 where the ISA has it)
         enumeration,
         pointer,   // target may be nullptr or void_

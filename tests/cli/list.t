@@ -54,7 +54,7 @@ EXPECT_SOME ^ktrace: .*\./text.*ELF
 NAME no such process
 RUN ktrace list -p 2147483000
 STATUS 1
-EXPECT ktrace: there is no process 2147483000; pidof NAME tells the number
+EXPECT ktrace: there is no process 2147483000; pidof NAME prints the number
 
 NAME lines without debug information
 RUN printf 'int main(void) { return 0; }\n' >a.c && cc -o a a.c && ktrace list ./a main --lines

@@ -28,7 +28,7 @@ EXPECT ktrace: list does not take -j; it is an option of attach, run, ctl
 NAME what is said of a whole trace is not said to ctl
 RUN ktrace ctl add -p 1 -j main --duration=5s
 STATUS 2
-EXPECT ktrace: ctl does not take --duration; that is said of the whole trace when it is started, and what is added ends with it
+EXPECT ktrace: ctl does not take --duration; that is for the whole trace when it is started; added probes end with it
 
 NAME an option without its value
 RUN ktrace attach -p 1 -k
@@ -123,7 +123,7 @@ EXPECT ktrace: attach needs a process: -p PID
 NAME a process that is no number
 RUN ktrace attach -p bash -k main
 STATUS 2
-EXPECT ktrace: -p needs the number of a process, not `bash'; pidof NAME tells it
+EXPECT ktrace: -p needs the number of a process, not `bash'; pidof NAME prints it
 
 NAME a process number that is too large
 RUN ktrace attach -p 99999999999 -k main
@@ -218,7 +218,7 @@ EXPECT ktrace: run needs a program: ktrace run PROBE... -- PROGRAM [ARG...]
 NAME tables exclude each other
 RUN ktrace attach -p 1 -r main --count --hist
 STATUS 2
-EXPECT ktrace: --count, --stats and --hist exclude each other, and each is given once; --stats and --hist tell the count, too
+EXPECT ktrace: --count, --stats and --hist exclude each other, and each is given once; --stats and --hist show the count, too
 
 NAME statistics of what
 RUN ktrace attach -p 1 -k main --stats

@@ -1,4 +1,4 @@
-// What the fuzz harnesses share.
+// Shared by the fuzz harnesses.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline std::span<const std::byte> bytes(const std::uint8_t *data, std::size_t si
     return std::as_bytes(std::span(data, size));
 }
 
-/// What must hold for every input.
+/// A condition that holds for every input.
 inline void require(bool holds) {
     if (!holds) std::abort();
 }

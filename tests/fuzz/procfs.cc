@@ -1,4 +1,4 @@
-// Any text as what /proc tells.
+// Any text as the contents of /proc.
 #include "os/proc/procfs.h"
 #include "fuzz.h"
 #include "os/facts/freezer.h"

@@ -256,7 +256,7 @@ class Detach(LiveTest):
                 self.assertEqual(target.truth(rf"^{way[:4]} (\d+)")[1], "1")
                 added = ktrace("ctl", "-p", target.pid, "add", "-r", "do_work", "--count")  # needs more room
                 self.assertEqual(added.status, 1, added)
-                self.assertIn("the process cannot run what makes system calls for ktrace in it", added.err)
+                self.assertIn("the process cannot run ktrace's code for system calls", added.err)
                 target.tell("work 100")
                 target.truth("^did 100")
                 trace = tracer.stop()

@@ -96,7 +96,7 @@ static void send_until_line(pid_t to) {
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     do {
-        // What is queued counts against a limit of the user's, which timers of others need, too (RLIMIT_SIGPENDING).
+        // Queued signals count against a limit of the user's, which timers of others need, too (RLIMIT_SIGPENDING).
         int few = shared->sent - shared->got < 64;
 
         value.sival_int = (int)shared->sent + 1;

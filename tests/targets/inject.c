@@ -1,4 +1,4 @@
-// Functions that tell what they saw, and callers that tell what they got: for fault injection.
+// Functions that print what they saw, and callers that print what they got: for fault injection.
 //
 // inject      Prints "ready PID"; for each line of its input, FUNCTION N, calls that function N times, a line each:
 //             "FUNCTION I: saw … got …", then "ran R done".

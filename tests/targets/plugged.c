@@ -1,5 +1,6 @@
-// What plugins are tried on: functions with arguments of every class, structures to follow, an inner function that is
-// called with and without an outer one, a fault. It does one thing for each line that it reads, and prints the truth.
+// The target of the tests of plugins: functions with arguments of every class, structures to follow, an inner function
+// that is called with and without an outer one, a fault. It does one thing for each line that it reads, and prints the
+// truth.
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -63,7 +64,7 @@ KEEP long sum_list(const struct packet *list) {
     return sum;
 }
 
-// What the kernel's samples probe; they know its arguments.
+// The function that the kernel's samples probe; they know its arguments.
 KEEP long do_fork(unsigned long flags, unsigned long stack, void *regs, unsigned long size, int *parent, int *child) {
     return (long)flags + 25 + (stack != 0) + (regs != NULL) + (size != 0) + (parent != NULL) + (child != NULL);
 }

@@ -311,7 +311,7 @@ void case_hand() {
     }
 }
 
-// What calls it is made at run time, where no return address may be trapped; each call comes from the same place.
+// Its callers are made at run time, where no return address may be trapped; each call comes from the same place.
 void case_generated() {
 #if defined(__x86_64__)
     // push %rax; call *%rsi; pop %rdx; ret

@@ -503,7 +503,7 @@ static void *sleep_once(void *unused) {
     result = sleep_in();
     error = result < 0 ? errno : 0;
     woke = milliseconds();
-    // What is told has been seen by whoever traces.
+    // The tracer has seen everything that is printed.
     __sync_fetch_and_add(&awake, 1);
     do_work(1);
     printf("woke %ld %d %ld at %ld\n", result, error, woke - before, woke);

@@ -70,7 +70,7 @@ Status furnish(AddressSpaceState &space, Site &site) {
     if (space.recovery.mapped() &&
         !space.recovery.add(*space.memory, Host::recovery_entry(site.plan, site.placed, site.at, site.slot)) &&
         !space.owes_room)
-        return fail(Error::Kind::refused, "what rescues the process when ktrace is killed cannot be written");
+        return fail(Error::Kind::refused, "the recovery page cannot be written");
     return {};
 }
 
@@ -237,7 +237,7 @@ Status complete_copy(const AddressSpaceState &from, const recovery::Hands &child
     for (const auto &[slot, site] : from.by_slot)
         if (from.slots.contains(slot))
             written = written && child.space.write_own(slot, std::span(site->placed.bytes, site->placed.size));
-    if (!written) return fail(Error::Kind::refused, "what its parent has of ktrace's memory cannot be written");
+    if (!written) return fail(Error::Kind::refused, "its parent's part of ktrace's memory cannot be written");
     return {};
 }
 

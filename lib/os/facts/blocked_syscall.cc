@@ -42,7 +42,7 @@ bool keeps_its_time(long number) {
     }
 }
 
-/// A time-out among the arguments of a call that fails with EINTR and does not tell what is left of it.
+/// A time-out among the arguments of a call that fails with EINTR and does not report what is left of it.
 bool has_time_out(const TaskPlace &place) {
     constexpr std::uint64_t enter_ext_arg = 8; // IORING_ENTER_EXT_ARG: there may be one in there
     switch (place.syscall) {
@@ -112,7 +112,7 @@ int limiting_option(long number) {
     }
 }
 
-/// What the task's number for a file leads to, as /proc shows it (its beginning); empty: it may be anything.
+/// The file that the task's number leads to, as /proc shows it (its beginning); empty: it may be anything.
 std::string file_shown(Pid pid, Tid tid, std::uint64_t file) {
     const std::string path = "/proc/" + std::to_string(pid.value) + "/task/" + std::to_string(tid.value) + "/fd/" +
                              std::to_string(static_cast<int>(file));
@@ -199,7 +199,7 @@ bool waits_for_page(std::string_view function) { return function == "handle_user
 /// though the supervisor may have done by then what it was asked for.
 bool waits_for_supervisor(std::string_view function) { return function.starts_with("seccomp_do_user_notification"); }
 
-/// For the answer of a file system in user space, which is told of the interrupt, and may fail what it was asked for.
+/// For the answer of a file system in user space, which sees the interrupt, and may fail the request.
 bool waits_for_file_system(std::string_view function) { return function == "request_wait_answer"; }
 
 bool waits_in_the_middle(Pid pid, Tid tid) {
@@ -243,7 +243,7 @@ VirtAddr told_rest_at(Pid pid, Tid tid, const TaskPlace &place) {
     if (place.syscall == SYS_nanosleep) return VirtAddr{arguments[1]};
     if (place.syscall == SYS_clock_nanosleep) return VirtAddr{(arguments[1] & absolute) != 0 ? 0 : arguments[3]};
     if (place.syscall != SYS_restart_syscall || !is_sleep_restarted(pid, tid)) return {};
-    // Which of the two was interrupted only its first argument tells: a pointer or a clock.
+    // Only its first argument shows which of the two was interrupted: a pointer or a clock.
     constexpr std::uint64_t least_pointer = 4096;
     const bool by_clock = arguments[0] < least_pointer || static_cast<std::int64_t>(arguments[0]) < 0;
     return VirtAddr{by_clock ? arguments[3] : arguments[1]};

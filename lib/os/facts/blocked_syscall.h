@@ -10,14 +10,14 @@ enum class Interrupted : std::uint8_t {
     goes_on,     // the kernel makes the call again by itself, with the time that is left
     made_again,  // the call may fail with EINTR; made again it is the same, since it has no time-out
     begins_anew, // made again it waits for the whole of its time-out once more; or it answers with a part of what it
-                 // was to do, and is not made again; or another process that answers it is told of the interrupt, or
+                 // was to do, and is not made again; or another process that answers it sees the interrupt, or
                  // asked twice (a supervisor, seccomp_unotify(2); a file system, fuse(4)); or it cannot be
                  // interrupted, but would use up a processor until it goes on (in a call whose memory userfaultfd(2)
                  // has to fill in)
 };
 
 /// `limited_by_file`: the call is one on a socket that limits how long such calls wait, or reads from one or from a
-/// terminal that waits for several bytes, or for a time. Pure. Source: which calls the kernel restarts is told in
+/// terminal that waits for several bytes, or for a time. Pure. Source: which calls the kernel restarts is in
 /// signal(7); those with a time-out of their own that it does not, here.
 Interrupted interrupted(const TaskPlace &place, bool limited_by_file);
 

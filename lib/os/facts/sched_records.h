@@ -1,12 +1,12 @@
 // SchedRecords: when one task came on a processor and when it left it, by the kernel's own records
 // (perf_event_open(2)).
 //
-// What a tracer sees of a stop, and what it does to end one, are a wait in a run queue away from when the task left its
-// processor and came on one again. The records tell that to the nanosecond, by CLOCK_MONOTONIC, however busy the
+// A tracer's view of a stop, and its end of one, are a wait in a run queue away from when the task left its
+// processor and came on one again. The records have that to the nanosecond, by CLOCK_MONOTONIC, however busy the
 // machine is. Neither root nor a hardware counter is needed, but kernel.perf_event_paranoid of at most 2.
 //
 // Invariants: (1) nothing is held open but the mapping of the ring, which keeps the event; (2) reading is done in
-// memory, without a system call; (3) a record that is not there is told as `lost`, never guessed.
+// memory, without a system call; (3) a record that is not there is reported as `lost`, never guessed.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace ktrace::os {
 
-/// What the records say of a stretch of time.
+/// A stretch of time by the records.
 struct Presence {
     std::uint64_t came_ns = 0; // when the task first came on a processor; 0: it did not
     std::uint64_t left_ns = 0; // when it last left one; 0: it did not, or is on one

@@ -159,7 +159,7 @@ std::optional<TaskPlace> parse_task_place(std::string_view line) {
 
 namespace {
 
-/// What comes behind the second field of a `stat` line, the name, which may hold anything; empty: there is none.
+/// The rest of a `stat` line behind the second field, the name, which may hold anything; empty: there is none.
 std::string_view behind_name(std::string_view line) {
     const std::size_t name_end = line.rfind(')');
     return name_end == std::string_view::npos ? std::string_view() : line.substr(name_end + 1);

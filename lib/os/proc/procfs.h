@@ -1,4 +1,4 @@
-// What /proc tells of a process. The parsers are pure (text in, data out); the readers open the files.
+// The contents of /proc for a process. The parsers are pure (text in, data out); the readers open the files.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ struct Mapping {
     bool contains(VirtAddr at) const { return start <= at && at < end; }
 };
 
-/// What of /proc/PID/status ktrace needs. Missing lines leave the defaults.
+/// The part of /proc/PID/status that ktrace needs. Missing lines leave the defaults.
 struct ProcessStatus {
     std::string name;
     char state = '?'; // R S D T t Z X
@@ -71,7 +71,8 @@ std::optional<ProcessStatus> read_status(pid_t pid_or_tid);
 std::optional<TaskPlace> read_task_place(Pid pid, Tid tid);
 std::optional<TaskStat> read_task_stat(Pid pid, Tid tid);
 
-/// What a process catches (TaskStat::caught), for who asks often: the file of one of its tasks is kept open.
+/// The signals that a process catches (TaskStat::caught), for frequent questions: the file of one of its tasks is kept
+/// open.
 class Caught {
   public:
     /// `tid`: a task that is there. Nothing: it is gone.
@@ -81,7 +82,7 @@ class Caught {
     Fd stat_;
 };
 
-/// Names of tasks, for who asks often: the files of those that were asked for last are kept open, some of them.
+/// Names of tasks, for frequent questions: the files of those that were asked for last are kept open, some of them.
 class Names {
   public:
     /// The name of a task, as it is now; empty: gone. Valid until the next call.
@@ -121,9 +122,9 @@ std::string process_folder(Pid pid);
 /// The name of a task, as it is now; empty: gone.
 std::string read_comm(Pid pid, Tid tid);
 
-/// The function of the kernel's that a task sleeps in; "": it does not, or that is not told.
+/// The function of the kernel's that a task sleeps in; "": it does not, or that is not known.
 std::string read_sleep_function(Pid pid, Tid tid);
-/// What a task has set by personality(2); 0: nothing, or that is not told.
+/// The task's setting by personality(2); 0: nothing, or that is not known.
 std::uint64_t read_personality(Pid pid, Tid tid);
 /// Waits until a process, which need not be a child, has ended.
 void wait_for_end(Pid pid);

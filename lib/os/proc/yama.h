@@ -1,5 +1,5 @@
-// The setting kernel.yama.ptrace_scope (Documentation/admin-guide/LSM/Yama.rst): who may trace whom, beyond what the
-// kernel itself asks for.
+// The setting kernel.yama.ptrace_scope (Documentation/admin-guide/LSM/Yama.rst): which processes may trace which,
+// beyond what the kernel itself asks for.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,14 @@ namespace ktrace::os {
 
 enum class PtraceScope : std::uint8_t {
     all = 0,         // also where there is no Yama
-    descendants = 1, // and who allows it
+    descendants = 1, // and processes that allow it
     root = 2,        // CAP_SYS_PTRACE
     nobody = 3,      // until the next boot
 };
 
 PtraceScope ptrace_scope();
 
-/// What it forbids this user, and what to do about it.
+/// The things that it forbids this user, and their remedy.
 struct ScopeRefusal {
     std::string why, hint;
 };

@@ -23,7 +23,7 @@ constexpr const char *suffix = ".sock";
 
 std::string reason() { return std::strerror(errno); }
 
-/// What a process calls its socket. The number is the one that it has in its own pid namespace.
+/// The name of a process's socket. The number is the one that it has in its own pid namespace.
 struct SocketName {
     std::uint64_t pid = 0;
     std::uint64_t pid_namespace = 0; // its inode; 0: not known
@@ -136,7 +136,7 @@ void take_away_stale(const std::string &directory) {
     ::closedir(opened);
 }
 
-/// Sockets in a directory that a process of this number has made; those of other containers are among them. errno tells
+/// Sockets in a directory that a process of this number has made; those of other containers are among them. errno says
 /// why there are none.
 std::vector<std::string> sockets_of(const std::string &directory, std::uint64_t pid) {
     std::vector<std::string> paths;

@@ -1,5 +1,5 @@
 // A Unix socket in a directory of the user's own: its name is the number of a process and of its pid namespace (several
-// containers may share the directory), nobody else may open it, and each end knows who the other is.
+// containers may share the directory), nobody else may open it, and each end knows the other.
 //
 // Invariants: the directory belongs to this user and nobody else has any right on it: a name in there cannot be taken
 // by somebody else; sockets do not survive exec and never block.
@@ -21,7 +21,7 @@ namespace ktrace::os {
 class LocalListener {
   public:
     /// `program` names the directory: $XDG_RUNTIME_DIR/PROGRAM, or /tmp/PROGRAM-UID. The socket is called after this
-    /// process. What ended processes have left there is taken away. Errors: denied (the directory is somebody else's),
+    /// process. The remains of ended processes there are taken away. Errors: denied (the directory is somebody else's),
     /// system.
     static Result<LocalListener> open(const std::string &program);
     ~LocalListener();
@@ -29,7 +29,7 @@ class LocalListener {
     LocalListener &operator=(LocalListener &&) = delete;
 
     int fd() const { return fd_.get(); }
-    /// The next one who wants to be served, where that is this user or root; nothing: nobody waits, or it was somebody
+    /// The next client, where that is this user or root; nothing: none waits, or it was somebody
     /// else.
     std::optional<Fd> accept() const;
 

@@ -15,7 +15,7 @@ namespace {
 rlimit before{};
 bool is_bounded = false;
 
-/// Nothing: /proc does not tell.
+/// Nothing: /proc does not show it.
 std::optional<std::uint64_t> memory_now() {
     auto text = read_file("/proc/self/statm");
     unsigned long long pages = 0;

@@ -1,5 +1,5 @@
 // A bound on the memory of this process. How much libelf and libdw take for a file is decided by who made the file.
-// What they are refused they report as an error.
+// They report a refused allocation as an error.
 //
 // Invariants: programs that are started have the limits that ktrace was started with.
 #pragma once

@@ -1,8 +1,8 @@
 // OwnSignals: the signals that end or interrupt tracing, and the timer of --duration, as flags that the loop reads.
 //
 // Invariants: a signal that arrives between the loop's look and its wait is not lost: until the flag has been taken, a
-// timer raises SIGALRM again and again, which ends the wait. What signals did before is remembered: a program that is
-// started inherits that, and nothing of ours.
+// timer raises SIGALRM again and again, which ends the wait. The actions of signals before that are remembered: a
+// program that is started inherits that, and nothing of ours.
 #pragma once
 
 #include <csignal>
@@ -23,8 +23,9 @@ class OwnSignals {
     static void block();
     static void unblock();
 
-    /// Who starts ktrace with this signal ignored wants it to be (nohup(1)). Not so SIGINT and SIGTERM: shells without
-    /// job control start each background job with SIGINT ignored, and `kill -INT $!` is how a script ends a trace.
+    /// A user that starts ktrace with this signal ignored wants it to be (nohup(1)). Not so SIGINT and SIGTERM: shells
+    /// without job control start each background job with SIGINT ignored, and `kill -INT $!` is how a script ends a
+    /// trace.
     static bool stays_ignored(int signal);
 
     /// From now on the death of the parent process is one of these signals, `abandoned`. Call it in the thread that
@@ -35,12 +36,12 @@ class OwnSignals {
     bool is_abandoned() const;
 
     /// From now on another process may ask this one to hand a process over (`hand_over` with its id, sigqueue(3)):
-    /// take() tells the signal, and this, which.
+    /// take() has the signal, and this, which.
     static void accept_hand_over();
     static constexpr int hand_over = 40; // as `abandoned`
     static int handed_over();
 
-    /// What ends the waits of the calling thread; any thread may call it.
+    /// A function that ends the waits of the calling thread; any thread may call it.
     static std::function<void()> waker();
 
     /// Everything as it was when ktrace was started, in a forked child that is to become a program. Only makes system
@@ -51,7 +52,7 @@ class OwnSignals {
     void start_timer(std::uint64_t ns);
     void stop_timer();
     /// Also where a signal has come that is meant for ktrace alone, and would kill it: the limit of its processor time,
-    /// say. What is traced is let go first.
+    /// say. The target is let go of first.
     bool time_is_up() const;
 
     /// The signal that came in, once; 0: none.

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t longest_line = 4096 + 128; // a path and what stands before it
 constexpr std::size_t most_remembered = 8;
 
-/// Of a file that is still to be told of: `taken` by the handler that writes it, or by who reads it.
+/// Of a file that is still to be reported: `taken` by the handler that writes it, or by its reader.
 struct Remembered {
     enum class State : int { free, taken, written };
     std::atomic<State> state = State::free;
@@ -120,7 +120,7 @@ bool mend_at(std::uint64_t at) {
 
 void on_bus_error(int, siginfo_t *info, void *) {
     int error = errno;
-    // What cannot be mended faults again, and ends the process as it would have.
+    // A fault that cannot be mended comes again, and ends the process as it would have.
     if (info->si_code != BUS_ADRERR || !mend_at(reinterpret_cast<std::uint64_t>(info->si_addr)))
         ::sigaction(SIGBUS, &before, nullptr);
     errno = error;

@@ -2,8 +2,8 @@
 // read. Programs, libraries and debug files are mapped, by us and by elfutils, and may be anybody's to write to: a
 // build that copies a library over the old one cuts it short, too.
 //
-// From the page that is missing to the end of the mapping there are zeros then, and who reads them goes on: readers of
-// ELF and DWARF take them for a damaged file. What was cut is remembered, so that the user can be told.
+// From the page that is missing to the end of the mapping there are zeros then, and readers go on: those of
+// ELF and DWARF take them for a damaged file. The files that were cut are remembered, so that they can be reported.
 #pragma once
 
 #include <string>

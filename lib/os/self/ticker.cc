@@ -37,7 +37,7 @@ void catch_ticks(int signal) {
 
 } // namespace
 
-/// A thread that signals the one which made it, while it is told to.
+/// A thread that signals the one which made it, while it is switched on.
 class Ticker::Beat {
   public:
     Beat() : waiter_(::gettid()) {
@@ -99,7 +99,7 @@ Ticker::~Ticker() {
     if (has_timer_) ::timer_delete(timer_);
 }
 
-/// What ticks. False: nothing can be had.
+/// Starts a source of ticks. False: nothing can be had.
 bool Ticker::make() {
     if (has_timer_ || beat_) return true;
     catch_ticks(tick_signal());

@@ -25,9 +25,9 @@ using arch::HostNative;
 
 namespace {
 
-/// What comes to a task in the middle of a call of ours.
+/// Signals and stops that come to a task in the middle of a call of ours.
 struct Meanwhile {
-    std::vector<siginfo_t> held;   // signals, told later
+    std::vector<siginfo_t> held;   // signals, delivered later
     bool stopped_by_group = false; // by job control: it makes the call nevertheless
     std::optional<VirtAddr> call;  // where it is made
 };
@@ -39,8 +39,8 @@ bool faults_at(std::optional<VirtAddr> call, const siginfo_t &info) {
 }
 
 Result<void> cannot_make_calls() {
-    return fail(Error::Kind::refused, "the process cannot run what makes system calls for ktrace in it",
-                "it has changed what ktrace has mapped");
+    return fail(Error::Kind::refused, "the process cannot run ktrace's code for system calls",
+                "it has changed ktrace's mapping");
 }
 
 /// A task that runs up to the stop of a system call, and runs on and on: somebody has made another instruction of the
@@ -104,8 +104,9 @@ Result<void> advance(Waiter &waiter, Tid tid, Resume how, Meanwhile &meanwhile) 
         if (!info) return fail(Error::Kind::gone, "the task has ended");
         if (stop->signal == SIGTRAP && info->si_code > 0) return {};
         if (faults_at(meanwhile.call, *info)) return cannot_make_calls();
-        // Of a system call some architectures tell a step's end so, as if the task had sent it (user_single_step_report
-        // in include/linux/ptrace.h). Where one that was sent to the task waits, the step's own is dropped.
+        // Of a system call some architectures report a step's end so, as if the task had sent it
+        // (user_single_step_report in include/linux/ptrace.h). Where one that was sent to the task waits, the step's
+        // own is dropped.
         const bool is_done = stop->signal == SIGTRAP && how == Resume::step && meanwhile.call && !is_before_call();
         if (!is_done || info->si_code != SI_USER) meanwhile.held.push_back(*info);
         if (is_done) return {};
@@ -156,7 +157,7 @@ class Undispatched {
     SyscallUserDispatch own_;
 };
 
-/// SIGSYS for a call of ours: it was not made. It is taken from those that are told later.
+/// SIGSYS for a call of ours: it was not made. It is taken from those that are delivered later.
 bool was_trapped(std::vector<siginfo_t> &held) {
     return std::erase_if(held, [](const siginfo_t &info) { return info.si_signo == SIGSYS && info.si_code > 0; }) > 0;
 }
@@ -203,7 +204,7 @@ Result<void> leave_own_call(Waiter &waiter, Stopped &stopped, Meanwhile &meanwhi
 /// The signal's frame with all that a task is, for as long as the call lasts.
 class Frame {
   public:
-    /// What the kernel would make again when the task goes on is made again from the start.
+    /// A call that the kernel would make again when the task goes on is made again from the start.
     Frame(const WayBack *way, Tid tid, Host::Registers before, std::uint64_t mask) : way_(way) {
         if (!way_) return;
         if (arch::awaits_restart(before)) Host::restart_syscall(before);

@@ -16,7 +16,7 @@ namespace ktrace::os {
 
 class Placement {
   public:
-    /// Borrows what waits; it is told where to ask for a moment.
+    /// Borrows the waiter; it is set to ask for a moment before it sleeps.
     explicit Placement(os::Waiter &waiter);
     ~Placement();
     Placement(const Placement &) = delete;

@@ -1,5 +1,6 @@
 // The ptrace requests that are not about registers (arch/*/native.cc has those), as typed functions. Each answers
-// whether the task was there: a tracee that dies under us is an ordinary event (`gone`), told to the caller as a value.
+// whether the task was there: a tracee that dies under us is an ordinary event (`gone`), which the caller gets as a
+// value.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +47,7 @@ constexpr int first_real_time = 32; // signal: the kernel's count, of which the 
 
 enum class SentAgain : std::uint8_t {
     as_it_was,
-    under_our_name, // of who sent it the kernel lets us say only what sigqueue says: this is a stand-in
+    under_our_name, // of its sender the kernel lets us say only what sigqueue says: this is a stand-in
     not_at_all,     // a real-time signal, of which the user has as many queued as is allowed (RLIMIT_SIGPENDING)
 };
 
@@ -60,8 +61,8 @@ bool set_signal_mask(Tid task, std::uint64_t mask);
 /// A signal of the kernel's own (a trap, a fault) that is queued for this stopped task and will be reported next: a
 /// task stops for an interrupt or with its group before it takes such a signal.
 bool has_fault_pending(Tid task, int signal);
-/// Any of those that an instruction raises, and that is told when the task goes on: one that is blocked was not raised
-/// by an instruction (a memory error elsewhere, say), and may wait for ever.
+/// Any of those that an instruction raises, and that is delivered when the task goes on: one that is blocked was not
+/// raised by an instruction (a memory error elsewhere, say), and may wait for ever.
 bool has_fault_pending(Tid task);
 
 /// Any signal that is queued for this stopped task or for its process, blocked or not.

@@ -20,7 +20,7 @@ namespace ktrace::os {
 
 namespace {
 
-/// In the child, with all signals blocked: waits until it is seized (a byte comes), then becomes the program; tells
+/// In the child, with all signals blocked: waits until it is seized (a byte comes), then becomes the program; reports
 /// errno through `report`.
 [[noreturn]] void become(const std::vector<std::string> &program, const OwnSignals &interrupts, Pid parent,
                          Pid guardian, int wait_fd, int report_fd) {
@@ -56,7 +56,7 @@ Error may_not_trace(int error) {
     return why;
 }
 
-/// What exec's errno says of a program.
+/// The meaning of exec's errno for a program.
 Error cannot_start(const std::string &program, int error) {
     Error why{Error::Kind::denied, program + " cannot be run: " + std::strerror(error), {}, {}, -1, 1};
     bool missing = error == ENOENT || error == ENOTDIR;

@@ -22,7 +22,7 @@ class Spawn {
   public:
     /// Forks it, to become `program` (looked up in PATH, as execvp does), with the signals as `interrupts` found them;
     /// `guardian` may trace it, too. The calling thread is the program's parent to the end, whose death it may have
-    /// asked to be told of (PR_SET_PDEATHSIG, prctl(2)): call it in the one that lives longest, before there is any
+    /// asked a signal for (PR_SET_PDEATHSIG, prctl(2)): call it in the one that lives longest, before there is any
     /// other, since in the child there is only the one that forked. Errors: system (no process, or no pipe, to be had).
     static Result<Spawn> fork(const OwnSignals &interrupts, Pid guardian, std::vector<std::string> program);
 

@@ -11,7 +11,7 @@
 
 namespace ktrace::os {
 
-/// What a task has asked for. The kernel's ptrace_sud_config.
+/// A task's setting. The kernel's ptrace_sud_config.
 struct SyscallUserDispatch {
     std::uint64_t mode = 0; // 0: none of it
     std::uint64_t selector = 0, offset = 0, length = 0;
@@ -20,7 +20,7 @@ struct SyscallUserDispatch {
     bool leaves_alone(VirtAddr behind) const { return mode == 0 || behind.value - offset < length; }
 };
 
-/// Of a stopped task; nothing: it is gone, or the kernel does not tell.
+/// Of a stopped task; nothing: it is gone, or the kernel does not say.
 std::optional<SyscallUserDispatch> dispatch_of(Tid task);
 bool set_dispatch(Tid task, const SyscallUserDispatch &dispatch);
 

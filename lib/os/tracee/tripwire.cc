@@ -15,9 +15,9 @@ namespace ktrace::os {
 
 namespace {
 
-constexpr std::uint64_t ours = 0x6b74'7769'7265; // tells them from those of the program's own
+constexpr std::uint64_t ours = 0x6b74'7769'7265; // distinguishes them from those of the program's own
 
-/// What siginfo holds at TRAP_PERF (asm-generic/siginfo.h, _perf, behind si_addr).
+/// The contents of siginfo at TRAP_PERF (asm-generic/siginfo.h, _perf, behind si_addr).
 struct PerfFields {
     unsigned long data;
     std::uint32_t type, flags;

@@ -282,7 +282,7 @@ void Waiter::look_at_others(Tid but) {
         if (task->tid == but) continue;
         if (auto stop = poll(P_PID, task->tid.value, false)) note(*task, *stop);
     }
-    // One that was born traced, and has ended before its parent's event was seen: nobody has told of it yet.
+    // One that was born traced, and has ended before its parent's event was seen: it was not reported yet.
     auto status = read_status(but.value);
     if (!status) return;
     for (Tid tid : read_tasks(Pid{status->tgid}))

@@ -58,8 +58,8 @@ class Waiter {
     bool none_left() const { return none_left_; }
 
     /// Waits for this one task alone (which was resumed or interrupted): for the short dialogues of injection. Nothing
-    /// where the task is gone: without a trace, or as a leader whose end is told only after that of its threads. That
-    /// is found out, and ends of other tasks are taken meanwhile (an exec, or the end of the process, may wait for
+    /// where the task is gone: without a trace, or as a leader whose end is reported only after that of its threads.
+    /// That is found out, and ends of other tasks are taken meanwhile (an exec, or the end of the process, may wait for
     /// them), again and again. With Block::briefly a signal ends the wait (errno: EINTR), a Ticker's say; with
     /// Block::no there is none. `at_tick` is called every millisecond or so of a wait with Block::yes, and may
     /// interrupt the task.
@@ -72,7 +72,7 @@ class Waiter {
     /// Takes the ends, and queues the stops, of all tasks but one, which may be what somebody waits for in the kernel.
     void look_at_others(Tid but);
 
-    /// Hands a stop back that was not the business of who waited for it: the next one that `next` answers.
+    /// Hands back a stop that was not the one waited for: the next one that `next` answers.
     void put_back(const Stop &stop) { queue_.push_front(stop); }
 
     /// The task has been resumed: its next stop is news.
@@ -88,14 +88,14 @@ class Waiter {
 
     /// With `spin`, `next` asks again and again for a moment before it blocks, where one task alone is busy: for one
     /// that runs on another processor, to be woken takes longer than what it does between two stops. It stops asking so
-    /// where that was in vain a few times, until it is told again.
+    /// where that was in vain a few times, until it is asked again.
     void spin(bool spin) {
         spins_ = spin;
         vain_spins_ = 0;
     }
 
-    /// Who is told when a task that is stopped is to make its system calls in another way than it wants. nullptr:
-    /// nobody.
+    /// The observer that is called when a task that is stopped is to make its system calls in another way than it
+    /// wants. nullptr: nobody.
     void set_dispatch_keeper(DispatchKeeper *keeper) { dispatch_keeper_ = keeper; }
     DispatchKeeper *dispatch_keeper() const { return dispatch_keeper_; }
 

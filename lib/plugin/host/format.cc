@@ -149,7 +149,7 @@ void put_plain_pointer(Output &out, const Conversion &c, const void *pointer) {
     put_padded(out, c, text, static_cast<std::size_t>(length));
 }
 
-/// What stands behind %p; returns where the format goes on.
+/// The letters behind %p; returns where the format goes on.
 const char *put_pointer(Output &out, const Conversion &c, const char *rest, Arguments &a) {
     void *pointer = va_arg(a.list, void *);
     auto *bytes = static_cast<const unsigned char *>(pointer);

@@ -47,7 +47,7 @@ int describe_place(char *into, std::size_t size, std::uint64_t pc) {
                          static_cast<std::size_t>(pc - reinterpret_cast<std::uint64_t>(place.dli_fbase)));
 }
 
-/// What a fault is called: `SIGSEGV at 0x10, in probe.so+0x11c6`.
+/// The text for a fault: `SIGSEGV at 0x10, in probe.so+0x11c6`.
 void describe(int signal, const siginfo_t &info, std::uint64_t pc) {
     bool memory = signal == SIGSEGV || signal == SIGBUS;
     const char *abbreviation = ::sigabbrev_np(signal);

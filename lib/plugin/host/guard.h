@@ -17,7 +17,7 @@ namespace ktrace::plugin::host {
 /// Handles the signals of faults, and ktrace's that a function is late, from now on.
 void install_guard();
 
-/// What a guarded function left behind.
+/// The outcome of a guarded function.
 struct Left {
     Ended ended = Ended::returned;
     long result = 0;

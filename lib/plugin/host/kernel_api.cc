@@ -1,4 +1,4 @@
-// What a plugin calls of the kernel beyond probes and printk: memory, texts, numbers, times, the target's memory and
+// The kernel's functions for plugins beyond probes and printk: memory, texts, numbers, times, the target's memory and
 // symbols.
 #include <cerrno>
 #include <climits>

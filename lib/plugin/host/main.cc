@@ -84,7 +84,7 @@ using Procedure = void (*)();
 Function init_function = nullptr;
 Procedure exit_function = nullptr;
 
-/// What a plugin itself defines; nullptr: nothing so called. The C library has an init_module, too.
+/// A symbol that a plugin itself defines; nullptr: none of that name. The C library has an init_module, too.
 void *own_symbol(void *plugin, const char *name) {
     void *found = ::dlsym(plugin, name);
     Dl_info info{};

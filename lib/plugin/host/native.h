@@ -1,4 +1,4 @@
-// What of the host depends on the machine: one native_*.cc each.
+// The part of the host that depends on the machine: one native_*.cc each.
 #pragma once
 
 #include <cstdint>

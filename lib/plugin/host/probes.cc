@@ -67,7 +67,7 @@ void end_call(std::uint64_t instance) {
     free_calls.push_back(instance);
 }
 
-/// What a guarded handler is called with.
+/// The arguments of a guarded handler.
 struct HandlerCall {
     Registered probe;
     pt_regs *registers = nullptr;

@@ -7,7 +7,7 @@
 
 namespace ktrace::plugin::host {
 
-/// Takes in what ktrace had to tell: calls that will not return, misses, probes that came and went with a library.
+/// Takes in ktrace's news: calls that will not return, misses, probes that came and went with a library.
 void take_notes();
 
 /// Runs what a Call of ktrace's asks for: pre, post, entry, call, ret, fault.

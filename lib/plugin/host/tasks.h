@@ -18,7 +18,7 @@ void release_task(task_struct *task);
 
 /// A handler looks at a thread's comm, at `address`: reads it. False: nothing of that kind is there.
 bool fill_in_comm(std::uint64_t address);
-/// What was read may change: it is read again when it is looked at next.
+/// Facts that were read may change: they are read again at their next use.
 void forget_comms();
 
 } // namespace ktrace::plugin::host

@@ -16,7 +16,7 @@ extern Window window;
 void wait_for_turn();
 /// Hands over without waiting.
 void hand_over(Request request);
-/// Asks ktrace for something in the middle of a Call; what it needs was put into the wire. Returns Wire::result.
+/// Asks ktrace for something in the middle of a Call; its operands were put into the wire. Returns Wire::result.
 std::int64_t ask(Request request);
 
 } // namespace ktrace::plugin::host

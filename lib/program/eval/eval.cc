@@ -24,7 +24,7 @@ void write_nodes(Machine &machine, const std::vector<Instrs> &parts, NodeWriter 
 }
 
 void aggregate(Machine &machine, const Code &code, const MomentCode &moment, const HitView &hit, ProbeState &state) {
-    std::byte bytes[max_key]; // not cleared: the writer tells how much of it is used
+    std::byte bytes[max_key]; // not cleared: the writer says how much of it is used
     NodeWriter key(bytes, code.payload_limit, true);
     write_nodes(machine, moment.key, key);
     Number number;

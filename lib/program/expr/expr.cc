@@ -109,7 +109,7 @@ void choose_integer_type(Expr &node, bool decimal, bool suffix_u, bool suffix_l)
     node.is_unsigned = suffix_u || v > 0x7fffffffffffffffU;
 }
 
-/// What was taken for a number may be one with a unit, as --duration has it.
+/// A number with a unit, as --duration has it, in the place of a plain one.
 std::string hint_for_unit(std::string_view word) {
     const std::string_view unit = word.substr(std::min(word.find_first_not_of("0123456789"), word.size()));
     static constexpr std::string_view units[] = {"ns", "us", "ms", "s"};
@@ -267,7 +267,7 @@ int ExprBuilder::unary(TextRange at, Expr::Op op, int a) {
 
 namespace {
 
-/// What a plain number is: a literal without the suffix u, or its negative.
+/// A plain number: a literal without the suffix u, or its negative.
 std::optional<std::int64_t> plain_number(const Tree &tree, const Expr &e) {
     bool negated = e.kind == Expr::Kind::unary && e.op == Expr::Op::minus;
     const Expr &literal = negated ? tree.at(e.a) : e;
@@ -297,7 +297,7 @@ std::optional<std::uint64_t> calculated(Expr::Op op, std::int64_t left, std::int
 }
 
 /// 10 * 1000 * 1000 * 1000 and 1 << 40 are what they are in bpftrace. C has them overflow an int, which it leaves
-/// undefined, and a filter by that would be wrong in silence. What fits has the type that it has in C.
+/// undefined, and a filter by that would be wrong in silence. A value that fits has the type that it has in C.
 std::optional<Expr> calculate(const Tree &tree, TextRange at, Expr::Op op, const Expr &left, const Expr &right) {
     auto first = plain_number(tree, left), second = plain_number(tree, right);
     auto result = first && second ? calculated(op, *first, *second) : std::nullopt;

@@ -93,7 +93,7 @@ void Builder::condition() {
     }
 }
 
-/// Where the condition is decided, right behind it. Tables see all hits that pass; so the return is told whether its
+/// Where the condition is decided, right behind it. Tables see all hits that pass; so the return knows whether its
 /// call was selected where something is injected at both.
 void Builder::selection() {
     if (recipe_.selection.selects_all()) return;
@@ -152,7 +152,7 @@ void Builder::inject(const Injection &injection) {
 
 void Builder::inject_event(const Injection &injection, Role role, std::uint32_t destination) {
     bool before = injection.moment == Injection::Moment::before;
-    bool saved = before && is_return(); // done at entry, told at the return
+    bool saved = before && is_return(); // done at entry, reported at the return
     Instrs instrs;
     if (saved) begin_blob(instrs, false);
     Lowering lowering(code(), before ? *recipe_.entry : *recipe_.after, *injection.value, instrs,
@@ -294,7 +294,7 @@ void Builder::event(Moment when) {
     extras(when);
 }
 
-/// What it was: as Moment::call has left it after the hit before. What it is now. Who has done it.
+/// The old value, as Moment::call has left it after the hit before; the new one; the place of the write.
 void Builder::watched() {
     if (recipe_.watched) {
         Instrs instrs;
@@ -382,7 +382,7 @@ Built Builder::finish() {
     return std::move(built_);
 }
 
-/// Of the values that events would show. A table shows none of them, but whoever asks for one that is nowhere is told.
+/// Of the values that events would show. A table shows none of them, but a request for one that is nowhere is reported.
 std::vector<MisfitExpr> misfits_of_events(const Recipe &recipe) {
     Recipe events;
     events.kind = recipe.kind;

@@ -1,8 +1,8 @@
 // Build: from what is wanted at one location (parsed EXPRs, their scopes, the options) to its Program and the fields of
 // its records.
 //
-// Invariants: an EXPR that does not fit is told in Built::misfits and becomes a value `na` (a condition that never
-// holds), so that the rest of the program works; whether that is an error is the caller's policy, who sees all
+// Invariants: an EXPR that does not fit is listed in Built::misfits and becomes a value `na` (a condition that never
+// holds), so that the rest of the program works; whether that is an error is the policy of the caller, which sees all
 // locations.
 #pragma once
 
@@ -36,7 +36,7 @@ struct Injection {
     std::optional<Error> misfit;       // it cannot be changed here: why
 };
 
-/// What is wanted at a location. Trees and scopes are borrowed for the time of build().
+/// The request for a location. Trees and scopes are borrowed for the time of build().
 struct Recipe {
     char kind = 'k';        // k j r w
     Scope *entry = nullptr; // names as they are before the instruction; at the function's first for j and r

@@ -170,7 +170,7 @@ Operand Lowering::captured(const Expr &e) {
 
 namespace {
 
-/// What was meant by a bare name that nothing here is called by.
+/// A guess for a bare name that nothing here has.
 std::string hint_for_name(const std::string &name) {
     if (auto near = text::nearest(name, words_of_expr(), 1); !near.empty()) return "did you mean " + near[0] + "?";
     std::string hint = "args.NAME is a parameter, var.NAME a variable, reg(\"NAME\") a register, \"text\" a string; or "
@@ -259,7 +259,7 @@ Operand Lowering::member(const Expr &e) {
     return select(e, {.where = Operand::Where::memory, .type = type.target}, *type.target);
 }
 
-/// What the pointer (or the number of no type) on the stack points to.
+/// The object that the pointer (or the number of no type) on the stack points to.
 Operand Lowering::pointed(const Expr &e, const Type &pointer) {
     if (types::is_integer(pointer) && pointer.size == 8)
         return {.where = Operand::Where::memory, .type = &types::int64};
@@ -267,7 +267,7 @@ Operand Lowering::pointed(const Expr &e, const Type &pointer) {
         misfit(e, "`" + text_of(e) + "` is no pointer but " + pointer.name, "a cast makes one of it: (int32 *)x");
     const Type *target = pointer.target;
     if (!target || target->kind == Type::Kind::void_)
-        misfit(e, "`" + text_of(e) + "` points to no known type", "a cast tells the type: *(int32 *)x");
+        misfit(e, "`" + text_of(e) + "` points to no known type", "a cast gives the type: *(int32 *)x");
     if (target->kind == Type::Kind::function) misfit(e, "`" + text_of(e) + "` points to a function");
     if (target->incomplete) target = scope_.complete(target);
     return through_reference({.where = Operand::Where::memory, .type = target});

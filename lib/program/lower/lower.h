@@ -33,7 +33,7 @@ struct Operand {
     std::uint32_t bit_offset = 0, bit_size = 0; // a bit field
 };
 
-/// What Moment::call saves of the arguments for the expressions of Moment::ret.
+/// The arguments that Moment::call saves for the expressions of Moment::ret.
 struct ArgumentCapture {
     Code &code;
     Scope &entry;
@@ -43,7 +43,7 @@ struct ArgumentCapture {
     std::vector<std::pair<std::string, std::uint32_t>> conditions = {};
 };
 
-/// What an EXPR asks for; decides when it is evaluated on a return probe.
+/// The facts that an EXPR uses; decides when it is evaluated on a return probe.
 struct Uses {
     bool arguments = false;
     bool outcome = false; // retval, duration
@@ -59,7 +59,7 @@ class Lowering {
 
     /// The whole expression as a condition: leaves 0 or 1.
     Status condition();
-    /// As a number for --stats and --hist: leaves it, tells its type.
+    /// As a number for --stats and --hist: leaves it, returns its type.
     Result<const value::Type *> number();
     /// As a value that is shown: emits one node. Gives the bytes that the node's payload may take.
     enum class Style { print, key };
@@ -131,7 +131,7 @@ class Lowering {
 
     void put(Instr instr) { out_.push_back(instr); }
     void put(Opcode op) { out_.push_back(Instr{.op = op}); }
-    std::size_t jump(Opcode op); // its target is told later
+    std::size_t jump(Opcode op); // its target is set later
     void land(std::size_t jump);
     std::vector<Instr> aside(std::size_t from); // takes the instructions from there on out
     const Type &pointer_to(const Type &target);

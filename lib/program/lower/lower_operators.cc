@@ -146,7 +146,7 @@ Operand Lowering::compare(const Expr &e, const Type &left, const Type &right) {
 
 Operand Lowering::compare_text(const Expr &e) {
     const Expr *sides[2] = {&tree_.at(e.a), &tree_.at(e.b)};
-    std::uint64_t length = default_str; // enough to tell them apart
+    std::uint64_t length = default_str; // enough to distinguish them
     for (const Expr *side : sides)
         if (side->kind == Kind::text) length = std::clamp<std::uint64_t>(side->text.size() + 1, length, max_str);
     for (const Expr *side : sides) {
@@ -255,7 +255,7 @@ const value::Type *Lowering::type_named(const TypeName &name) {
     return type;
 }
 
-/// What sizeof is asked of; nothing of it is evaluated. A bare name is a variable's before it is a type's.
+/// The operand of sizeof; nothing of it is evaluated. A bare name is a variable's before it is a type's.
 const value::Type *Lowering::size_of_what(const Expr &e) {
     if (e.a < 0) return type_named(e.type);
     const Expr &inner = tree_.at(e.a);

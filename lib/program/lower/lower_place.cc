@@ -201,7 +201,7 @@ void lower_object(const Place &place, std::uint64_t size, Code &code, Instrs &ou
 
 namespace {
 
-/// What is added to the first value, where nothing else is done with it.
+/// The number that is added to the first value, where nothing else is done with it.
 std::optional<std::int64_t> sum_behind(const std::vector<value::Op> &ops) {
     using Code = value::Op::Code;
     std::int64_t sum = 0;

@@ -91,7 +91,7 @@ void Lowering::load(Operand &operand) {
     operand.bit_size = operand.bit_offset = 0;
 }
 
-/// What a C++ reference refers to.
+/// The object that a C++ reference refers to.
 Operand Lowering::through_reference(Operand operand) {
     if (operand.type->kind != Type::Kind::reference || !operand.type->target) return operand;
     const Type *target = operand.type->target;
@@ -270,7 +270,7 @@ std::size_t Lowering::show(const Expr &e, Operand operand, Style style, bool fol
     }
     if (type.kind == Type::Kind::void_ || type.kind == Type::Kind::function)
         misfit(e, "`" + text_of(e) + "` has no value: it is " + type.name);
-    // What a reference refers to, as far as the debug information tells: where it is.
+    // The object that a reference refers to, as far as the debug information says where it is.
     if (type.incomplete && follow && operand.where == Where::memory) {
         settle_address(operand);
         put(Opcode::emit_hex);

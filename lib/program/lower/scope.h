@@ -31,7 +31,7 @@ class Scope {
 
     /// args.NAME: a parameter of the function, by name.
     virtual Result<Binding> argument(std::string_view name) = 0;
-    /// argN: the Nth integer argument of the calling convention, typed where the debug information tells.
+    /// argN: the Nth integer argument of the calling convention, typed where the debug information has its type.
     virtual Result<Binding> integer_argument(unsigned n) = 0;
     /// var.NAME: a local, static or global variable.
     virtual Result<Binding> variable(std::string_view name) = 0;

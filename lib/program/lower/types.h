@@ -13,7 +13,7 @@ using value::Type;
 
 extern const Type int8, int16, int32, int64, uint8, uint16, uint32, uint64;
 extern const Type character, boolean, float32, float64, void_type;
-/// What only expressions have: the text of comm or str(), the bytes of buf(), a stack.
+/// Types that only expressions have: the text of comm or str(), the bytes of buf(), a stack.
 extern const Type text, buffer, stack;
 
 /// A built-in type by name: `int32`, `uint8_t`, `unsigned long`, `double`, …; nullptr: none of these.

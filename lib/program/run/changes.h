@@ -1,5 +1,5 @@
 // Changes: what a program wants to be different in the stopped thread when it goes on: fault injection. eval only says
-// so; who has the thread does it.
+// so; the owner of the thread does it.
 #pragma once
 
 #include <array>

@@ -17,7 +17,7 @@
 
 namespace ktrace::program {
 
-/// One operation. Operands: `size` bytes, `is_signed`, `index` and `imm` as told beside each.
+/// One operation. Operands: `size` bytes, `is_signed`, `index` and `imm` as documented beside each.
 enum class Opcode : std::uint8_t {
     // values
     push,    // imm: an integer, or a double's bits
@@ -154,7 +154,7 @@ inline constexpr std::size_t saved_slot_size = 16;     // u64 bits, u64 state
 inline constexpr std::uint64_t default_str = 64, max_str = max_value; // bytes that str() reads
 inline constexpr std::size_t node_overhead = 24;                      // bytes of a node beside its payload, at most
 
-/// What one moment does, in this order.
+/// The operations of one moment, in this order.
 struct MomentCode {
     bool runs = false;
     bool has_condition = false, selects = false, aggregates = false, has_value = false;

@@ -1,4 +1,4 @@
-// Machine: runs the instructions of one moment for one hit (code.h tells them).
+// Machine: runs the instructions of one moment for one hit (see code.h).
 //
 // Invariants: no allocation, no exceptions, no system call but through the hit's ports; every index is checked or comes
 // from our own compiler; a run ends after max_instructions. Text, buffers and objects lie in `scratch_`, which is used

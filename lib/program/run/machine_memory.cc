@@ -50,7 +50,7 @@ std::uint64_t clamp_length(const Slot &length, std::uint64_t most) {
 
 Slot Machine::read_string(std::uint64_t pointer, std::uint64_t length) {
     if (pointer == 0) return bad(State::fault, 0);
-    std::span<std::byte> into = scratch(length + 1); // one more tells whether the text goes on
+    std::span<std::byte> into = scratch(length + 1); // one more shows whether the text goes on
     std::size_t readable = cache_.read(pointer, into);
     if (readable == 0 && !into.empty()) return bad(State::fault, pointer);
     std::size_t size = text_length(into.data(), readable);

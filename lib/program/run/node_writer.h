@@ -1,4 +1,4 @@
-// NodeWriter: writes the nodes of a record, of a capture or of a table's key (record.h tells the encoding) into a
+// NodeWriter: writes the nodes of a record, of a capture or of a table's key (encoded as in record.h) into a
 // buffer.
 //
 // Invariants: never writes behind its buffer; a payload is cut off at `limit` bytes; a node that does not fit is left

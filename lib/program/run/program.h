@@ -16,7 +16,8 @@
 
 namespace ktrace::program {
 
-/// What eval may ask of the stopped thread beyond its registers; each answer costs a system call, so only on demand.
+/// Facts that eval may ask of the stopped thread beyond its registers; each answer costs a system call, so only on
+/// demand.
 class ThreadPort {
   public:
     virtual ~ThreadPort() = default;
@@ -43,7 +44,7 @@ struct HitView {
     Changes *changes = nullptr;          // what is to be changed is put there; nullptr: nothing is
 };
 
-/// What became of a hit.
+/// The outcome of a hit.
 enum class Outcome : std::uint8_t {
     event,      // a record was written
     aggregated, // counted in the probe's tables, no record
@@ -52,7 +53,7 @@ enum class Outcome : std::uint8_t {
     accepted,   // call: an instance is needed
 };
 
-/// What a moment of a program touches: the loop reads no more than this.
+/// The registers and memory that a moment of a program touches: the loop reads no more than this.
 struct Needs {
     bool registers = false; // any register but pc (and sp)
     bool floating = false;

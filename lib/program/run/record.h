@@ -37,7 +37,7 @@ struct RecordHeader {
 };
 
 /// The values of a record are a sequence of nodes, one for each Field of the location's `fields[moment]`, in that
-/// order. Each begins with a Tag byte; what follows is fixed by the tag, little endian and unaligned. record_reader.h
+/// order. Each begins with a Tag byte; the tag fixes the rest, little endian and unaligned. record_reader.h
 /// decodes it.
 enum class Tag : std::uint8_t {
     raw,     // u32 type index, u32 size, bytes: a value of a type in the value::TypeTable, as in memory; size < the
@@ -88,7 +88,7 @@ struct Field {
 
 inline constexpr std::size_t moments = 6; // those that have a location
 
-/// What the sinks know of a location; Moment indexes `fields`. At Moment::ret the arguments stand first, then the
+/// The sinks' view of a location; Moment indexes `fields`. At Moment::ret the arguments stand first, then the
 /// return value, then the rest; arguments are there only where they were asked for (JSON).
 struct LocationInfo {
     std::uint32_t probe = 0; // number
@@ -97,7 +97,7 @@ struct LocationInfo {
     std::uint64_t offset = 0;
     std::string module;
     std::uint64_t address = 0;
-    std::string which; // tells it from others that are called alike, in the summary; empty: there are none
+    std::string which; // distinguishes it from others of its name, in the summary; empty: there are none
     bool result_void = false;
     bool injects = false; // changes something
     std::vector<Field> fields[moments];

@@ -72,8 +72,8 @@ struct Table {
     std::vector<Row> rows;       // by count (stats: by sum), smallest first; `other` last
 };
 
-/// What the tables of a trace may take together, in bytes: their keys and values come from the target, which chooses
-/// how many there are. What is taken is never given back.
+/// The bound of all tables of a trace together, in bytes: their keys and values come from the target, which chooses
+/// how many there are. Memory that is taken is never given back.
 class TableMemory {
   public:
     static constexpr std::size_t usual_limit = std::size_t{1} << 30;

@@ -1,4 +1,4 @@
-// RecordReader: walks the values of a record (record.h tells the encoding). The only decoder: sinks, captures and tests
+// RecordReader: walks the values of a record (encoded as in record.h). The only decoder: sinks, captures and tests
 // use it.
 //
 // Invariants: never reads outside of the bytes given, whatever they hold; the spans that it hands out point into them.
@@ -14,7 +14,7 @@
 
 namespace ktrace::program {
 
-/// One decoded value. Which members count is told by the tag; the others are zero.
+/// One decoded value. The tag says which members count; the others are zero.
 struct Node {
     Tag tag = Tag::na;
     bool truncated = false;   // string: the target's was longer than what was read

@@ -61,7 +61,7 @@ DebugFile by_build_id(const ElfFile &file, const std::string &root) {
     return {};
 }
 
-/// The CRC is of the whole file, which may be large: build-ids tell sooner where both have one.
+/// The CRC is of the whole file, which may be large: build-ids decide sooner where both have one.
 bool fits(const ElfFile &debug, const ElfFile &file, std::uint32_t crc) {
     if (!file.build_id().empty() && !debug.build_id().empty()) return same(debug.build_id(), file.build_id());
     return debug.image().bytes().size() <= largest_checked && crc32(debug.image().bytes()) == crc;

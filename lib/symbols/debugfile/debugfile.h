@@ -22,7 +22,7 @@ struct DebugFile {
 /// is also looked up in ours. A file whose build-id or CRC is not the wanted one is passed over.
 DebugFile find_debug_file(const ElfFile &file, const std::string &shown_path, const std::string &root);
 
-/// What a file holds that may have debug information or symbols; nullptr where it is none. `path` is its name in
+/// The contents of a file that may have debug information or symbols; nullptr where it is none. `path` is its name in
 /// errors.
 std::unique_ptr<ElfFile> parse_debug_file(Fd fd, const std::string &path);
 

@@ -127,7 +127,7 @@ DebugFile fetch_debug_file(std::span<const std::byte> build_id, std::string &why
         return {};
     }
     DebugFile found{parse_debug_file(Fd(fd), shown), shown};
-    if (!found.elf) why_not = "what debuginfod gave (" + shown + ") is not a debug file";
+    if (!found.elf) why_not = "debuginfod's answer (" + shown + ") is not a debug file";
     return found;
 }
 

@@ -1,6 +1,6 @@
 // debuginfod: the servers that DEBUGINFOD_URLS names (debuginfod(8)), asked for debug files that are not installed.
 //
-// Invariants: (1) nobody waits for a server without bound, nor against the will of who uses this; (2) a server that has
+// Invariants: (1) nobody waits for a server without bound, nor against the will of the user; (2) a server that has
 // let us wait in vain is not asked again; (3) libdebuginfod, which brings in libcurl, is loaded when it is first asked.
 #pragma once
 
@@ -19,7 +19,7 @@ class Patience {
     /// Times are monotonic, in ns.
     explicit Patience(std::uint64_t now) : started_(now), moved_(now) {}
 
-    /// Tells of `amount`, which is what has come in so far or, while no server answers, libdebuginfod's count of the
+    /// Reports `amount`, which is what has come in so far or, while no server answers, libdebuginfod's count of the
     /// times that it has looked: neither little nor a creeping growth is progress.
     bool lasts(std::uint64_t now, std::uint64_t amount);
 
@@ -34,11 +34,11 @@ class Patience {
 /// True where DEBUGINFOD_URLS names servers.
 bool debuginfod_configured();
 
-/// What says whether servers may be asked, and waited for, now: asked before each download and about every second of
+/// The judge of whether servers may be asked, and waited for, now: asked before each download and about every second of
 /// one. Until it is set they may.
 void set_download_permission(std::function<bool()> may_download);
 
-/// Asks the servers for the debug file of a build-id, which may take seconds. Without one `why_not` tells why.
+/// Asks the servers for the debug file of a build-id, which may take seconds. Without one `why_not` says why.
 DebugFile fetch_debug_file(std::span<const std::byte> build_id, std::string &why_not);
 
 } // namespace ktrace::symbols

@@ -37,10 +37,10 @@ struct Function {
     std::vector<Parameter> parameters;                           // `this` included
     bool variadic = false;
     // Callers do not keep the calling convention (as its language has another one, or optimizers changed it): only what
-    // entry_places tells is known of its parameters.
+    // entry_places gives is known of its parameters.
     bool own_convention = false;
     bool result_known = true; // false: it may be returned in another way than C does
-    bool typed = true;        // false: only names and lines are told (assembly, -g1)
+    bool typed = true;        // false: only names and lines are known (assembly, -g1)
     std::string file;
     int line = 0;
     std::uint64_t die = 0; // offset of its DIE
@@ -51,7 +51,7 @@ struct InlinedInstance {
     std::string name, qualified, linkage;
     std::uint64_t entry = 0;
     std::string into;           // the function that it was inlined into (linkage name where it has one)
-    std::uint32_t instance = 0; // tells it from others, also from those that begin at the same address; never 0
+    std::uint32_t instance = 0; // distinguishes it from others, also from those that begin at the same address; never 0
 };
 
 /// An address where the code of a source line begins (is_stmt rows; one per function and contiguous range).
@@ -87,7 +87,7 @@ class Dwarf {
     ~Dwarf();
     Dwarf(const Dwarf &) = delete;
 
-    /// What could not be read so far of debug information that lies in files of its own (.dwo), the first one: a
+    /// The first file of those with debug information of their own (.dwo) that could not be read so far: a
     /// clause; empty: nothing was missing.
     const std::string &missing_part() const;
 
@@ -124,7 +124,7 @@ class Dwarf {
     std::vector<std::string> function_names();
 
     /// Where the code of FILE:LINE begins. `file` matches a line table's path by whole components from the end. A line
-    /// without code gives nothing; `nearest_line` tells the next one with code, or the file's last.
+    /// without code gives nothing; `nearest_line` is the next one with code, or the file's last.
     std::vector<LineAddress> addresses_of(std::string_view file, int line);
     std::optional<int> nearest_line(std::string_view file, int line);
     /// Source files that the line tables name, for suggestions.

@@ -66,7 +66,7 @@ std::vector<ParameterDie> parameters_of(Dwarf_Die function) {
             source->dropped = false;
         }
     }
-    // What constructors and destructors have in the abstract only (`__in_chrg`) is passed by no caller.
+    // A parameter that constructors and destructors have in the abstract only (`__in_chrg`) is passed by no caller.
     std::erase_if(all, [](const ParameterDie &p) { return p.dropped && flag(p.declared.die, DW_AT_artificial); });
     return all;
 }
@@ -91,7 +91,7 @@ std::optional<std::size_t> count_parameters(std::string_view signature) {
     return std::nullopt;
 }
 
-/// True where the source has more parameters than the DIEs tell: clang at -O0 leaves some out that it has no place for.
+/// True where the source has more parameters than the DIEs: clang at -O0 leaves some out that it has no place for.
 /// The declaration in the class says how many there are, else the mangled name.
 bool lacks_parameters(Dwarf_Die function, const std::string &linkage, std::size_t told) {
     auto declared = reference(abstract_instance(function), DW_AT_specification);
@@ -120,7 +120,7 @@ bool has_own_convention(Dwarf_Die function) {
     return inherited_number(function, DW_AT_calling_convention).value_or(DW_CC_normal) == DW_CC_nocall;
 }
 
-/// True where code was optimized, as far as can be told: gcc says how it was called; for others, parameters that are
+/// True where code was optimized, as far as can be known: gcc says how it was called; for others, parameters that are
 /// not all in memory.
 bool is_optimized(Dwarf_Die unit, const std::vector<Dwarf_Die> &parameters) {
     std::string_view producer = text(unit, DW_AT_producer);
@@ -136,7 +136,7 @@ bool may_change_signature(Dwarf_Die function) {
 
 } // namespace
 
-/// True where a parameter is a constant, or nothing is told of it at the entry: a sign that callers do not pass it.
+/// True where a parameter is a constant, or nothing is known of it at the entry: a sign that callers do not pass it.
 bool Dwarf::Impl::hides_parameters(const Known &known_function) {
     for (std::size_t i = 0; i < known_function.parameters.size(); ++i) {
         auto place = known_function.entry_place(i, 0, frames);

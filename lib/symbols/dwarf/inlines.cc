@@ -26,7 +26,7 @@ bool is_block(unsigned tag) {
     }
 }
 
-/// What an inlined instance was inlined into, as linkers name it.
+/// The function that an inlined instance was inlined into, as linkers name it.
 std::string name_around(Units &units, Dwarf_Die instance) {
     auto function = units.function_around(instance);
     if (!function) return {};
@@ -38,7 +38,7 @@ int small_number(std::optional<std::uint64_t> number) {
     return static_cast<int>(std::min<std::uint64_t>(number.value_or(0), 1U << 30));
 }
 
-/// Where the call is that an inlined instance stands for; who makes it is left open.
+/// Where the call is that an inlined instance stands for; its caller is left open.
 SourceFrame call_of(Units &units, Dwarf_Die instance) {
     SourceFrame call;
     call.file = units.file_of(instance, number(instance, DW_AT_call_file).value_or(~std::uint64_t{0}));

@@ -1,6 +1,6 @@
 // Rust's calling convention (dwarf_rust.h). A scalar is passed as C does it; a pair of scalars as these two, where C
 // puts both into memory as soon as one register is too few, or packs them into one; what is larger by a pointer.
-// Nothing tells `extern "C"` functions from others, so only what is the same for both is taken from it.
+// Nothing distinguishes `extern "C"` functions from others, so only what is the same for both is taken from it.
 #include "symbols/dwarf/rust.h"
 
 #include "arch/host.h"
@@ -17,7 +17,7 @@ using Kind = value::Type::Kind;
 constexpr std::uint64_t word_size = 8;
 constexpr int deepest = 8, most_members = 1000; // enough for what is not malformed
 
-/// What is passed instead of a value: its parts, or its address.
+/// The form in which a value is passed: its parts, or its address.
 enum class Passed : std::uint8_t { unknown, nothing, scalar, pair, address };
 
 Type word_of(std::uint64_t size) {
@@ -27,8 +27,8 @@ Type word_of(std::uint64_t size) {
     return type;
 }
 
-/// True for what goes into one general register. A function itself, of which nothing is passed, is told as a pointer to
-/// it.
+/// True for what goes into one general register. A function itself, of which nothing is passed, is described as a
+/// pointer to it.
 bool is_word(const Type &type) {
     if (type.kind == Kind::pointer && type.target != nullptr && type.target->kind == Kind::function) return false;
     switch (type.kind) {
@@ -44,7 +44,8 @@ bool is_word(const Type &type) {
 
 bool is_float(const Type &type) { return type.kind == Kind::floating && (type.size == 4 || type.size == 8); }
 
-/// True for a member in which nothing is: a marker, a variant without fields (which is told as large as the others).
+/// True for a member in which nothing is: a marker, a variant without fields (which is described as large as the
+/// others).
 bool is_empty(const Type &type) {
     return type.size == 0 || (type.kind == Kind::structure && !type.incomplete && type.members.empty());
 }
@@ -84,7 +85,7 @@ bool is_pair(const Type &type) {
     return first && second;
 }
 
-/// By the place that unoptimized code stores it at, which is told: the value, or its address.
+/// By the place that unoptimized code stores it at, which is known: the value, or its address.
 Passed passed(const Type *type, Stored stored) {
     if (type == nullptr || type->incomplete) return Passed::unknown;
     if (type->size == 0) return Passed::nothing;
@@ -154,7 +155,7 @@ std::vector<std::optional<Place>> rust_places(const Function &function, const st
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         const Type *type = function.parameters[i].type;
         Stored stored = stored_in_frame(parameters[i], die);
-        // Optimized code, whose debug information tells what there is to tell.
+        // Optimized code, whose debug information has all that is known.
         if (stored == Stored::unknown && (type == nullptr || type->size != 0)) return places;
         ways.push_back(passed(type, stored));
     }

@@ -1,7 +1,7 @@
-// What is known of Rust's calling convention: it is its compiler's own, told by no document, and changes.
+// The known part of Rust's calling convention: it is its compiler's own, described by no document, and changes.
 //
-// Invariants: a place is told only where C's convention and Rust's agree, or the debug information of unoptimized code
-// shows which of Rust's ways was taken; nothing is told of what comes behind a parameter that is not known.
+// Invariants: a place is given only where C's convention and Rust's agree, or the debug information of unoptimized code
+// shows which of Rust's ways was taken; nothing is given of what comes behind a parameter that is not known.
 #pragma once
 
 #include <optional>

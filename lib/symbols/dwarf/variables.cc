@@ -60,7 +60,7 @@ std::optional<InScope> find_in_group(const std::vector<Dwarf_Die> &group, std::s
     return std::nullopt;
 }
 
-/// The end of a function's prologue as far as its line table tells: the address of the second line row of its code.
+/// The end of a function's prologue as far as its line table shows: the address of the second line row of its code.
 std::uint64_t prologue_end(Units &units, Dwarf_Die function, std::uint64_t entry) {
     for (Unit *unit : units.covering(entry)) {
         const auto &rows = units.line_rows(*unit);

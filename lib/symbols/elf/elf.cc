@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little); // the tables are rea
 
 namespace {
 
-/// What a user knows a machine by.
+/// The name by which a user knows a machine.
 std::string machine_name(std::uint16_t machine) {
     switch (machine) {
     case EM_X86_64: return "x86-64";

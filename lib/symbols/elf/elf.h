@@ -1,9 +1,9 @@
 // ElfFile: the structure of one ELF file: segments, sections, the dynamic section's entries, notes, debug link. The
 // only user of libelf.
 //
-// Invariants: 64-bit, little-endian; every section and segment that is told lies within the file (a file for which that
-// is not so is refused), but for the segments of a separate debug file, which have addresses and no contents. All views
-// are into the Image and live as long as the ElfFile.
+// Invariants: 64-bit, little-endian; every section and segment that is listed lies within the file (a file for which
+// that is not so is refused), but for the segments of a separate debug file, which have addresses and no contents. All
+// views are into the Image and live as long as the ElfFile.
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,7 @@ Status check_regular(const Fd &fd, const std::string &shown, struct stat &status
     return {};
 }
 
-/// Files of others leave some descriptors: without any, all that /proc tells of a process would seem to be gone.
+/// Files of others leave some descriptors: without any, all that /proc shows of a process would seem to be gone.
 bool is_one_of_the_last(const Fd &fd) {
     constexpr rlim_t most_left = 64;
     rlimit limit{};

@@ -14,8 +14,8 @@
 
 namespace ktrace::symbols {
 
-/// What was opened with O_PATH, opened for reading: only a regular file, since opening a device may set it going, and
-/// opening a FIFO may wait. `shown` is what errors call it. Errors: refused (something else), denied, system.
+/// Opens for reading a file that was opened with O_PATH: only a regular file, since opening a device may set it going,
+/// and opening a FIFO may wait. `shown` is what errors call it. Errors: refused (something else), denied, system.
 Result<Fd> open_regular(Fd found, const std::string &shown);
 
 class Image {

@@ -11,7 +11,7 @@ namespace ktrace::symbols {
 
 namespace {
 
-/// What the kernel knows a sequence by (struct rseq_cs).
+/// The kernel's description of a sequence (struct rseq_cs).
 struct Descriptor {
     std::uint32_t version = 0, flags = 0;
     std::uint64_t start = 0, length = 0, abort = 0;
@@ -25,7 +25,7 @@ bool is_relative(std::uint16_t machine, std::uint64_t type) {
     return (machine == EM_X86_64 && type == R_X86_64_RELATIVE) || (machine == EM_AARCH64 && type == R_AARCH64_RELATIVE);
 }
 
-/// The addresses of a section's entries, so far as the file has them: its size may tell anything.
+/// The addresses of a section's entries, so far as the file has them: its size may say anything.
 std::vector<std::uint64_t> entries_of(const ElfFile &file, const Section *section, std::uint64_t size) {
     std::vector<std::uint64_t> entries;
     const std::uint64_t present = section ? file.at(section->vaddr, section->size).size() : 0;
@@ -61,7 +61,7 @@ Sequences::Sequences(const ElfFile &file) {
 }
 
 /// The pointer at this address once the file is loaded, in its own addresses: the dynamic linker takes it from its
-/// table, where it is told there, and not from what is in the file.
+/// table, where it stands there, and not from what is in the file.
 std::uint64_t Sequences::pointer_at(const ElfFile &file, std::uint64_t vaddr) const {
     auto known = std::lower_bound(relocated_.begin(), relocated_.end(), vaddr,
                                   [](const Pointer &pointer, std::uint64_t at) { return pointer.at < at; });
@@ -85,7 +85,7 @@ std::optional<InSequence> Sequences::around(std::uint64_t vaddr, std::uint64_t l
     auto range = std::upper_bound(ranges_.begin(), ranges_.end(), vaddr,
                                   [](std::uint64_t at, const Range &r) { return at < r.end; });
     if (range == ranges_.end()) return std::nullopt;
-    // The instruction before the first one tells the kernel that the sequence begins: were its copy run elsewhere, the
+    // The instruction before the first one announces the sequence to the kernel: were its copy run elsewhere, the
     // thread would be in the sequence, for the kernel, without being there.
     if (range->start < end || std::binary_search(starts_.begin(), starts_.end(), end)) return InSequence{range->end};
     return std::nullopt;

@@ -1,6 +1,6 @@
 // Sequences: the restartable sequences of a file, rseq(2): a few instructions that a thread has to make on one
 // processor and without a break; the kernel breaks one off that is interrupted. Found by the sections that librseq,
-// tcmalloc and their like tell debuggers of them by.
+// tcmalloc and their like announce them to debuggers by.
 //
 // Invariants: read once; descriptors that the kernel would not take are left out; looked up by bisection.
 #pragma once

@@ -1,4 +1,4 @@
-// What an ELF file says of its symbols, segments and restartable sequences, as data.
+// An ELF file's symbols, segments and restartable sequences, as data.
 #pragma once
 
 #include <cstdint>

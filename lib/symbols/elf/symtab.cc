@@ -56,7 +56,7 @@ struct GnuHash {
     }
 };
 
-/// How many dynamic symbols there are: no dynamic entry tells it, but a section header or a hash table does.
+/// How many dynamic symbols there are: no dynamic entry has it, but a section header or a hash table does.
 std::uint64_t dynamic_count(const ElfFile &file, std::uint64_t table) {
     const Section *section = file.section_of_type(SHT_DYNSYM);
     if (section && section->vaddr == table) return section->size / sizeof(Elf64_Sym);
@@ -191,7 +191,7 @@ bool SymbolTable::maybe_told(std::uint64_t index) const {
 namespace {
 
 /// A symbol without a type in an executed section is a function written in assembly; one at the section's end is a mark
-/// of the linker's (_etext), and `$x` tells code from data (arm64).
+/// of the linker's (_etext), and `$x` separates code from data (arm64).
 bool is_assembly_function(const ElfFile &file, const Elf64_Sym &entry, std::string_view name) {
     if (entry.st_shndx >= file.sections().size() || name.starts_with('$') || name.starts_with(".L")) return false;
     const Section &section = file.sections()[entry.st_shndx];

@@ -1,7 +1,7 @@
 // SymbolTable: one symbol table as it lies in a file, .symtab or .dynsym, with its names and versions, read in place.
 //
 // Invariants: it decodes nothing ahead of time; every index, name and hash chain is checked against the file, and names
-// are views into it. A symbol is told only if it is defined, has an address inside the file's image, and is of a kind
+// are views into it. A symbol is listed only if it is defined, has an address inside the file's image, and is of a kind
 // that can be probed or watched: what PLT entries and undefined symbols look like never gets out of here.
 #pragma once
 
@@ -58,10 +58,10 @@ class SymbolTable {
     std::string_view name(std::uint64_t index) const;
     std::string_view version(std::uint64_t index) const;
 
-    /// The symbol at an index, where it is one that is told.
+    /// The symbol at an index, where it is one that is listed.
     std::optional<Symbol> symbol(std::uint64_t index) const;
 
-    /// Calls `wanted(name)` for each symbol that could be told, and `found(symbol)` where it answered true. `name` is
+    /// Calls `wanted(name)` for each symbol that could be listed, and `found(symbol)` where it answered true. `name` is
     /// as in the string table; .symtab's may have `@VERSION` behind it.
     template <class Wanted, class Found> void visit(Wanted &&wanted, Found &&found) const {
         for (std::uint64_t index = 1; index < count_; index++) {

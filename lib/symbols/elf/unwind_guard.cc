@@ -75,7 +75,7 @@ class Reader {
     bool bad_ = false;
 };
 
-/// What an FDE needs to know of its CIE.
+/// The part of its CIE that an FDE needs.
 struct Common {
     bool tame = false, sized = false; // augmentation data of its FDEs have their size in front
     std::uint8_t encoding = DW_EH_PE_absptr;
@@ -155,7 +155,7 @@ template <class T> T value_at(std::span<const std::uint8_t> bytes, std::size_t a
     return value;
 }
 
-/// By the header that the program header tells of. Linkers write it in one form; another one is refused.
+/// By the header that the program header points to. Linkers write it in one form; another one is refused.
 bool is_tame_by_header(Elf *elf, const GElf_Phdr &segment) {
     constexpr std::size_t encodings_at = 1, pointer_at = 4, count_at = 8, table_at = 12, entry_size = 8;
     constexpr std::uint8_t relative = DW_EH_PE_pcrel | DW_EH_PE_sdata4, table_form = DW_EH_PE_datarel | DW_EH_PE_sdata4;

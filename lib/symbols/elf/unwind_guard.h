@@ -1,4 +1,4 @@
-// What is looked at before libdw runs the programs of call frame information (DWARF 5, 6.4): one that names a register
+// Checks before libdw runs the programs of call frame information (DWARF 5, 6.4): one that names a register
 // of a huge number makes it take memory for all registers up to there, and one that remembers many states as much for
 // each.
 #pragma once

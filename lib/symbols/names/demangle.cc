@@ -17,7 +17,8 @@ constexpr std::size_t longest_name = 4096;
 // Substitutions can make the output exponentially longer than the name.
 constexpr std::size_t longest_output = 65536;
 
-/// What the demangler writes to. It can only be stopped by leaving it: it holds nothing on the heap while it prints.
+/// The buffer that the demangler writes to. It can only be stopped by leaving it: it holds nothing on the heap while it
+/// prints.
 struct Output {
     std::string text;
     std::jmp_buf stop;

@@ -36,8 +36,9 @@ constexpr std::string_view unmangled_words = " std allocator basic_string char_t
                                              "extern crate impl isize usize i8 u8 i16 u16 i32 "
                                              "u32 i64 u64 i128 u128 f32 f64 ";
 
-/// What a mangled name must hold for a word of the pattern; empty where nothing can be said. A whole identifier has its
-/// length before it (`3Foo`), in Rust too, but for a first character of `_`. In a glob a word may be a part of one.
+/// The text that a mangled name must hold for a word of the pattern; empty where nothing can be said. A whole
+/// identifier has its length before it (`3Foo`), in Rust too, but for a first character of `_`. In a glob a word may be
+/// a part of one.
 std::string needle_of(std::string_view word, bool glob) {
     bool plain = std::all_of(word.begin(), word.end(),
                              [](char c) { return c != '$' && !(static_cast<unsigned char>(c) & 0x80U); });

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t most_known = 65536; // addresses remembered for a module
 
-/// The rule that libdw's operations for a register amount to; those that it makes for offsets from the CFA are told
-/// apart, since nearly all are. Nothing: the register is unchanged.
+/// The rule that libdw's operations for a register amount to; those that it makes for offsets from the CFA are
+/// recognised apart, since nearly all are. Nothing: the register is unchanged.
 std::optional<RegisterRule> rule_of(std::uint8_t reg, const Dwarf_Op *ops, std::size_t count, bool is_undefined) {
     using Kind = RegisterRule::Kind;
     if (count == 0) return is_undefined ? std::optional(RegisterRule{Kind::undefined, reg, 0, {}}) : std::nullopt;

@@ -1,4 +1,4 @@
-// What the arm64 tests share: words to bytes, and a memory port on a byte array.
+// Shared by the arm64 tests: words to bytes, and a memory port on a byte array.
 #pragma once
 
 #include <cstring>

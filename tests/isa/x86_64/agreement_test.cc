@@ -32,7 +32,8 @@ struct Count {
     std::size_t faults = 0, failures = 0;
 };
 
-/// What two runs must have in common. A run that reaches the int3 behind its instruction has no signal of its own.
+/// The state that two runs must have in common. A run that reaches the int3 behind its instruction has no signal of its
+/// own.
 struct Result {
     int signal = 0, code = 0;
     std::uint64_t fault_address = 0;
@@ -150,7 +151,7 @@ class X86Agreement : public ::testing::Test {
         report(each, placed.scratch >= 0 ? "stepped with a scratch register" : "stepped", native, stepped);
     }
 
-    /// What a call that faults at its target leaves below the stack pointer differs between makers.
+    /// The bytes that a call which faults at its target leaves below the stack pointer differ between makers.
     static void forget_unpushed(const Placement &placed, Result &native, Result &got) {
         const std::uint64_t at = native.regs.sp - placed.pushed;
         if (placed.pushed == 0 || native.signal == 0 || native.regs.sp != got.regs.sp) return;
@@ -188,7 +189,7 @@ class X86Agreement : public ::testing::Test {
         return result_of(ending);
     }
 
-    /// A fault in the slot is told at the site.
+    /// A fault in the slot is delivered at the site.
     void tell_original(Ending &ending, const arch::X86_64Plan &plan, const Placement &placed, VirtAddr slot) {
         switch (X86_64::slot_position(placed, slot, VirtAddr{ending.regs.ip})) {
         case SlotPosition::at_start: ending.regs.ip = site.value; break;

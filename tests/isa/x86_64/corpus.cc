@@ -202,7 +202,7 @@ std::span<const std::byte> Mapped::text() const {
     return {};
 }
 
-/// What instructions must share to count as the same in the corpus.
+/// The key by which instructions count as the same in the corpus.
 std::string shape(const ZydisDecodedInstruction &instruction, std::span<const ZydisDecodedOperand> operands) {
     std::string key = std::to_string(instruction.mnemonic) + "/" + std::to_string(instruction.encoding);
     key += "/" + std::to_string(instruction.attributes & ~std::uint64_t{ZYDIS_ATTRIB_HAS_REX});

@@ -1,4 +1,4 @@
-// What tables of instructions are written with: their bytes as hex text, a memory of single bytes, names of rows.
+// The parts of tables of instructions: their bytes as hex text, a memory of single bytes, names of rows.
 #pragma once
 
 #include <cctype>

@@ -1,4 +1,4 @@
-// What place writes into a slot, and what a pc in it means.
+// The code that place writes into a slot, and the meaning of a pc in it.
 #include <gtest/gtest.h>
 
 #include "tests/isa/x86_64/hex.h"

@@ -1,4 +1,4 @@
-// What plan answers for every class of instruction.
+// The answers of plan for every class of instruction.
 #include <gtest/gtest.h>
 
 #include "tests/isa/x86_64/hex.h"

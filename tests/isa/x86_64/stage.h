@@ -102,8 +102,8 @@ class Stage : public Memory {
     cpu_set_t old_cpus_;
 };
 
-/// What of an XSAVE image two runs must share: all but the x87 instruction and data pointers, which are addresses of
-/// the copy, and the header.
+/// The part of an XSAVE image that two runs must share: all but the x87 instruction and data pointers, which are
+/// addresses of the copy, and the header.
 std::vector<std::byte> comparable(std::vector<std::byte> extended);
 
 } // namespace ktrace::test

@@ -1,4 +1,4 @@
-// What a system call's result says: whether it has failed by an interrupt, and may be made again.
+// The meaning of a system call's result: whether it has failed by an interrupt, and may be made again.
 #include "x86_64/x86_64.h"
 
 #include <gtest/gtest.h>

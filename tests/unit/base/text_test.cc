@@ -1,4 +1,4 @@
-// What is said of names: how near they are to each other, and what a signal is called.
+// Texts for names: how near they are to each other, and the name of a signal.
 #include "base/text.h"
 
 #include <csignal>

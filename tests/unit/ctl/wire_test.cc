@@ -1,4 +1,4 @@
-// What ktrace ctl and ktrace say to each other: whole messages, messages in pieces, and what is none.
+// The messages between ktrace ctl and ktrace: whole ones, messages in pieces, and what is none.
 #include "ctl/wire.h"
 
 #include <random>

@@ -1,4 +1,4 @@
-// The table of calls in flight, and how calls with one frame are told apart.
+// The table of calls in flight, and how calls with one frame are distinguished.
 #include "engine/space/returns.h"
 
 #include <gtest/gtest.h>

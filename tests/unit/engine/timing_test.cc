@@ -10,7 +10,7 @@
 namespace ktrace::engine {
 namespace {
 
-/// Somebody who asks how long calls take.
+/// A consumer that asks how long calls take.
 class Asks : public HitHandler {
     bool pre(HandlerHit &) override { return false; }
     bool has_post() const override { return false; }

@@ -1,4 +1,4 @@
-// What an interrupt makes of a system call, by its number and arguments.
+// The effect of an interrupt on a system call, by its number and arguments.
 #include "os/facts/blocked_syscall.h"
 
 #include <algorithm>

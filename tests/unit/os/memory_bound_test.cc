@@ -1,4 +1,4 @@
-// What this process may allocate is bounded, and what it starts is not.
+// The memory of this process is bounded, that of programs that it starts is not.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// A mapped file that is cut short: zeros are read, and it is told; other reasons for SIGBUS stay what they are.
+// A mapped file that is cut short: zeros are read, and it is reported; other reasons for SIGBUS stay what they are.
 #include "os/self/sigbus_guard.h"
 
 #include <algorithm>

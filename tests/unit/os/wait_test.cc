@@ -1,4 +1,4 @@
-// Who waits for one task takes the ends of all others meanwhile: an exec waits for them in the kernel.
+// A wait for one task takes the ends of all others meanwhile: an exec waits for them in the kernel.
 #include <cstdlib>
 
 #include <gtest/gtest.h>

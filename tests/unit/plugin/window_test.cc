@@ -12,7 +12,7 @@ os::Mapping mapping(std::uint64_t start, std::uint64_t end) {
     return made;
 }
 
-/// What a position independent program looks like.
+/// The maps of a position independent program.
 const std::vector<os::Mapping> usual = {
     mapping(0x555555554000, 0x555555560000), mapping(0x555555560000, 0x555555581000),
     mapping(0x7ffff7c00000, 0x7ffff7fff000), mapping(0x7ffffffde000, 0x7ffffffff000)};

@@ -136,7 +136,7 @@ TEST_F(Compile, WithoutDebugInformationArgumentsAreRegisters) {
 TEST_F(Compile, ArgumentsInThePrologueAreInTheirRegisters) {
     call_do_work();
     actions.print = {"args.n", "args.name", "arg0"};
-    // endbr64 or push %rbp: the frame that the debug information tells of is not there yet
+    // endbr64 or push %rbp: the frame that the debug information describes is not there yet
     for (std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4}}) {
         auto compiled = compile({request("debug", Kind::probe, "do_work", offset)});
         auto nodes = run(compiled[0], Moment::pre);

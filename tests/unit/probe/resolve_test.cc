@@ -388,7 +388,7 @@ TEST(ResolveProcess, StaticProgramsHaveIfuncsToo) {
     for (const char *flags : {"-O0 -static", "-O0 -static-pie -fPIE"}) {
         workshop.compile("program", text, flags);
         auto module = workshop.open("program");
-        // What the process would have: the slots filled as the start-up code fills them.
+        // As in the process: the slots filled as the start-up code fills them.
         struct Filled : Memory {
             std::map<std::uint64_t, std::uint64_t> slots;
             std::size_t read(VirtAddr at, std::span<std::byte> into) override {

@@ -8,7 +8,7 @@
 namespace ktrace::program::test {
 namespace {
 
-// What C makes of an expression, as a node would hold it.
+// C's value of an expression, as a node would hold it.
 template <class T> std::pair<Tag, std::uint64_t> in_c(T value) {
     if constexpr (std::is_floating_point_v<T>)
         return {Tag::floating, std::bit_cast<std::uint64_t>(static_cast<double>(value))};

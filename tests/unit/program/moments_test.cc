@@ -55,7 +55,7 @@ class Moments : public testing::Test {
         for (const char *name : {"n", "name", "p", "v"}) made.arguments.push_back({name, entry.arguments[name], false});
         return made;
     }
-    /// What the registers and memory hold when the call has returned.
+    /// Registers and memory when the call has returned.
     void return_with(int value) {
         bench.registers = {};
         bench.registers.ax = static_cast<std::uint64_t>(value);

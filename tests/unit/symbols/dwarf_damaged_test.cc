@@ -1,7 +1,7 @@
 // Damaged debug information: whatever the bytes say, questions are answered or refused, in bounded time and memory.
 //
 // Each case flips bits in, or cuts, the debug sections of a small program, and asks everything that can be asked. Run
-// it under AddressSanitizer too. The damage is drawn from a fixed seed: a failure tells its number and repeats.
+// it under AddressSanitizer too. The damage is drawn from a fixed seed: a failure prints its number and repeats.
 #include <cstdlib>
 #include <fstream>
 #include <random>

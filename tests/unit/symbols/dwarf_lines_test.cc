@@ -121,7 +121,7 @@ TEST(DwarfLinePaths, MatchFromTheEnd) {
     EXPECT_FALSE(matches_path("a.c", "lib/a.c"));
 }
 
-// What compilers and packagers do with debug information: the same questions have the same answers.
+// Debug information as compilers and packagers leave it: the same questions have the same answers.
 TEST(DwarfContainers, SplitAndShared) {
     for (const Build &build : {Build{"gcc", 4, "-O2", "-gsplit-dwarf"},
                                {"gcc", 5, "-O2", "-gsplit-dwarf"},
@@ -141,7 +141,7 @@ TEST(DwarfContainers, SplitAndShared) {
     }
 }
 
-// As Debian builds: the compilation's directory itself is told relative to a place that is not.
+// As Debian builds: the compilation's directory itself is relative to a place that is not.
 TEST(DwarfLinePaths, RelativeDirectoryOfTheCompilation) {
     const std::string at = scratch_directory(), path = at + "/relative";
     Program first = Program::compile({"gcc", 5, "-O0", ""}, source);

@@ -59,7 +59,7 @@ const Member &member(const Type *type, const std::string &name) {
     return none;
 }
 
-/// What the tests below look at: one program of each build.
+/// The programs of the tests below: one of each build.
 class Described : public testing::TestWithParam<Build> {
   protected:
     void SetUp() override {

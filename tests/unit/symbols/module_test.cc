@@ -347,7 +347,7 @@ TEST(Module, ReadsTheSystemsLibraries) {
     EXPECT_TRUE(found[0]->version.starts_with("GLIBC_2."));
     EXPECT_EQ((*libc)->named("strlen").at(0)->kind, Symbol::Kind::ifunc);
     EXPECT_FALSE((*libc)->irelative_slots().empty());
-    // Every symbol that is told covers its own address, and the table is sorted.
+    // Every symbol that is listed covers its own address, and the table is sorted.
     auto all = (*libc)->symbols();
     EXPECT_TRUE(std::is_sorted(all.begin(), all.end(), [](auto &a, auto &b) { return a.vaddr < b.vaddr; }));
     for (const Symbol &symbol : all) {

@@ -1,4 +1,4 @@
-/* What a kernel's configuration says of a plugin: modules, kprobes, and the machine. */
+/* A kernel's configuration, as far as a plugin asks: modules, kprobes, and the machine. */
 #ifndef KTRACE_LINUX_KCONFIG_H
 #define KTRACE_LINUX_KCONFIG_H
 

@@ -1,4 +1,4 @@
-/* What makes a shared object a plugin. */
+/* The parts that make a shared object a plugin. */
 #ifndef KTRACE_LINUX_MODULE_H
 #define KTRACE_LINUX_MODULE_H
 

@@ -20,8 +20,8 @@ namespace ktrace::symbols {
 
 namespace {
 
-/// What a section expands to: SHF_COMPRESSED, or the older .zdebug_* with "ZLIB" and a size in front. 0: it is not
-/// compressed, or damaged, which elfutils sees for itself.
+/// The size that a section expands to: SHF_COMPRESSED, or the older .zdebug_* with "ZLIB" and a size in front. 0: it is
+/// not compressed, or damaged, which elfutils sees for itself.
 std::uint64_t expanded_size(Elf_Scn *section, const GElf_Shdr &header, std::string_view name) {
     if ((header.sh_flags & SHF_COMPRESSED) != 0) {
         GElf_Chdr compressed;
@@ -108,7 +108,7 @@ Status check_split_file(Dwarf_Die skeleton, const std::string &directory) {
     }
     if (found || paths.empty()) return {};
     return fail(Error::Kind::not_found, paths.back() + ", which has debug information of it, is not there",
-                "what is in there is shown without types; packages of such files (.dwp) are not read");
+                "its contents are shown without types; packages of such files (.dwp) are not read");
 }
 
 } // namespace ktrace::symbols

@@ -1,5 +1,5 @@
-// What is looked at before elfutils opens debug information: it expands all compressed sections of a file at once, and
-// finds and opens .dwo files by names that the file tells.
+// Checks before elfutils opens debug information: it expands all compressed sections of a file at once, and
+// finds and opens .dwo files by names that the file has.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace ktrace::symbols {
 
-/// What the compressed sections of a file may expand to: each to so many times its size, or to so much anyhow, and all
-/// together to most_expanded. Debug information shrinks to a tenth of its size at best.
+/// The sizes that the compressed sections of a file may expand to: each to so many times its size, or to so much
+/// anyhow, and all together to most_expanded. Debug information shrinks to a tenth of its size at best.
 constexpr std::uint64_t most_times = 100, always_allowed = 16U << 20, most_expanded = std::uint64_t{2} << 30;
 
 /// Errors: refused (debug sections that expand to more than that; `shown` is what the file is called).

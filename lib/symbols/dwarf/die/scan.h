@@ -14,7 +14,7 @@
 
 namespace ktrace::symbols {
 
-/// What is known of a DIE by its abbreviation alone.
+/// Facts of a DIE by its abbreviation alone.
 enum Has : std::uint32_t {
     has_name = 1U << 0,
     has_linkage_name = 1U << 1,
@@ -37,7 +37,7 @@ struct Scanned {
     std::uint32_t has = 0;
 };
 
-/// The bytes of the debug section that holds this DIE, empty where that cannot be told.
+/// The bytes of the debug section that holds this DIE, empty where that is not known.
 std::span<const std::uint8_t> section_of(Dwarf_Die die);
 
 class Scan {

@@ -30,7 +30,7 @@ std::string join(std::string_view directory, std::string_view name) {
     return (std::filesystem::path(directory) / name).lexically_normal().string();
 }
 
-/// DWARF 5, 6.2.4: the first directory is that of the compilation. Where both are told relative to the same unknown
+/// DWARF 5, 6.2.4: the first directory is that of the compilation. Where both are relative to the same unknown
 /// place
 /// (-ffile-prefix-map, as in Debian's libc), it is not below itself.
 std::string first_directory(std::string_view compilation_directory, std::string_view name) {

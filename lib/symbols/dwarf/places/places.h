@@ -37,7 +37,7 @@ bool same_address(const value::Place &a, const value::Place &b);
 /// True where DW_AT_location is one expression, valid in the whole scope, that gives an address (as all are at -O0).
 bool lives_in_memory(Dwarf_Die variable);
 
-/// What LLVM's unoptimized code does with a parameter, as far as DW_AT_location says: it stores the value in the
+/// The way of LLVM's unoptimized code with a parameter, as far as DW_AT_location says: it stores the value in the
 /// function's frame, or the value's address, or leaves that in its register.
 enum class Stored : std::uint8_t { unknown, value, address, nothing };
 Stored stored_in_frame(Dwarf_Die parameter, Dwarf_Die function);

@@ -1,7 +1,7 @@
 // Which C++ classes are passed by a hidden reference (dwarf_types.h: declares_pass_by_reference).
 //
 // Compilers say so in DW_AT_calling_convention (DWARF 5, 5.7.1). Where they do not, the declared special member
-// functions tell: a class whose copy or move constructor or destructor is not trivial, or that has virtual functions or
+// functions show: a class whose copy or move constructor or destructor is not trivial, or that has virtual functions or
 // bases (its implicit copy constructor is not trivial then), or a part of it that is such a class.
 #include "symbols/dwarf/types/types.h"
 
@@ -20,7 +20,7 @@ bool is_this_class(Dwarf_Die type, const void *class_address) {
     return stripped && stripped->addr == class_address;
 }
 
-/// A constructor whose only parameter beside `this` (others may have defaults, which DWARF does not tell) refers to the
+/// A constructor whose only parameter beside `this` (others may have defaults, which DWARF does not say) refers to the
 /// same class.
 bool is_copy_or_move_constructor(Dwarf_Die function, const void *class_address) {
     std::size_t count = 0;

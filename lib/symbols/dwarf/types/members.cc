@@ -59,7 +59,7 @@ void Types::add_member(value::Type &type, Dwarf_Die die, int depth) {
     unsigned kind = tag(die);
     member.is_static = kind == DW_TAG_variable || (flag(die, DW_AT_external) && flag(die, DW_AT_declaration));
     member.is_base = kind == DW_TAG_inheritance;
-    if (member.is_base && number(die, DW_AT_virtuality).value_or(0) != 0) return; // its place is told by the object
+    if (member.is_base && number(die, DW_AT_virtuality).value_or(0) != 0) return; // its place is found in the object
     value::Type *of = node_of(die, depth + 1);
     if (of != nullptr && !member.is_static) fill(*of, depth + 1);
     member.type = of;

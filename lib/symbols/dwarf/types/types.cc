@@ -124,8 +124,9 @@ Type &Types::intern(Type draft, Dwarf_Die die, std::uint32_t copy_of) {
     return type;
 }
 
-/// What makes two types the same: name, kind and size, and for copies the original, for types made of others those, for
-/// definitions where they are declared. A definition without a name is itself alone, a declaration its unit's.
+/// The key by which two types are the same: name, kind and size, and for copies the original, for types made of others
+/// those, for definitions where they are declared. A definition without a name is itself alone, a declaration its
+/// unit's.
 std::string Types::identity(const Type &draft, Dwarf_Die die, std::uint32_t copy_of) {
     std::string key = draft.name;
     auto add = [&key](std::uint64_t number) {
@@ -376,7 +377,7 @@ void Types::expand(Type &first, int hops, bool patient) {
         work.pop_back();
         Type &type = at(index);
         if (patient && is_first) {
-            // What was left as a declaration may be found by a pass over the file.
+            // Types that were left as declarations may be found by a pass over the file.
             Type &base = states_[index].copy_of != no_copy ? at(states_[index].copy_of) : type;
             if (base.incomplete && states_[base.index].filled) {
                 resolve_declaration(base, true);

@@ -39,7 +39,7 @@ class Types {
     }
 
   private:
-    /// What is known of a Type beside what it publishes.
+    /// Facts of a Type beside those that it publishes.
     struct State {
         Dwarf_Die die{}; // without typedefs and qualifiers
         bool filled = false, filling = false;
@@ -91,7 +91,7 @@ std::optional<Dwarf_Die> strip(Dwarf_Die die);
 /// The definition that a type DIE stands for where it names a type unit (DW_AT_signature), else itself.
 Dwarf_Die through_signature(Dwarf_Die die);
 
-/// C++ (Itanium ABI, 3.1.1): true where a class is passed by a hidden reference, as far as its own DIE tells: by
+/// C++ (Itanium ABI, 3.1.1): true where a class is passed by a hidden reference, as far as its own DIE shows: by
 /// DW_AT_calling_convention, else by its declared copy and move constructors, destructor and virtual parts. Members and
 /// bases are the caller's.
 bool declares_pass_by_reference(Dwarf_Die die, bool is_cplusplus);

@@ -1,7 +1,7 @@
 // Names: which units define a name: functions (with code or inlined), variables, types. One pass over the file, made
 // when first asked for.
 //
-// Invariant: it holds hashes, a few bytes a name; whoever asks looks the name up again in the units told, so that a
+// Invariant: it holds hashes, a few bytes a name; callers look the name up again in the units found, so that a
 // wrong unit costs time and is no wrong answer.
 #pragma once
 

@@ -101,7 +101,7 @@ class Units {
     std::optional<std::uint64_t> language(Dwarf_Die die);
     /// True where a DIE is C's, which writes `struct`, `union` and `enum` in front of names.
     bool is_c(Dwarf_Die die);
-    /// False where functions are told of without their types: in assembly, and where only lines were asked for (-g1).
+    /// False where functions are described without their types: in assembly, and where only lines were asked for (-g1).
     bool tells_types(Unit &unit);
 
     /// True where code can be: outside the linker's marks for what it left out.
