@@ -2,7 +2,7 @@
 // its command. Where they are armed is session's business.
 //
 // Invariants: numbers count from 1 in the order in which the SPECs were given, without those of ours, which have a
-// range of their own; a number that was told to somebody is never given to another probe; a removed probe stays known,
+// range of their own; a number that was shown is never given to another probe; a removed probe stays known,
 // since its counts are shown at the end.
 #pragma once
 
@@ -56,7 +56,7 @@ class Registry {
     /// The highest number of a user's so far.
     std::uint32_t last() const { return static_cast<std::uint32_t>(all_.size()); }
 
-    /// What a user calls `name`: a number, or a SPEC as it was given (all of that text). Errors: not_found.
+    /// The probes that `name` means: a number, or a SPEC as it was given (all of that text). Errors: not_found.
     Result<std::vector<std::uint32_t>> named(std::string_view name) const;
 
     /// True where the probe's hits are to be seen.

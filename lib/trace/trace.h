@@ -72,7 +72,7 @@ struct WaitingIfunc {
     VirtAddr at() const { return VirtAddr{resolver.vaddr + bias}; }
 };
 
-/// What is armed in one address space.
+/// The locations armed in one address space.
 struct Arming {
     std::vector<std::unique_ptr<AttachedLocation>> locations;
     std::vector<std::unique_ptr<AttachedLocation>> dismissed; // removed, while tasks are in the middle of their sites
