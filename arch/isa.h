@@ -187,6 +187,7 @@ concept InstructionSet = requires(
     { I::program_tls(number, number) } -> std::same_as<std::int64_t>;       // size, alignment of the program's own TLS block → its start, from the thread pointer
     { I::call_before(code, address) } -> std::same_as<std::optional<CallBefore>>; // the bytes up to a return address, and that address
     { I::go_argument(cregs) } -> std::same_as<std::uint64_t>;               // the first integer argument at the first instruction of a function of Go's own (ABIInternal)
+    { I::longjmp_sp(cregs, memory) } -> std::same_as<std::optional<VirtAddr>>; // at the first instruction of longjmp: the stack pointer behind the call of setjmp; nothing: its buffer has no layout that is known
     { I::plt_target_slot(code, address) } -> std::same_as<std::optional<VirtAddr>>; // a PLT stub's bytes at address → the GOT slot it jumps through
     // the calling convention, for typed values at a function's first instruction and at its return
     { I::parameter_places(parameters, type) } -> std::same_as<std::vector<value::Place>>; // types of parameters, of the result (or void_)

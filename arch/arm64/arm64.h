@@ -94,6 +94,8 @@ struct Arm64 {
         return static_cast<std::int64_t>((16 + alignment - 1) / alignment * alignment);
     }
     static std::optional<CallBefore> call_before(std::span<const std::byte> code, VirtAddr end);
+    /// The guard that glibc encrypts the buffer with is not found from the registers.
+    static std::optional<VirtAddr> longjmp_sp(const Registers &, Memory &) { return std::nullopt; }
     static std::uint64_t go_argument(const Registers &regs) { return regs.x[0]; } // Go's abi-internal.md, arm64
     static std::optional<VirtAddr> plt_target_slot(std::span<const std::byte> code, VirtAddr at);
 

@@ -77,6 +77,7 @@ struct X86_64 {
         return static_cast<std::int64_t>(0 - (size + alignment - 1) / alignment * alignment);
     }
     static std::optional<CallBefore> call_before(std::span<const std::byte> code, VirtAddr end);
+    static std::optional<VirtAddr> longjmp_sp(const Registers &regs, Memory &memory);
     static std::uint64_t go_argument(const Registers &regs) { return regs.ax; } // Go's abi-internal.md, amd64
     static std::optional<VirtAddr> plt_target_slot(std::span<const std::byte> code, VirtAddr at);
 

@@ -1,5 +1,6 @@
 #include "arming/inherit.h"
 
+#include "engine/calls/consumers.h"
 #include "engine/watch/watch.h"
 
 namespace ktrace::arming {
@@ -10,7 +11,7 @@ namespace {
 /// the fork.
 std::unique_ptr<engine::Site> copy_site(engine::AddressSpaceState &space, const engine::Site &from) {
     auto site = std::make_unique<engine::Site>(from);
-    site->returns = 0;
+    site->returns = site->doubtful = 0;
     site->armed = space.memory->planted(from.at);
     if (site->armed && !from.armed) {
         space.memory->unplant(from.at);
@@ -45,8 +46,11 @@ void inherit(trace::Trace &trace, const engine::Process &parent,
         for (engine::Attachment *&attachment : twin->attachments) attachment = twins.at(attachment);
         for (engine::InternalBreakpoint *&internal : twin->internal) internal = internal_twins.at(internal);
         twin->kept_for_returns = twin->kept_for_returns && twin->armed;
+        // Its parent's calls that are in doubt are not in flight in it.
+        const bool was_for_doubt = site->doubtful > 0 && twin->armed && !engine::is_needed(*twin);
+        if (was_for_doubt) engine::disarm(*space, *twin);
         const bool is_used = !twin->attachments.empty() || !twin->internal.empty();
-        if (site->armed && !twin->armed && is_used) static_cast<void>(engine::arm(*space, *twin));
+        if (site->armed && !twin->armed && is_used && !was_for_doubt) static_cast<void>(engine::arm(*space, *twin));
         if (twin->slot) space->by_slot[twin->slot] = twin.get();
         if (twin->kept_for_returns) space->return_sites++;
         space->sites.emplace(at, std::move(twin));
@@ -54,7 +58,8 @@ void inherit(trace::Trace &trace, const engine::Process &parent,
     for (const engine::Watchpoint &watch : from.watches)
         engine::add_watch(trace.engine, *space,
                           {0, twins.at(watch.attachment), watch.at, watch.in_thread, watch.parts, {}});
-    space->return_address_ok = from.return_address_ok;
+    space->caller_ok = from.caller_ok;
+    space->call_instructions = from.call_instructions;
     space->return_probes = from.return_probes;
     space->timed_probes = from.timed_probes;
 }

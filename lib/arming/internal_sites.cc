@@ -17,7 +17,8 @@ constexpr std::array unwinding_functions = {"_Unwind_RaiseException",
                                             "longjmp",
                                             "_longjmp",
                                             "siglongjmp",
-                                            "runtime.recovery", // Go: a panic ends at a deferred function
+                                            "runtime.gopanic",  // Go: a panic begins on the goroutine's stack
+                                            "runtime.recovery", // and ends at a deferred function, on the thread's
                                             "runtime.Goexit"};
 
 /// After these a thread goes on with another stack.

@@ -186,6 +186,22 @@ class Runtimes(LiveTest):
         self.check([f"{room}/goroutines"], {"main.outer": (1000, 0), "main.climb": (51000, 0), "main.leaf": (1000, 0),
                                             "main.guarded": (1000, 0), "main.panics": (1000, 600)})
 
+    def test_panics_of_go(self):
+        """They leave calls whose call instruction leads to another function next, on whichever thread."""
+        workshop.require("go")
+        room = self.room()
+        workshop.execute("env", f"GOCACHE={room}/cache", "GO111MODULE=off", "go", "build", "-o", f"{room}/unwound",
+                         os.path.join(workshop.SOURCES, "languages", "unwound.go"))
+        target = self.start(f"{room}/unwound")
+        tracer = self.attach(target, "-r", "main.divide", "--format", "json")
+        target.tell()
+        target.truth("^divide entered 800 returned 400$")
+        trace = tracer.stop()
+        summary = trace.summary("main.divide", "r")
+        self.assertEqual([summary[name] for name in ("hits", "events", "unreturned")], [800, 400, 400], summary)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
     def test_parameters_of_go(self):
         """Where nothing says where one is, it is not guessed from the calling convention of C."""
         workshop.require("go")

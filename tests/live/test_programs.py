@@ -132,6 +132,31 @@ class Perl(ProgramTest):
         trace = self.compare("--count", "-r", "Perl_pp_*")
         self.assertGreater(trace.summary("Perl_pp_multiply")["events"], 2000)
 
+    def test_perl_dies(self):
+        """All operators are called from one place; those that die are left by siglongjmp."""
+        target = self.start(self.program, "-e", """
+            $| = 1;
+            print "ready\\n";
+            <STDIN>;
+            my ($errors, $sum) = (0, 0);
+            for my $i (1 .. 600) {
+                eval { $sum += 100 / ($i % 2); 1 } or $errors++;
+                eval { die "three" if $i % 3 == 0; $sum += 1; 1 } or $errors++;
+            }
+            print "errors $errors sum $sum\\n";
+            <STDIN>;""")
+        tracer = self.attach(target, "--count", "--format", "json", "-r", "Perl_pp_die", "-r", "Perl_pp_divide", "-r",
+                             "Perl_pp_add")
+        target.tell()
+        target.truth("^errors 500 sum 30400$")
+        trace = tracer.stop()
+        for function, hits, returned in (("die", 200, 0), ("divide", 600, 300), ("add", 700, 700)):
+            summary = trace.summary(f"Perl_pp_{function}", "r")
+            self.assertEqual([summary[name] for name in ("hits", "events", "unreturned")],
+                             [hits, returned, hits - returned], trace)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
     def test_perl_all_functions(self):
         self.compare("--count", "-j", "perl:Perl_*")
 

@@ -1,12 +1,14 @@
 """Return probes: every way in which a call can end. The target counts its entries and returns itself."""
 import re
 
-from live import LiveTest, adds_up, program
+from live import LiveTest, adds_up, program, wait_until_let_go
 
 
-class Returns(LiveTest):
+class Counting(LiveTest):
+    target = ""
+
     def check(self, case, *functions):
-        target = self.start(program("returns"), case)
+        target = self.start(program(self.target), case)
         options = [o for f in functions for o in ("--ret", f)]
         tracer = self.attach(target, *options, "--format", "json")
         target.tell()
@@ -27,6 +29,10 @@ class Returns(LiveTest):
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
         return trace
+
+
+class Returns(Counting):
+    target = "returns"
 
     def test_recursion(self):
         trace = self.check("recursion", "factorial", "is_even", "is_odd")
@@ -70,3 +76,94 @@ class Returns(LiveTest):
         trace = self.check("generated", "leaves")
         told = [(e["args"]["n"], e["retval"]) for e in trace.events("return")]
         self.assertEqual(told, [(n, 2 * n) for n in range(1, 1000, 2)])
+
+    def test_calls_that_a_filter_leaves_out(self):
+        """What they return is not taken for the result of one that was left before from there."""
+        target = self.start(program("returns"), "longjmp")
+        tracer = self.attach(target, "--ret", "leaps", "--if", "n % 2 == 1", "--format", "json")
+        target.tell()
+        target.truth(r"^leaps entered 200 returned 100$")
+        summary = tracer.stop().summary("leaps", "r")
+        self.assertEqual([summary[name] for name in ("hits", "filtered", "events", "unreturned")], [200, 100, 0, 100],
+                         summary)
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+
+class Unwound(Counting):
+    """Calls that are left, and of which the call instruction leads to another function next."""
+    target = "unwound"
+
+    def check(self, case, *functions):
+        trace = super().check(case, *functions)
+        results = {e["retval"] for e in trace.events("return") if e["symbol"] == "divide"}
+        self.assertLessEqual(results, {50, 100}, "what others return is not what a division returns")
+        return trace
+
+    def test_by_longjmp(self):
+        self.check("longjmp", "divide")
+
+    def test_by_longjmp_to_where_they_return(self):
+        self.check("merged", "divide")
+
+    def test_by_longjmp_of_a_handler(self):
+        self.check("signal", "divide")
+
+    def test_by_exceptions(self):
+        self.check("exception", "divide")
+
+    def test_by_exceptions_that_their_caller_catches(self):
+        self.check("caught", "divide")
+
+    def test_in_recursions(self):
+        """Calls above the one that catches return as they always do."""
+        self.check("recursion", "divide", "nested")
+
+    def test_in_many_threads(self):
+        self.check("threads", "divide")
+
+    def held(self, *options):
+        """A target in a call that is in doubt, whose children have made calls from the same place, and its tracer."""
+        target = self.start(program("unwound"), "held")
+        tracer = self.attach(target, "-r", "divide", "-r", "held", "--format", "json", *options)
+        target.tell()
+        target.truth("^held$")
+        return target, tracer
+
+    def go_on(self, target):
+        target.tell()
+        target.truth("^done$")
+        self.check_untouched(target)
+        self.assertEqual(target.end(), 0)
+
+    def test_in_doubt_until_they_return(self):
+        for options, divisions in (([], (1, 0, 1)), (["--follow"], (21, 20, 1))):
+            with self.subTest(options):
+                target, tracer = self.held(*options)
+                target.tell()
+                target.truth("^done$")
+                trace = tracer.stop()
+                for function, expected in (("divide", divisions), ("held", (1, 1, 0))):
+                    summary = trace.summary(function, "r")
+                    self.assertEqual(tuple(summary[name] for name in ("hits", "events", "unreturned")), expected, trace)
+                self.check_untouched(target)
+                self.assertEqual(target.end(), 0)
+
+    def test_in_doubt_at_detach(self):
+        target, tracer = self.held()
+        self.assertEqual(tracer.stop().summary("held", "r")["unreturned"], 1)
+        self.check_untouched(target)
+        self.go_on(target)
+
+    def test_in_doubt_when_ktrace_is_killed(self):
+        target, tracer = self.held()
+        tracer.process.kill()
+        tracer.finish()
+        wait_until_let_go(target.pid)
+        self.go_on(target)
+
+    def test_by_setcontext(self):
+        self.check("context", "divide")
+
+    def test_by_exceptions_on_another_thread(self):
+        self.check("handed", "handed")

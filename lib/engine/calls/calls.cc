@@ -2,14 +2,13 @@
 #include "engine/calls/timing.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "base/log.h"
+#include "engine/calls/caller.h"
 #include "engine/calls/consumers.h"
+#include "engine/calls/doubtful_calls.h"
 #include "engine/calls/exits.h"
 #include "engine/calls/goroutines.h"
 #include "engine/eval/hit_handler.h"
-#include "target/modules.h"
 
 namespace ktrace::engine {
 
@@ -21,52 +20,6 @@ constexpr std::uint32_t most_return_sites = 8192; // kept armed without a call i
 
 /// As many of the calls in flight a call may have looked at, on average: less than its own stop takes.
 constexpr std::uint32_t looks_a_call = 16;
-
-/// The function that the call instruction before the return address leads to: through PLT stubs, 0 where it is
-/// indirect.
-VirtAddr direct_target(AddressSpaceState &space, VirtAddr return_address) {
-    std::byte code[16];
-    VirtAddr from = return_address - static_cast<std::int64_t>(sizeof code);
-    std::size_t got = space.memory->read(from, code);
-    if (got != sizeof code) return {};
-    auto call = Host::call_before(code, return_address);
-    if (!call || !call->target) return {};
-    VirtAddr target = *call->target;
-    std::byte stub[16];
-    got = space.memory->read(target, stub);
-    if (auto slot = Host::plt_target_slot(std::span(stub, got), target))
-        if (auto bound = space.memory->read_value<std::uint64_t>(*slot)) return VirtAddr{*bound};
-    return target;
-}
-
-/// Unwinders know a signal frame by the bytes of the trampoline that its handler returns to.
-bool is_signal_trampoline(AddressSpaceState &space, VirtAddr at) {
-    auto trampoline = Host::signal_trampoline();
-    std::vector<std::byte> code(trampoline.size());
-    return space.memory->read(at, code) == code.size() && std::equal(code.begin(), code.end(), trampoline.begin());
-}
-
-/// Only code that comes from a file may be written: a JIT copies, patches and checks its own.
-bool is_file_text(Process &process, VirtAddr at) {
-    auto look = [&] {
-        return std::any_of(process.target.maps.begin(), process.target.maps.end(), [&](const os::Mapping &m) {
-            return m.contains(at) && m.executable && !(m.shared && m.writable) &&
-                   (m.path.starts_with('/') || m.path == "[vdso]");
-        });
-    };
-    if (look()) return true;
-    auto maps = os::read_maps(process.target.pid);
-    if (!maps) return false;
-    process.target.maps = std::move(*maps);
-    return look();
-}
-
-bool may_trap_return(Process &process, VirtAddr at) {
-    AddressSpaceState &space = *process.space;
-    auto [found, is_new] = space.return_address_ok.try_emplace(at, false);
-    if (is_new) found->second = is_file_text(process, at) && !is_signal_trampoline(space, at);
-    return found->second;
-}
 
 /// Where too many return sites wait for calls that do not come, the one that waited longest goes. Its Site and slot
 /// stay (a task may be in there, and the next call may return to it); only the trap is taken out.
@@ -81,31 +34,12 @@ void drop_oldest_return_site(AddressSpaceState &space) {
 /// The armed site at a return address; nullptr where none can be had.
 Site *return_site(Engine &engine, Process &process, VirtAddr at, os::Stopped &stopped) {
     AddressSpaceState &space = *process.space;
-    if (Site *known = space.site_at(at); known && known->armed) {
-        keep_for_returns(space, *known);
-        return known;
-    }
-    if (!may_trap_return(process, at)) return nullptr;
-    if (space.return_sites >= most_return_sites) drop_oldest_return_site(space);
-    auto made = make_site(space, at);
-    if (!made || is_in_sequence(process, **made)) return nullptr;
-    Site &site = **made;
-    if (!give_slot(space, site)) {
-        constexpr std::size_t batch = 1024;
-        auto mapped = map_arena(space, process.target, engine.waiter, stopped, at, at, batch);
-        if (!mapped) {
-            log::write("engine", log::Level::warn, "no slots for return addresses: " + mapped.error().message);
-            return nullptr;
-        }
-        if (!give_slot(space, site)) return nullptr;
-    }
-    if (!recovery_has_room(space, 1) &&
-        !prepare_recovery(space, process.target, engine.waiter, stopped, most_return_sites / 4))
-        return nullptr;
-    tell_of_untold(engine.ledger, process.target.pid, space, at);
-    if (!arm(space, site)) return nullptr;
-    keep_for_returns(space, site);
-    return &site;
+    const Site *known = space.site_at(at);
+    const bool is_new = !known || !known->armed;
+    if (is_new && space.return_sites >= most_return_sites) drop_oldest_return_site(space);
+    Site *site = trap_caller(engine, process, at, stopped);
+    if (site) keep_for_returns(space, *site);
+    return site;
 }
 
 /// True where the task's exceptions and longjmps since the call began, or another's, are not known to be none.
@@ -155,6 +89,7 @@ void reclaim(Engine &engine, Process &process, Attachment &attachment) {
 void end_call(Engine &engine, Process &process, Instance &call) {
     AddressSpaceState &space = *process.space;
     call.attachment->active--;
+    forget_doubt(space, call);
     if (Site *site = call.return_site; site && --site->returns == 0 && space.return_probes == 0)
         drop_return_site(space, *site);
     auto owner = engine.tasks.find(call.owner.value);
@@ -169,11 +104,6 @@ Instance *miss(Attachment &attachment) {
 }
 
 } // namespace
-
-bool is_in_sequence(Process &process, const Site &site) {
-    const target::LoadedModule *loaded = target::module_at(process.target.modules, site.at);
-    return loaded && loaded->module->in_sequence(site.at.value - loaded->bias, site.plan.length);
-}
 
 Instance *begin_call(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site,
                      os::Stopped &stopped, std::vector<std::byte> captured) {
@@ -200,6 +130,12 @@ Instance *begin_call(Engine &engine, Process &process, Task &task, Attachment &a
     returns_to->returns++;
     returns_to->last_return = engine.stops;
     return &call;
+}
+
+void pass_call(Engine &engine, Process &process, Task &task, Site &site, os::Stopped &stopped) {
+    if (!process.space->returns.at(stopped.sp())) return;
+    if (auto return_address = Host::return_address(stopped.registers(), *process.space->memory))
+        settle_collisions(engine, process, task, site, Host::frame(stopped.registers(), *return_address));
 }
 
 void adopt_call(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site, os::Stopped &stopped,

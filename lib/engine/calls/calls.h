@@ -14,16 +14,16 @@ namespace ktrace::engine {
 Instance *begin_call(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site,
                      os::Stopped &stopped, std::vector<std::byte> captured);
 
-/// The same for a call that began before it was seen: `frame` is where it is on the stack. Nobody is told where it is
-/// not seen to end.
+/// A call of the site's function begins that the probe does not follow: older calls whose frame it takes are over.
+void pass_call(Engine &engine, Process &process, Task &task, Site &site, os::Stopped &stopped);
+
+/// The same as begin_call for a call that began before it was seen: `frame` is where it is on the stack. Nobody is told
+/// where it is not seen to end.
 void adopt_call(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site, os::Stopped &stopped,
                 const arch::Frame &frame);
 
 void end_returned(Engine &engine, Process &process, Instance &call);
 void end_unreturned(Engine &engine, Process &process, Instance &call);
-
-/// A trap there would break off a restartable sequence each time.
-bool is_in_sequence(Process &process, const Site &site);
 
 /// True where an exception or longjmp has passed since the call began and its frame is no longer there.
 bool vanished(Process &process, const Task &task, const Instance &call);

@@ -9,12 +9,6 @@ namespace ktrace::engine {
 
 namespace {
 
-bool is_needed(const Site &site) {
-    auto is_on = [](const auto *consumer) { return consumer->on; };
-    return site.exit || site.kept_for_returns || std::any_of(site.attachments.begin(), site.attachments.end(), is_on) ||
-           std::any_of(site.internal.begin(), site.internal.end(), is_on);
-}
-
 /// The return instructions of the function are not watched any longer, if nobody else's calls end there.
 void unwatch_exits(AddressSpaceState &space, Attachment &attachment) {
     if (attachment.exits != Attachment::Exits::watched) return;
@@ -32,6 +26,13 @@ void unwatch_exits(AddressSpaceState &space, Attachment &attachment) {
 }
 
 } // namespace
+
+bool is_needed(const Site &site) {
+    auto is_on = [](const auto *consumer) { return consumer->on; };
+    return site.exit || site.kept_for_returns || site.doubtful > 0 ||
+           std::any_of(site.attachments.begin(), site.attachments.end(), is_on) ||
+           std::any_of(site.internal.begin(), site.internal.end(), is_on);
+}
 
 void enlist(Site &site, Attachment &attachment) {
     attachment.on = false;
@@ -99,6 +100,10 @@ bool remove_from_site(Site &site, const Attachment &attachment, const std::unord
     if (in_use.contains(&site)) return false;
     std::erase(site.attachments, &attachment);
     return true;
+}
+
+void drop_doubt(AddressSpaceState &space, Site &site) {
+    if (--site.doubtful == 0 && !is_needed(site)) disarm(space, site);
 }
 
 void keep_for_returns(AddressSpaceState &space, Site &site) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/calls/calls.h"
+#include "engine/calls/caller.h"
 #include "engine/space/scan.h"
 
 namespace ktrace::engine {

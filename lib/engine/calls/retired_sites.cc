@@ -45,10 +45,12 @@ void retire_site(Engine &engine, Process &process, VirtAddr start, VirtAddr end)
     AddressSpaceState &space = *process.space;
     auto within = [&](VirtAddr at) { return start <= at && at < end; };
     for (Instance *call : space.returns.all()) {
-        if (!within(call->site->at) && !within(call->frame.return_address)) continue;
+        const bool was_made_there = call->doubtful_at && within(call->doubtful_at->at);
+        if (!within(call->site->at) && !within(call->frame.return_address) && !was_made_there) continue;
         end_unreturned(engine, process, *call);
     }
-    std::erase_if(space.return_address_ok, [&](const auto &entry) { return within(entry.first); });
+    std::erase_if(space.caller_ok, [&](const auto &entry) { return within(entry.first); });
+    std::erase_if(space.call_instructions, [&](const auto &entry) { return within(entry.first - 1); });
     for (auto it = space.sites.begin(); it != space.sites.end();) {
         if (!within(it->first)) {
             ++it;

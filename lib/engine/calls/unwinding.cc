@@ -1,18 +1,18 @@
 #include "engine/calls/unwinding.h"
 
-#include "engine/space/task.h"
+#include "engine/calls/doubtful_calls.h"
 
 namespace ktrace::engine {
 
 namespace {
 
-void count_unwinding(Engine & /*engine*/, Process & /*process*/, Task &task, Site & /*site*/,
-                     os::Stopped & /*stopped*/) {
+void see_unwinding(Engine &engine, Process &process, Task &task, Site &site, os::Stopped &stopped) {
     task.unwinds++;
+    doubt_calls(engine, process, task, site, stopped);
 }
 
 } // namespace
 
-const InternalPurpose unwinds{.at_hit = count_unwinding, .serves_returns = true};
+const InternalPurpose unwinds{.at_hit = see_unwinding, .serves_returns = true};
 
 } // namespace ktrace::engine

@@ -1,5 +1,6 @@
-// Unwinding: where frames may vanish without returning, by an exception, longjmp or another stack. Hits there are only
+// Unwinding: where frames may vanish without returning, by an exception, longjmp or another stack. Hits there are
 // counted, by task: a call in flight that began before the last of them is looked at closely before it is believed.
+// Calls in flight are put in doubt (doubtful_calls.h).
 #pragma once
 
 #include "engine/space/site.h"

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/signals.h"
 #include "engine/calls/calls.h"
+#include "engine/calls/doubtful_calls.h"
 #include "engine/calls/goroutines.h"
 #include "engine/calls/timing.h"
 #include "engine/hit/hit.h"
@@ -142,7 +143,7 @@ Event::Kind raised_by(const Site &site) {
 
 /// Does a hit there read all registers?
 bool reads_registers(const Site &site) {
-    if (site.returns > 0 || site.exit || site.method() == arch::Method::step) return true;
+    if (site.returns > 0 || site.exit || site.doubtful > 0 || site.method() == arch::Method::step) return true;
     for (const Attachment *attachment : site.attachments) {
         if (!attachment->on) continue;
         if (attachment->kind == Attachment::Kind::ret || attachment->handler) return true;
@@ -162,6 +163,7 @@ Event on_restored_hit(Engine &engine, Process &process, Task &task, Site &site, 
     }
     if (site.returns > 0) run_returns(engine, process, task, site, stopped);
     if (site.exit) run_exits(engine, process, task, site, stopped);
+    if (site.doubtful > 0) end_left_calls(engine, process, site, stopped);
     Follows follows = run_pre(engine, process, task, site, stopped);
     if (follows.pc_is_set) {
         continue_task(engine, task, std::move(stopped));

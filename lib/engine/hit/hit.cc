@@ -37,6 +37,7 @@ Follows run_pre(Engine &engine, Process &process, Task &task, Site &site, os::St
         if (attachment->inside != 0 && !is_inside(engine, process, task, attachment->inside, site.at, stopped)) {
             attachment->counters->hits++;
             attachment->counters->filtered++;
+            if (attachment->kind == Attachment::Kind::ret) pass_call(engine, process, task, site, stopped);
             continue;
         }
         if (attachment->handler) {
@@ -75,7 +76,10 @@ Follows run_pre(Engine &engine, Process &process, Task &task, Site &site, os::St
                 outcome = run_program(engine, process, task, *attachment, Moment::call, site.at, stopped, capture,
                                       captured, {}, 0);
             count(*attachment->counters, outcome);
-            if (outcome != Outcome::accepted) break;
+            if (outcome != Outcome::accepted) {
+                pass_call(engine, process, task, site, stopped);
+                break;
+            }
             capture.resize(captured);
             Instance *call = begin_call(engine, process, task, *attachment, site, stopped, std::move(capture));
             if (!call) break; // missed: it runs untouched

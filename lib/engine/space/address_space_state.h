@@ -72,14 +72,15 @@ struct AddressSpaceState {
     std::unordered_map<VirtAddr, Site *> by_slot; // start of the slot → its site
     std::vector<RetiredSite> retired_sites;       // for buried.cc
     Returns returns;
-    std::vector<Restart> restarts;                        // for goroutines.cc
-    std::vector<Watchpoint> watches;                      // for watch.cc
-    std::uint32_t watch_generation = 0;                   // counts their changes
-    std::uint32_t last_watch = 0;                         // id
-    std::unordered_map<VirtAddr, bool> return_address_ok; // decided once an address: may a return trap be put there
-    std::uint32_t return_sites = 0;                       // kept for returns
-    std::uint32_t return_probes = 0;                      // that are on: calls are looked at
-    std::uint32_t timed_probes = 0;                       // of these: calls are timed
+    std::vector<Restart> restarts;                            // for goroutines.cc
+    std::vector<Watchpoint> watches;                          // for watch.cc
+    std::uint32_t watch_generation = 0;                       // counts their changes
+    std::uint32_t last_watch = 0;                             // id
+    std::unordered_map<VirtAddr, bool> caller_ok;             // decided once an address: may calls have a trap there
+    std::unordered_map<VirtAddr, VirtAddr> call_instructions; // before return addresses; 0: none is known
+    std::uint32_t return_sites = 0;                           // kept for returns
+    std::uint32_t return_probes = 0;                          // that are on: calls are looked at
+    std::uint32_t timed_probes = 0;                           // of these: calls are timed
 
     Site *site_at(VirtAddr at) {
         auto found = sites.find(at);

@@ -22,6 +22,8 @@ Instance &Returns::begin(Task &task, const arch::Frame &frame) {
     instance.frame = frame;
     instance.owner = task.tid;
     instance.unwinds = task.unwinds;
+    instance.may_be_left = instance.with_older = false;
+    instance.doubtful_at = nullptr;
     Instance *&chain = by_frame_[frame.sp];
     instance.older_in_chain = chain;
     chain = &instance;
@@ -86,6 +88,8 @@ Collision judge_collision(const Instance &older, const Site &site, std::uint64_t
                           VirtAddr direct_target, bool unwound) {
     if (older.hit == hit && older.site == &site) return Collision::same_call;
     if (older.frame.return_address != return_address) return Collision::abandoned;
+    // Its call instruction is trapped and has not been passed again.
+    if (older.doubtful_at) return Collision::tail_call;
     // Without an exception or longjmp in between, only a jump leads here from within the older call.
     if (!unwound) {
         // A function that jumps to itself does so behind its entry; entered again by the call that leads to it, it was

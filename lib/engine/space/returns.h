@@ -36,6 +36,9 @@ struct Instance {
     bool is_recorded = false;   // the owner's switches were recorded, then
     std::uint32_t unwinds = 0;  // the owner's, then
     std::vector<std::byte> captured;
+    bool may_be_left = false;                  // it was in flight at an unwinding (doubtful_calls.h),
+    bool with_older = false;                   // as were all that are older in the owner's list
+    Site *doubtful_at = nullptr;               // its call instruction, which is trapped while it is in doubt
     bool injected = false;                     // something was changed at its entry
     std::optional<std::uint64_t> handler_call; // the name by which the probe's handler knows it
     std::uint64_t seen_ns = 0;                 // a handler's: CLOCK_MONOTONIC, when the entry's stop was seen

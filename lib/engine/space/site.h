@@ -86,6 +86,7 @@ struct Site {
     bool exit = false;             // a return instruction at which calls of its function are seen to end
     bool kept_for_returns = false; // a return address: the trap stays for the calls to come
     std::uint32_t returns = 0;     // calls in flight that return to here
+    std::uint32_t doubtful = 0;    // a call instruction: calls from there that may have been left
     std::uint64_t last_return = 0; // when (by count of stops) the last such call was seen, to drop the oldest
 
     arch::Method method() const { return placed.size == 0 ? plan.method : placed.method; }

@@ -48,6 +48,13 @@ TEST_F(Collide, AfterAThrowThatWasCaughtInsideATailCallIsStillOne) {
     EXPECT_EQ(judge(g, 8, f.at, true), Collision::tail_call);
 }
 
+TEST_F(Collide, ACallWhoseTrappedCallInstructionWasNotPassedAgainIsThereStill) {
+    older.doubtful_at = &g;
+    EXPECT_EQ(judge(f, 8, VirtAddr{}, true), Collision::tail_call);
+    EXPECT_EQ(judge(g, 8, VirtAddr{}, true), Collision::tail_call);
+    EXPECT_EQ(judge(f, 8, VirtAddr{}, true, elsewhere), Collision::abandoned);
+}
+
 TEST(Returns, KeepsChainsAndOwnersInOrder) {
     Returns returns;
     Task task;
