@@ -124,8 +124,8 @@ std::vector<std::uint32_t> probes_for(const trace::Trace &trace, const std::vect
     return numbers;
 }
 
-Status arm_probes(trace::Trace &trace, Process &process, const std::vector<std::uint32_t> &probes,
-                  arming::Missing missing, os::Stopped &stopped) {
+Status plan_and_install(trace::Trace &trace, Process &process, const std::vector<std::uint32_t> &probes,
+                        arming::Missing missing, os::Stopped &stopped) {
     auto plan = arming::make_plan(trace, process, probes, missing);
     if (!plan) return tl::make_unexpected(plan.error());
     if (plan->empty()) return {};
@@ -133,18 +133,18 @@ Status arm_probes(trace::Trace &trace, Process &process, const std::vector<std::
 }
 
 /// The program and its libraries are mapped: everything is armed.
-Status arm_all(trace::Trace &trace, Process &process, os::Stopped &stopped) {
+Status install_first(trace::Trace &trace, Process &process, os::Stopped &stopped) {
     if (auto refreshed = arming::refresh_modules(trace, process); !refreshed) return fail(refreshed.error());
-    Status armed = arm_probes(trace, process, trace.registry.present(), arming::Missing::refuse, stopped);
+    Status armed = plan_and_install(trace, process, trace.registry.present(), arming::Missing::refuse, stopped);
     if (trace.plugins) trace.plugins->on_places_changed();
     return armed;
 }
 
 /// What was loaded since the last look is armed, what is gone is forgotten.
-Status arm_loaded(trace::Trace &trace, Process &process, os::Stopped &stopped) {
+Status install_loaded(trace::Trace &trace, Process &process, os::Stopped &stopped) {
     auto loaded = arming::refresh_modules(trace, process);
     if (!loaded) return fail(loaded.error());
-    Status armed = arm_probes(trace, process, probes_for(trace, *loaded), arming::Missing::wait, stopped);
+    Status armed = plan_and_install(trace, process, probes_for(trace, *loaded), arming::Missing::wait, stopped);
     if (trace.plugins) trace.plugins->on_places_changed();
     return armed;
 }
@@ -153,7 +153,7 @@ Status arm_loaded(trace::Trace &trace, Process &process, os::Stopped &stopped) {
 /// started with the last of several processes, nothing has been told of the others.
 Status complete_arming(trace::Trace &trace, Process &process, os::Stopped &stopped) {
     trace::Arming &arming = trace.armings[process.space.get()];
-    Status armed = arm_all(trace, process, stopped);
+    Status armed = install_first(trace, process, stopped);
     if (!armed) return armed;
     arming.waits_for_loader = false;
     trace::forbid_downloads();
@@ -287,7 +287,7 @@ void on_loader(trace::Trace &trace, Event event) {
     arming.unloads = target::is_unloading(process->target);
     if (target::modules_complete(process->target)) {
         bool first = arming.waits_for_loader;
-        Status armed = first ? complete_arming(trace, *process, stopped) : arm_loaded(trace, *process, stopped);
+        Status armed = first ? complete_arming(trace, *process, stopped) : install_loaded(trace, *process, stopped);
         if (!armed && first) {
             stopped.set_pc(at);
             give_up(trace, *process, std::move(stopped), armed.error());

@@ -81,7 +81,8 @@ Result<arming::InstallPlan> plan_watched(trace::Trace &trace, Process &process) 
 
 /// `plan`: nothing where the process never held still for long enough to make one. `stopped`: a task of the process;
 /// nullptr: none may be stopped.
-Status arm_all(trace::Trace &trace, Process &process, std::optional<arming::InstallPlan> plan, os::Stopped *stopped) {
+Status watch_and_install(trace::Trace &trace, Process &process, std::optional<arming::InstallPlan> plan,
+                         os::Stopped *stopped) {
     if (tracees::became_another(process)) {
         if (auto looked = look_anew(trace, process); !looked) return looked;
         plan.reset();
@@ -137,7 +138,7 @@ Status seize_or_take_over(trace::Trace &trace, Process &process) {
     }
 }
 
-/// Seizes a process and arms everything in it; on an error lets it go as it was. `plan`: as for arm_all.
+/// Seizes a process and arms everything in it; on an error lets it go as it was. `plan`: as for watch_and_install.
 Status take(trace::Trace &trace, Pid pid, std::optional<arming::InstallPlan> plan) {
     Process &process = *trace.engine.processes.at(pid.value);
     auto space = process.space;
@@ -150,7 +151,8 @@ Status take(trace::Trace &trace, Pid pid, std::optional<arming::InstallPlan> pla
     std::optional<os::Stopped> stopped = std::move(*one);
     // An exec that was seen has seen to everything; it tells when all is armed.
     bool seen_exec = process.space != space;
-    Status armed = seen_exec ? Status() : arm_all(trace, process, std::move(plan), stopped ? &*stopped : nullptr);
+    Status armed =
+        seen_exec ? Status() : watch_and_install(trace, process, std::move(plan), stopped ? &*stopped : nullptr);
     if (stopped) tracees::release_one(trace, std::move(*stopped));
     if (armed) armed = tracees::set_all_watches(trace, process);
     // An exec has come in between: its event is there, or comes, and sees to everything.
@@ -180,7 +182,7 @@ Result<std::unique_ptr<Process>> look_patiently(trace::Trace &trace, pid_t pid) 
 /// A process that is to be attached to, of which nothing is touched yet.
 struct Candidate {
     std::unique_ptr<Process> process;
-    std::optional<arming::InstallPlan> plan; // as for arm_all
+    std::optional<arming::InstallPlan> plan; // as for watch_and_install
 };
 
 /// The first plan of a process: who interrupts ktrace does not wait for it.

@@ -142,7 +142,9 @@ TEST_F(Plans, SayWhatIsInstalledWhatWaitsAndWhatIsRefused) {
         else
             EXPECT_NE(made.error().message.find(row.error), std::string::npos) << made.error().message;
         ASSERT_EQ(remarks.notices.size(), row.notice ? 1U : 0U);
-        if (row.notice) EXPECT_NE(remarks.notices[0].find(row.notice), std::string::npos) << remarks.notices[0];
+        if (row.notice) {
+            EXPECT_NE(remarks.notices[0].find(row.notice), std::string::npos) << remarks.notices[0];
+        }
         EXPECT_EQ(remarks.expected.contains(number), row.expected);
         EXPECT_EQ(remarks.nowhere.contains(number), row.nowhere);
     }
@@ -195,12 +197,16 @@ TEST_F(Plans, RefuseMemoryThatIsSharedOrNotExecutable) {
         remarks = {};
         auto made = plan(now(), {strict}, Missing::wait, remarks);
         ASSERT_EQ(made.has_value(), row.why == nullptr);
-        if (row.why) EXPECT_NE(made.error().message.find(row.why), std::string::npos) << made.error().message;
+        if (row.why) {
+            EXPECT_NE(made.error().message.find(row.why), std::string::npos) << made.error().message;
+        }
         made = plan(now(), {lenient}, Missing::wait, remarks);
         ASSERT_TRUE(made);
         EXPECT_EQ(made->locations.size(), row.why ? 0U : 1U);
         ASSERT_EQ(remarks.notices.size(), row.why ? 1U : 0U);
-        if (row.why) EXPECT_NE(remarks.notices[0].find(row.why), std::string::npos) << remarks.notices[0];
+        if (row.why) {
+            EXPECT_NE(remarks.notices[0].find(row.why), std::string::npos) << remarks.notices[0];
+        }
     }
 }
 
