@@ -167,7 +167,7 @@ concept InstructionSet = requires(
     { I::finish_step(plan, placed, address, address, number, regs, memory) } -> std::same_as<Stepped>; // site, slot, old scratch
     { I::abort_step(placed, address, address, number, regs) };             // site, slot, old scratch: nothing has been done, back to the site
     { I::steps_itself(cregs) } -> std::same_as<bool>;                      // the program has each of its instructions end in a trap
-    { I::step_itself(regs) };                                              // as it did before
+    { I::step_itself(regs, true) };                                        // it does from now on, or no more
     { I::slot_position(placed, address, address) } -> std::same_as<SlotPosition>; // slot, pc
     { I::recovery_entry(plan, placed, address, address) } -> std::same_as<ktrace_recovery_entry>; // site, slot: how its trap is got over when the tracer was killed
     { I::fault_number(signal, post) } -> std::same_as<int>;                // what the machine calls the trap behind a signal (with an address?), for fault handlers

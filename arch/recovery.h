@@ -13,15 +13,17 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define KTRACE_RECOVERY_MAGIC "ktrace rescue\n\0" /* 16 bytes with the zero that ends it */
 
 enum {
-    ktrace_recovery_abi = 3,
+    ktrace_recovery_abi = 4,
     ktrace_recovery_most_tables = 16,
     ktrace_recovery_most_arenas = 64,
+    ktrace_recovery_most_masks = 256,
     ktrace_recovery_page = 4096,
 };
 
@@ -68,6 +70,15 @@ struct ktrace_recovery_arena {
     uint64_t address, size; /* of a mapping with slots */
 };
 
+/*
+ * The signal mask of a task that is stepped, or was last: its signals are blocked in a step. In the table it is at
+ * `tid` modulo the table's length; another task's may be written over it.
+ */
+struct ktrace_recovery_mask {
+    uint64_t tid; /* in the process's own namespace */
+    uint64_t mask;
+};
+
 /* Whose the process's action for SIGTRAP is. */
 enum ktrace_recovery_installed {
     ktrace_recovery_not_ours = 0,
@@ -109,14 +120,30 @@ struct ktrace_recovery_header {
      * has come since may end the process for what would take the page out.
      */
     uint64_t filters;
+    /*
+     * ABI 4. Where ktrace_recovery_most_masks masks are; 0: nowhere. A task that comes to the handler behind a trap, or
+     * by a step's end, with the mask that ktrace_recovery_blocked makes of its own, gets its own back.
+     */
+    uint64_t masks;
 };
 
 #define KTRACE_RECOVERY_HEADER_1 offsetof(struct ktrace_recovery_header, retold)  /* bytes of it in ABI 1 */
 #define KTRACE_RECOVERY_HEADER_2 offsetof(struct ktrace_recovery_header, filters) /* in ABI 2 */
+#define KTRACE_RECOVERY_HEADER_3 offsetof(struct ktrace_recovery_header, masks)   /* in ABI 3 */
 
 /* Where the search for a site begins. */
 static inline uint64_t ktrace_recovery_hash(uint64_t site, uint64_t capacity) {
     return (site * 0x9e3779b97f4a7c15ULL >> 32) & (capacity - 1);
+}
+
+/*
+ * The mask of a task while it is stepped that has this one: all are blocked but those that an instruction raises, and
+ * the two that cannot be.
+ */
+static inline uint64_t ktrace_recovery_blocked(uint64_t mask) {
+    const uint64_t one = 1, raised = one << (SIGILL - 1) | one << (SIGTRAP - 1) | one << (SIGBUS - 1) |
+                                     one << (SIGFPE - 1) | one << (SIGSEGV - 1) | one << (SIGSYS - 1);
+    return (mask | ~raised) & ~(one << (SIGKILL - 1) | one << (SIGSTOP - 1));
 }
 
 /*

@@ -60,7 +60,7 @@ struct Arm64 {
     static void abort_step(const Placement &placed, VirtAddr site, VirtAddr slot, std::uint64_t old_scratch,
                            Registers &regs);
     static bool steps_itself(const Registers &) { return false; } // no program can
-    static void step_itself(Registers &) {}
+    static void step_itself(Registers &, bool) {}
     static SlotPosition slot_position(const Placement &placed, VirtAddr slot, VirtAddr pc);
 
     static std::optional<std::uint64_t> argument(const Registers &regs, Memory &memory, unsigned n);

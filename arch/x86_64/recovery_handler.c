@@ -153,6 +153,19 @@ PART void handle_sent(const struct ktrace_recovery_header *header) {
     syscall4(SYS_tgkill, syscall4(SYS_getpid, 0, 0, 0, 0), syscall4(SYS_gettid, 0, 0, 0, 0), SIGTRAP, 0);
 }
 
+/*
+ * The tracer was killed while the task was stepped, or about to be: its own mask, in place of the step's, is what it
+ * has when this handler returns.
+ */
+PART void give_back_mask(const struct ktrace_recovery_header *header, ucontext_t *context) {
+    uint64_t *now = (uint64_t *)&context->uc_sigmask; /* the kernel has but these 64 bits there */
+    if (header->masks == 0 || *now != ktrace_recovery_blocked(*now)) return;
+    uint64_t tid = (uint64_t)syscall4(SYS_gettid, 0, 0, 0, 0);
+    const struct ktrace_recovery_mask *own =
+        (const struct ktrace_recovery_mask *)header->masks + tid % ktrace_recovery_most_masks;
+    if (own->tid == tid && *now == ktrace_recovery_blocked(own->mask)) *now = own->mask;
+}
+
 IN_PAGE void ktrace_recovery_handler(int signal, siginfo_t *info, ucontext_t *context) {
     const struct ktrace_recovery_header *header = own_header();
     greg_t *pc = &context->uc_mcontext.gregs[REG_RIP];
@@ -163,10 +176,14 @@ IN_PAGE void ktrace_recovery_handler(int signal, siginfo_t *info, ucontext_t *co
     }
     if (info->si_code == TRAP_TRACE || info->si_code == TRAP_HWBKPT) {
         context->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)flag_trap;
+        give_back_mask(header, context);
         return;
     }
     if (info->si_code == trap_perf) return; /* a tripwire's (lib/os/tripwire.h) */
-    if (info->si_errno == ktrace_recovery_moved && (greg_t)info->si_addr == *pc) return;
+    if (info->si_errno == ktrace_recovery_moved && (greg_t)info->si_addr == *pc) {
+        give_back_mask(header, context);
+        return;
+    }
     uint64_t at = (uint64_t)*pc - 1;
     const struct ktrace_recovery_entry *entry = find(header, at);
     if (entry) {
@@ -176,8 +193,9 @@ IN_PAGE void ktrace_recovery_handler(int signal, siginfo_t *info, ucontext_t *co
     } else if (is_own_trap((uint64_t)*pc)) {
         take_default_action();
         *pc -= *(const volatile unsigned char *)at == int3 ? 1 : 2; /* it traps once more, and ends there */
+    } else { /* the tracer had served this trap and moved the task on when it was killed */
+        give_back_mask(header, context);
     }
-    /* Otherwise the tracer had served this trap and moved the task on when it was killed. */
 }
 
 /* The code that the handler returns to: unwinders know a signal's frame by these very bytes (mov $15, %rax; syscall).

@@ -30,7 +30,10 @@ void restore_scratch(const Placement &placed, std::uint64_t old, X86_64Registers
 /// The kernel hides the trap flag that it has set itself.
 bool X86_64::steps_itself(const Registers &regs) { return (regs.flags & x86::flag_trap) != 0; }
 
-void X86_64::step_itself(Registers &regs) { regs.flags |= x86::flag_trap; }
+void X86_64::step_itself(Registers &regs, bool does) {
+    constexpr std::uint64_t flag = x86::flag_trap;
+    regs.flags = does ? regs.flags | flag : regs.flags & ~flag;
+}
 
 std::uint64_t X86_64::begin_step(const Placement &placed, VirtAddr slot, Registers &regs) {
     KT_CHECK(placed.size != 0);

@@ -47,7 +47,7 @@ struct X86_64 {
     static void abort_step(const Placement &placed, VirtAddr site, VirtAddr slot, std::uint64_t old_scratch,
                            Registers &regs);
     static bool steps_itself(const Registers &regs);
-    static void step_itself(Registers &regs);
+    static void step_itself(Registers &regs, bool does);
     static SlotPosition slot_position(const Placement &placed, VirtAddr slot, VirtAddr pc);
     static ktrace_recovery_entry recovery_entry(const Plan &plan, const Placement &placed, VirtAddr site,
                                                 VirtAddr slot);

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "arming/internal_sites.h"
+#include "arming/syscall_sites.h"
 #include "engine/calls/consumers.h"
 #include "engine/calls/retired_sites.h"
 #include "engine/watch/watch.h"
@@ -305,6 +306,8 @@ Status install(trace::Trace &trace, Process &process, InstallPlan plan, os::Stop
     Attached attached = attach_all(trace, std::exchange(plan.locations, {}));
     auto sites = make_sites(trace, process, attached, plan);
     if (!sites) return tl::make_unexpected(sites.error());
+    for (const PlannedSite &site : *sites)
+        if (auto allowed = allow_syscall(*site.site, site.name, stopped); !allowed) return allowed;
     if (auto room = make_room(trace, process, *sites, stopped); !room) return room;
     tell_guardian(trace, process, *sites);
     std::vector<PlannedSite> planted;

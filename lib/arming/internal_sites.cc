@@ -26,8 +26,8 @@ constexpr std::array switching_functions = {"swapcontext", "setcontext"};
 
 } // namespace
 
-const engine::InternalPurpose loads_modules{.raises = engine::EventKind::loader, .is_seldom = true};
-const engine::InternalPurpose resolves_ifunc{.raises = engine::EventKind::ifunc, .is_seldom = true};
+const engine::InternalPurpose loads_modules{.raises = engine::EventKind::loader};
+const engine::InternalPurpose resolves_ifunc{.raises = engine::EventKind::ifunc};
 
 void plan_internal(const Snapshot &now, InstallPlan &plan, const engine::InternalPurpose &purpose, VirtAddr at) {
     auto sites = now.space.sites.find(at);

@@ -3,8 +3,6 @@
 #include <array>
 #include <string_view>
 
-#include "arming/install.h"
-#include "base/log.h"
 #include "engine/space/scan.h"
 #include "engine/transparent/sigtrap/disposition.h"
 
@@ -17,9 +15,6 @@ namespace {
 
 /// The C library's, which signal(3) calls too, and that of Go's runtime, where that calls the kernel itself.
 constexpr std::array set_action = {"sigaction", "runtime.rt_sigaction", "runtime.rt_sigaction.abi0"};
-
-/// sigprocmask, siglongjmp and thrd_create call this one; before glibc 2.32 sigprocmask made a system call of its own.
-constexpr std::array set_mask = {"pthread_sigmask", "sigprocmask"};
 
 /// A library that holds them; in a program without a loader, the program does.
 bool may_hold(const LoadedModule &loaded, bool has_loader) {
@@ -48,24 +43,6 @@ template <class Names, class F> void for_functions(const LoadedModule &loaded, c
             if (symbol->kind == symbols::Symbol::Kind::function && symbol->vaddr != 0) visit(symbol->vaddr);
 }
 
-/// Does the function make a system call itself? One that leaves that to another one need not be watched.
-bool calls_kernel(const Snapshot &now, const LoadedModule &loaded, std::uint64_t function) {
-    const VirtAddr start{function + loaded.bias}, end{loaded.module->function_end(function) + loaded.bias};
-    return !engine::instructions(now.memory, start, end, [](const Host::Plan &each) {
-                return each.flow == arch::Flow::syscall;
-            }).empty();
-}
-
-void plan_masks(const Snapshot &now, InstallPlan &plan) {
-    for (const LoadedModule &loaded : now.modules) {
-        if (!may_hold(loaded, now.has_loader)) continue;
-        for_functions(loaded, set_mask, [&](std::uint64_t function) {
-            if (calls_kernel(now, loaded, function))
-                plan_internal(now, plan, engine::sets_mask, VirtAddr{function + loaded.bias});
-        });
-    }
-}
-
 } // namespace
 
 void plan_sigtrap(const Snapshot &now, InstallPlan &plan) {
@@ -76,17 +53,6 @@ void plan_sigtrap(const Snapshot &now, InstallPlan &plan) {
             plan_internal(now, plan, engine::sets_action, place_in(now, loaded, function));
         });
     }
-    // The arguments are known at the first instruction of a function, which mostly needs a slot: a program without
-    // shared libraries can be traced without any.
-    if (now.has_loader && (now.space.resets.was_told || now.blocks_sigtrap())) plan_masks(now, plan);
-}
-
-void watch_masks(trace::Trace &trace, engine::Process &process, os::Stopped &stopped) {
-    if (trace::anyone_unloads(trace)) return;
-    InstallPlan plan;
-    plan_masks(take_snapshot(trace, process), plan);
-    auto installed = install(trace, process, std::move(plan), &stopped);
-    if (!installed) log::write("trace", log::Level::debug, "masks are not seen: " + installed.error().message);
 }
 
 } // namespace ktrace::arming

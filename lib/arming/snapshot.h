@@ -2,8 +2,6 @@
 // planning; the target's memory is read through a port.
 #pragma once
 
-#include <functional>
-
 #include "base/memory.h"
 #include "trace/trace.h"
 
@@ -19,8 +17,6 @@ struct Snapshot {
     Memory &memory;
     bool has_loader = false;         // a dynamic loader maps its libraries
     bool has_debug_registers = true; // that trap
-    /// True where a thread blocks SIGTRAP, but not everything. Asked only where it matters: it reads every thread.
-    std::function<bool()> blocks_sigtrap = [] { return false; };
 };
 
 /// The modules and mappings are those that the process was refreshed with last.

@@ -7,9 +7,10 @@
 
 #include "arming/ifunc.h"
 #include "arming/install.h"
-#include "arming/sigtrap_sites.h"
+#include "arming/syscall_sites.h"
 #include "base/text.h"
 #include "engine/calls/calls.h"
+#include "engine/hit/step_over.h"
 #include "engine/transparent/sigtrap/disposition.h"
 #include "lifecycle/exec_and_loader.h"
 #include "lifecycle/fork.h"
@@ -147,13 +148,18 @@ void on_owed_room(trace::Trace &trace, Event event) {
         engine::continue_task(trace.engine, task, std::move(*stopped));
 }
 
-void on_blocks_traps(trace::Trace &trace, Event event) {
+/// A probe that would have been refused, had it been known: it is taken out, and the call is the program's own again.
+void on_dispatched(trace::Trace &trace, Event event) {
     os::Stopped stopped = std::move(*event.stopped);
     engine::Task &task = trace.engine.tasks.at(event.tid.value);
     Process &process = *trace.engine.process_of(task);
     engine::Site &site = *process.space->site_at(arch::Host::trap_address(stopped.pc()));
-    arming::watch_masks(trace, process, stopped);
-    handle_event(trace, engine::serve_restored_hit(trace.engine, process, task, site, std::move(stopped)));
+    trace.trouble = 1;
+    trace::tell_once(trace, arming::why_not_dispatched(site.at, task.tid) + ": it is taken out of the process");
+    engine::disarm(*process.space, site);
+    stopped.set_pc(site.at);
+    engine::mark_moved(process, task, stopped);
+    engine::continue_task(trace.engine, task, std::move(stopped));
 }
 
 /// The parent waits meanwhile: it may want to trace the child itself, at once.
@@ -180,7 +186,7 @@ void act_on(trace::Trace &trace, Event event) {
     case Event::Kind::ifunc: arming::on_ifunc(trace, std::move(event)); return;
     case Event::Kind::woken: tracees::on_woken(trace, std::move(event)); return;
     case Event::Kind::owed_room: on_owed_room(trace, std::move(event)); return;
-    case Event::Kind::blocks_traps: on_blocks_traps(trace, std::move(event)); return;
+    case Event::Kind::dispatched: on_dispatched(trace, std::move(event)); return;
     case Event::Kind::new_process: on_new_process(trace, std::move(event)); return;
     }
 }

@@ -1,6 +1,8 @@
 // Symbols: all the functions that a name means, in all the modules that it may mean: exact names before globs, clones
 // and inlined instances included, variables and stubs not.
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "base/text.h"
 #include "probe/resolve_parts.h"
@@ -19,6 +21,20 @@ bool is_function(const Symbol &symbol) {
     return symbol.kind == Symbol::Kind::function || symbol.kind == Symbol::Kind::ifunc;
 }
 
+/// What GCC has made of a part of a function (`f.part.0`), which the function calls: not what its name means, unless
+/// the SPEC spells it out.
+bool is_piece(const Request &request, const Symbol &symbol) {
+    return symbols::split_clone(symbol.name).part && request.spec.symbol.find(".part") == std::string::npos;
+}
+
+/// The function's name, of a clone or a piece as well.
+std::string whole_name(const Loaded &loaded, const Symbol &symbol) {
+    std::string name(loaded.module->demangled(symbol, false));
+    const std::string_view suffix = symbols::split_clone(symbol.name).suffix;
+    if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+    return name;
+}
+
 /// One search: the locations that a pattern finds, and what else it met.
 class SymbolSearch {
   public:
@@ -32,6 +48,7 @@ class SymbolSearch {
 
   private:
     Status add_functions(const Loaded &loaded);
+    Status add_pieces(const Loaded &loaded);
     Status add_function(const Loaded &loaded, const Symbol &symbol);
     Status add_ifunc(const Loaded &loaded, const Symbol &symbol);
     Status add_at(const Loaded &loaded, std::string_view name, std::uint64_t start, std::uint64_t end);
@@ -41,12 +58,15 @@ class SymbolSearch {
     NamePattern pattern_;
     Finding finding_;
     const Loaded *variable_in_ = nullptr;
+    std::set<std::string, std::less<>> whole_; // of the module at hand: functions that are found, by name
+    std::vector<const Symbol *> pieces_;       // and pieces of functions
 };
 
 Status SymbolSearch::run() {
     for (const Loaded *loaded : request_.chosen) {
         if (auto status = add_functions(*loaded); !status) return status;
         if (has_inlined_wanted(request_, *loaded)) add_inlined(*loaded);
+        if (auto status = add_pieces(*loaded); !status) return status;
     }
     return {};
 }
@@ -62,9 +82,23 @@ Status SymbolSearch::add_functions(const Loaded &loaded) {
             if (!variable_in_) variable_in_ = &loaded;
             continue;
         }
+        if (is_piece(request_, *symbol)) {
+            pieces_.push_back(symbol);
+            continue;
+        }
+        whole_.insert(whole_name(loaded, *symbol));
         auto status = symbol->kind == Symbol::Kind::ifunc ? add_ifunc(loaded, *symbol) : add_function(loaded, *symbol);
         if (!status) return status;
     }
+    return {};
+}
+
+/// Those of functions that have no code else: a call of one that has would count twice.
+Status SymbolSearch::add_pieces(const Loaded &loaded) {
+    for (const Symbol *piece : std::exchange(pieces_, {}))
+        if (!whole_.contains(whole_name(loaded, *piece)))
+            if (auto status = add_function(loaded, *piece); !status) return status;
+    whole_.clear();
     return {};
 }
 
@@ -116,6 +150,7 @@ void SymbolSearch::add_inlined(const Loaded &loaded) {
         }
         Location location = location_at(loaded, instance.entry);
         location.symbol = instance.qualified.empty() ? instance.name : instance.qualified;
+        whole_.insert(location.symbol);
         location.offset = 0;
         location.instance = instance.instance;
         if (check_boundary(request_, location)) finding_.add(std::move(location));

@@ -136,7 +136,7 @@ void Ledger::settle_dispatch(Tid task) {
     if (!entry) return;
     Owed owed = entry->owed;
     owed.has_dispatch = false;
-    if (owed.has_mask || owed.signals != 0)
+    if (owed.has_mask || owed.has_signal)
         owe(owed);
     else
         settle(task);

@@ -33,20 +33,17 @@ struct Untold {
     std::size_t size = 0;              // and how many bytes that is
 };
 
-/// Signals that are taken from a task at once.
-inline constexpr std::size_t most_held = 4;
-
-/// What a task has to get back: in the middle of an instruction its signals are blocked, one that came there is held,
-/// and its system calls are made that would be sent back to it.
+/// What a task has to get back: in the middle of an instruction its signals are blocked, and one that came before it is
+/// held; a system call for us is made of one whose calls would be sent back to it.
 struct Owed {
     Pid pid;
     Tid tid;
     bool has_mask = false;
     std::uint64_t mask = 0; // its own, while others are blocked, too
     bool has_dispatch = false;
-    os::SyscallUserDispatch dispatch;      // its own, while its calls are not sent back to it
-    std::size_t signals = 0;               // taken from it,
-    std::array<siginfo_t, most_held> held; // so many of these
+    os::SyscallUserDispatch dispatch; // its own, while its calls are not sent back to it
+    bool has_signal = false;
+    siginfo_t held; // taken from it
 };
 
 class Ledger : public os::DispatchKeeper {

@@ -26,9 +26,11 @@ using arch::HostNative;
 
 namespace {
 
-constexpr std::size_t least_capacity = 1024;                                         // entries of a table
-constexpr std::size_t kernel_mask_size = 8;                                          // sigset_t of the kernel, bytes
-constexpr std::uint64_t table_at = ktrace_recovery_page + arch::recovery_frame_size; // from the page's start
+constexpr std::size_t least_capacity = 1024; // entries of a table
+constexpr std::size_t kernel_mask_size = 8;  // sigset_t of the kernel, bytes
+// From the page's start.
+constexpr std::uint64_t masks_at = ktrace_recovery_page + arch::recovery_frame_size;
+constexpr std::uint64_t table_at = masks_at + ktrace_recovery_most_masks * sizeof(ktrace_recovery_mask);
 constexpr std::uint64_t restorer_flag = 0x04000000; // SA_RESTORER, which libc's headers do not tell
 
 std::size_t capacity_for(std::size_t entries) { return std::bit_ceil(std::max(least_capacity, entries * 2)); }
@@ -193,6 +195,7 @@ Status Page::create(const Hands &hands, std::size_t entries) {
     header_.entry_size = sizeof(ktrace_recovery_entry);
     header_.size = size;
     header_.tracer = static_cast<std::uint64_t>(::getpid());
+    header_.masks = address_.value + masks_at;
     header_.tables = 1;
     header_.table[0] = {address_.value + table_at, capacity};
     tables_.push_back({address_ + static_cast<std::int64_t>(table_at), 0, {}, 0});
@@ -287,10 +290,23 @@ void Page::add_arena(target::AddressSpace &space, VirtAddr start, std::uint64_t 
 }
 
 void Page::retell(target::AddressSpace &space, VirtAddr sp) {
-    if (!installed() || header_.header_size < sizeof header_ || !is_there(space)) return;
+    if (!installed() || header_.header_size < KTRACE_RECOVERY_HEADER_2 || !is_there(space)) return;
     if (was_retold_) return;
     header_.retold = sp.value;
     space.write_own(action_at(offsetof(ktrace_recovery_header, retold)), bytes_of(header_.retold));
+}
+
+void Page::keep_mask(target::AddressSpace &space, std::uint64_t tid, std::uint64_t mask) {
+    if (!installed() || lost_ || header_.header_size < sizeof header_ || header_.masks == 0) return;
+    const std::size_t at = tid % ktrace_recovery_most_masks;
+    ktrace_recovery_mask &kept = masks_[at];
+    if (kept.tid == tid && kept.mask == mask) return;
+    kept = {tid, mask};
+    space.write_own(VirtAddr{header_.masks + at * sizeof kept}, bytes_of(kept));
+}
+
+bool Page::shows_resets() const {
+    return installed() || (is_handler(header_.before) && (header_.before.flags & SA_RESETHAND) == 0);
 }
 
 os::Through Page::through_without_trap() const { return ignored_before() ? os::Through::stops : os::Through::steps; }
@@ -383,9 +399,9 @@ Status Page::renew_action(const Hands &hands) {
 Result<bool> Page::was_reset(const Hands &hands) {
     auto now = read_action_apart(hands, *this);
     if (!now) return tl::make_unexpected(now.error());
-    if (now->handler == header_.ours.handler) return false; // it is there again
-    if (now->handler == handler_default && now->flags == header_.ours.flags && now->restorer == header_.ours.restorer)
-        return true;
+    const ktrace_recovery_action &was = installed() ? header_.ours : header_.before;
+    if (now->handler == was.handler) return false; // it is there again
+    if (now->handler == handler_default && now->flags == was.flags && now->restorer == was.restorer) return true;
     note_action(hands.space, *now);
     return false;
 }
@@ -448,6 +464,7 @@ bool Page::write_all(target::AddressSpace &space) const {
     if (!mapped()) return true;
     if (!space.write_own(address_ + static_cast<std::int64_t>(code_at), HostNative::recovery_code().bytes))
         return false;
+    if (!space.write_own(VirtAddr{header_.masks}, std::as_bytes(std::span(masks_)))) return false;
     for (const Table &table : tables_)
         if (!space.write_own(table.address, std::as_bytes(std::span(table.entries)))) return false;
     return write_header(space);

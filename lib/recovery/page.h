@@ -7,6 +7,7 @@
 // traps are then taken out by the guardian alone.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -77,6 +78,10 @@ class Page {
     /// processor.
     void retell(target::AddressSpace &space, VirtAddr sp);
 
+    /// Before a task's signals are blocked for a step: its own mask, for the handler. `tid`: its number in its own pid
+    /// namespace.
+    void keep_mask(target::AddressSpace &space, std::uint64_t tid, std::uint64_t mask);
+
     /// The program has set its action for SIGTRAP: that is what it gets back from now on. Where it has none of its own
     /// now, ours is to be put in its place again (renew_action).
     void note_action(target::AddressSpace &space, const ktrace_recovery_action &set);
@@ -87,7 +92,7 @@ class Page {
     /// sight, which is what it gets back.
     Result<bool> was_reset(const Hands &hands);
     /// True where such a reset shows in what the process catches, and cannot be the program's doing (SA_RESETHAND).
-    bool shows_resets() const { return installed(); }
+    bool shows_resets() const;
     /// How often the action may have become another one, or may have been put back.
     std::uint32_t changes() const { return changes_; }
     /// True where the process's action is one that such a reset would lose.
@@ -136,6 +141,7 @@ class Page {
     bool lost_ = false;              // something else is there; the process's action may be ours still
     ktrace_recovery_action first_{}; // what the process's action was when the page was made
     ktrace_recovery_header header_{};
+    std::array<ktrace_recovery_mask, ktrace_recovery_most_masks> masks_{};
     std::vector<Table> tables_;
 };
 

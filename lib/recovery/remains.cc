@@ -80,7 +80,8 @@ void clean(const std::vector<os::Mapping> &maps, ktrace_recovery_header &header)
     });
     header.arenas = static_cast<std::uint32_t>(arenas - header.arena);
     if (header.header_size < KTRACE_RECOVERY_HEADER_2) header.retold = 0; // no field of that ABI
-    if (header.header_size < sizeof header) header.filters = 0;
+    if (header.header_size < KTRACE_RECOVERY_HEADER_3) header.filters = 0;
+    if (header.header_size < sizeof header) header.masks = 0;
 }
 
 /// What a page tells, `most` entries of it.

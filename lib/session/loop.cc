@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "ctl/orders.h"
 #include "engine/hit/dispatch.h"
-#include "engine/transparent/sigtrap/reset.h"
 #include "lifecycle/events.h"
 #include "lifecycle/exec_and_loader.h"
 #include "os/tracee/placement.h"
@@ -58,11 +57,10 @@ void run_loop(trace::Trace &trace) {
         if (ctl::has_orders(trace) && !trace::anyone_unloads(trace)) ctl::serve_order(trace);
         report::tell_progress(trace);
         bool waiting = trace.engine.records.size() > 0 || trace.writer->pending();
-        const bool is_brief = waiting || trace.engine.has_unseen || trace.postponed;
+        const bool is_brief = waiting || trace.postponed;
         auto stop = trace.engine.waiter.next(is_brief ? os::Waiter::Block::briefly : os::Waiter::Block::yes);
         if (!stop && trace.engine.waiter.none_left()) return;
         quiet = stop ? 0 : quiet + 1;
-        if (!stop && trace.engine.has_unseen) engine::look_at_actions_when_quiet(trace.engine);
         bool due = trace.engine.records.size() >= most_waiting || quiet >= quiet_looks;
         if (waiting && !due && ++since_clock >= look_at_clock_every) {
             since_clock = 0;

@@ -58,14 +58,15 @@ void recall(AddressSpaceState &space, const Left &left) {
     space.recovery = recovery::Page::adopt(left.page, left.header);
 }
 
-/// What it held of a task's, and what it blocked: it gets that back when it is let go.
+/// What it held of a task's, and what it blocked: a signal is sent again, the rest is given back when it is let go.
 void recall_owed(trace::Trace &trace, const std::vector<recovery::Owed> &owed) {
     for (const recovery::Owed &each : owed) {
         auto found = trace.engine.tasks.find(each.tid.value);
         if (found == trace.engine.tasks.end() || found->second.pid != each.pid) continue;
-        if (each.has_mask) found->second.saved_mask = each.mask;
-        if (each.has_dispatch) found->second.saved_dispatch = each.dispatch;
-        found->second.held_more.assign(each.held.begin(), each.held.begin() + std::min(each.signals, each.held.size()));
+        engine::TaskSignals &signals = found->second.signals;
+        if (each.has_mask) signals.saved_mask = each.mask;
+        if (each.has_dispatch) signals.saved_dispatch = each.dispatch;
+        if (each.has_signal) os::send_again(each.pid, each.tid, each.held);
     }
 }
 

@@ -103,7 +103,7 @@ bool comes_in_order(int signal) { return signal >= os::first_real_time; }
 /// queue have come behind it, and are queued again. Nothing: the task has ended.
 std::optional<os::Stopped> stop_for_held(trace::Trace &trace, Task &task, os::Stopped stopped) {
     const Tid tid = task.tid;
-    const siginfo_t held = *task.held;
+    const siginfo_t held = *task.signals.held;
     int stand_in = send_stand_in(task, held.si_signo);
     if (stand_in == 0 && !os::has_signal_queued(tid)) return stopped; // others have them; it would run on meanwhile
     std::vector<siginfo_t> behind;
@@ -111,7 +111,7 @@ std::optional<os::Stopped> stop_for_held(trace::Trace &trace, Task &task, os::St
     while (auto stop = trace.engine.waiter.next_of(tid)) {
         os::Stopped again(trace.engine.waiter, *stop);
         const bool is_signal = stop->kind == os::Stop::Kind::signal;
-        if (is_signal) engine::tell_as_sent(task, stop->signal);
+        if (is_signal && stop->signal == SIGTRAP) engine::see_sent_again(task);
         if (is_signal && stop->signal == stand_in && (!comes_in_order(stand_in) || is_sent_by_us(tid))) {
             os::set_signal_info(tid, held);
             for (const siginfo_t &info : behind) os::send_again(task.pid, tid, info);
@@ -134,15 +134,15 @@ void release(trace::Trace &trace, os::Stopped stopped) {
     Tid tid = stopped.tid();
     auto found = trace.engine.tasks.find(tid.value);
     if (found != trace.engine.tasks.end()) {
-        engine::pay(found->second);
-        if (const engine::Process *process = trace.engine.process_of(found->second))
-            engine::restore_mask(*process, found->second, stopped);
+        engine::give_back_at_end(found->second);
+        if (engine::Process *process = trace.engine.process_of(found->second))
+            engine::restore_mask(*process, found->second);
         engine::clear_watches(found->second);
     }
-    if (found != trace.engine.tasks.end() && found->second.held) {
+    if (found != trace.engine.tasks.end() && found->second.signals.held) {
         auto at_signal = stop_for_held(trace, found->second, std::move(stopped));
         if (!at_signal) return;
-        std::move(*at_signal).resume(os::Resume::detach, found->second.held->si_signo);
+        std::move(*at_signal).resume(os::Resume::detach, found->second.signals.held->si_signo);
     } else {
         // Where job control has stopped the process, the kernel stops the task again.
         std::move(stopped).resume(os::Resume::detach);

@@ -25,8 +25,8 @@ bool has_traps(const AddressSpaceState &space) {
 }
 
 bool is_at_rest(const Task &task) {
-    return task.watching.empty() && task.over == engine::Over::none && !task.held && task.held_more.empty() &&
-           !task.saved_mask && !task.saved_dispatch;
+    return task.watching.empty() && task.over == engine::Over::none && !task.signals.held && !task.signals.saved_mask &&
+           !task.signals.saved_dispatch;
 }
 
 /// Nothing that the kernel would tell it is still to be told: the end of its tracer would let it go on with that.

@@ -16,7 +16,6 @@
 #include "engine/transparent/restart/rest.h"
 #include "engine/transparent/restart/syscall_restart.h"
 #include "engine/transparent/sigtrap/disposition.h"
-#include "engine/transparent/sigtrap/reset.h"
 #include "lifecycle/events.h"
 #include "os/facts/blocked_syscall.h"
 #include "os/self/own_signals.h"
@@ -162,7 +161,6 @@ Status seize_all(trace::Trace &trace, Process &process) {
     bool any = std::any_of(trace.engine.tasks.begin(), trace.engine.tasks.end(),
                            [&](const auto &entry) { return entry.second.pid == pid; });
     if (!any) return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
-    engine::prepare_looks(process);
     return {};
 }
 

@@ -86,7 +86,7 @@ bool copies_memory(const AddressSpaceState &space, const os::TaskPlace &place) {
 /// the end of the tracing thread, undisturbed.
 bool sleeps_outside(const AddressSpaceState &space, const Task &task) {
     if (os::has_ended(task.tid)) return true;
-    if (task.saved_mask || task.saved_dispatch || !task.held_more.empty()) return false; // to be given back
+    if (task.signals.saved_mask || task.signals.saved_dispatch || task.signals.held) return false; // to be given back
     if (task.over == Over::stepping || task.over == Over::to_syscall || !task.watching.empty()) return false;
     auto place = os::read_task_place(task.pid, task.tid);
     return place && !place->running && place->syscall >= 0 && !space.slots.contains(place->pc) &&

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
-from live import (KTRACE, LIMIT, NO_WATCHES, LiveTest, adds_up, children_of, debug_registers_trap, folders_of, ktrace,
+from live import (KTRACE, LIMIT, NO_WATCHES, Lines, LiveTest, adds_up, children_of, debug_registers_trap, folders_of, ktrace,
                   program, state_of, thread_folders, told_of, until)
 from workshop import execute
 
@@ -85,18 +85,46 @@ class CallsOfOurs(LiveTest):
         if "none" in target.lines.seen[-1]:
             raise unittest.SkipTest("no dispatch of system calls here")
         for i in range(20):
-            options = (("-k", "do_work"), ("-k", "call_site"), ("-r", "do_work"), ("-k", "call_site", "--post"))[i % 4]
+            options = (("-k", "do_work"), ("-r", "do_work"), ("-k", "do_work", "--post"))[i % 3]
             trace = self.attach(target, *options, "--count").stop()
             self.assertEqual(trace.status, 0, trace)
             self.check_untouched(target)
-        for options in ([], ["--post"]):  # calls of the place where they are not sent back
-            tracer = self.attach(target, "-k", "allowed_site", "-k", "call_site", *options, "--max-events", "200")
-            self.assertEqual(tracer.finish().status, 0)
-            self.check_untouched(target)
+        for spec in "call_site", "allowed_site":
+            for options in ([], ["--post"]):
+                tracer = subprocess.Popen([KTRACE, "attach", "-p", str(target.pid), "-k", spec, *options, "--count"],
+                                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                self.addCleanup(tracer.kill)
+                said = Lines(tracer.stderr, "ktrace")
+                until(lambda said=said: said.told("PR_SET_SYSCALL_USER_DISPATCH"),
+                      "it is refused, or taken out when it is hit")
+                tracer.send_signal(signal.SIGINT)
+                self.assertEqual(tracer.wait(LIMIT), 1)
+                tracer.stderr.close()
+                self.check_untouched(target)
         target.tell()
         made, told, bad = map(int, target.truth(r"made (\d+) told (\d+) bad (\d+)").groups())
         self.assertEqual((told, bad), (made, 0))
         self.assertEqual(target.end(), 0)
+
+    def test_system_calls_that_are_dispatched_later(self):
+        """The probe of such a call is taken out when it is hit; others stay."""
+        if "none" in self.start(program("dispatched"), ready="ready|none").lines.seen[-1]:
+            raise unittest.SkipTest("no dispatch of system calls here")
+        for options in ([], ["--post"]):
+            target = self.start(program("dispatched"), "later")
+            tracer = self.attach(target, "-k", "call_site", "-k", "allowed_site", "-k", "do_work", "--count", "--format",
+                                 "json", *options)
+            target.tell("on")
+            target.truth("^on$")
+            target.tell()
+            made, told, bad = map(int, target.truth(r"made (\d+) told (\d+) bad (\d+)").groups())
+            self.assertEqual((told, bad), (made, 0))
+            trace = tracer.stop()
+            self.assertEqual(trace.status, 1, trace)
+            self.assertEqual(trace.err.count("PR_SET_SYSCALL_USER_DISPATCH"), 2, trace)
+            self.assertGreater(trace.summary("do_work")["hits"], 0)
+            self.check_untouched(target)
+            self.assertEqual(target.end(), 0)
 
 
 class Attach(LiveTest):

@@ -1,10 +1,10 @@
-"""Who blocks SIGTRAP, or ignores it: what the kernel does to that at traps, and at exec, is undone before anybody sees it."""
+"""SIGTRAP blocked, or ignored: what the kernel does to that at traps, and at exec, is undone before anybody sees it."""
 import signal
 import sys
 
-from live import LiveTest, adds_up, ktrace, program, told_of, until
+from live import LiveTest, adds_up, program, told_of, until
 
-CHILDREN, HITS_OF_CHILD = 4 * 10, 3  # of "set 100"
+CHILDREN, HITS_OF_CHILD = 4 * 10, 3  # of "keep 100"
 
 
 class Masks(LiveTest):
@@ -14,10 +14,10 @@ class Masks(LiveTest):
         self.assertEqual(bad, 0)
         return hits
 
-    def check(self, options, hits_of_children, *arguments, orders=("set 100",)):
+    def check(self, options, hits_of_children, *arguments, order="keep 100"):
         target = self.start(program("masks"), *arguments)
         tracer = self.attach(target, "-k", "hit", "--count", "--format", "json", *options)
-        hits = sum(self.right_hits(target, what) for what in orders)
+        hits = self.right_hits(target, order)
         trace = tracer.stop()
         self.assertEqual(trace.status, 0, trace)
         summary = trace.summary("hit")
@@ -27,6 +27,7 @@ class Masks(LiveTest):
         self.assertEqual(target.end(), 0)
 
     def test_of_threads(self):
+        """A mask that a thread, or its maker, had when it was attached to, and one of all signals."""
         self.check((), 0)
 
     def test_of_children(self):
@@ -35,22 +36,26 @@ class Masks(LiveTest):
     def test_with_steps(self):
         self.check(("--post",), 0)
 
-    def test_where_nobody_blocks_it_at_first(self):
-        """By calls that no function of a library shows; from the first one on such functions are watched, too."""
-        self.check((), 0, "open", orders=("ways 100", "set 100"))
-
-    def test_where_nobody_blocks_it_at_first_with_steps(self):
-        self.check(("--post",), 0, "open", orders=("ways 100", "set 100"))
-
-    def test_where_nobody_blocks_it_at_first_with_children(self):
-        self.check(("-f",), CHILDREN * HITS_OF_CHILD, "open", orders=("ways 100", "set 100"))
+    def test_of_a_thread_that_blocks_it_later(self):
+        """It has it open from its next hit on; the process's action is put back."""
+        for options in ((), ("--post",)):
+            target = self.start(program("masks"), "open")
+            tracer = self.attach(target, "-k", "hit", "--count", "--format", "json", *options)
+            target.tell("later 100")
+            hits, opened, caught = map(int, target.truth(r"later 100 hits (\d+) open (\d+) caught (\d+)").groups())
+            self.assertEqual((opened, caught), (100, 100))
+            trace = tracer.stop()
+            self.assertEqual(trace.status, 0, trace)
+            self.assertEqual(trace.summary("hit")["hits"], hits)
+            self.check_untouched(target)
+            self.assertEqual(target.end(), 0)
 
     def test_open_ones_beside_blocked_ones(self):
         """Nobody gets SIGTRAP blocked for another one's trap, nor for one of its own that came when it was blocked."""
-        self.check((), 0, "open", orders=("open 2000",))
+        self.check((), 0, "open", order="open 2000")
 
     def test_open_ones_beside_blocked_ones_with_steps(self):
-        self.check(("--post",), 0, "open", orders=("open 1000",))
+        self.check(("--post",), 0, "open", order="open 1000")
 
     def test_children_of_a_process_whose_action_is_reset_all_the_time(self):
         """What they are born with gets them over the traps, should ktrace be killed before they come by the first."""
@@ -61,26 +66,6 @@ class Masks(LiveTest):
         self.assertEqual(tracer.stop().status, 0)
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
-
-
-TO_BE_RUN = """
-import os, signal
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTRAP])
-bad = 0
-for _ in range(300):
-    os.getppid()
-    bad += signal.pthread_sigmask(signal.SIG_BLOCK, []) != {signal.SIGTRAP}
-print("bad", bad)
-"""
-
-
-class OfRun(LiveTest):
-    def test_a_program_that_blocks_it_once(self):
-        for kind in "-k", "-r":
-            trace = ktrace("run", kind, "libc:getppid", "--count", "--", sys.executable, "-c", TO_BE_RUN)
-            self.assertEqual(trace.status, 0, trace)
-            self.assertIn("bad 0\n", trace.out, trace)
-            self.assertIn(": 300 hits = 300 events", trace.err, trace)
 
 
 IGNORING = """

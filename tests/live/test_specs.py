@@ -323,6 +323,28 @@ class Names(SpecTest):
             self.assertEqual((s["hits"], s["events"]), (5, 5))
 
 
+class Pieces(SpecTest):
+    """GCC makes a piece of a part of a function, which that calls: to probe both would count a call twice."""
+
+    def test_a_piece_is_no_function_of_that_name(self):
+        path = build("pieces", "-O2", "-fpartial-inlining")
+        symbols = execute("nm", path)
+        inlined = re.search(r" (inlined\.part\S*)\n", symbols)
+        if " whole.part.0\n" not in symbols or not inlined:
+            raise unittest.SkipTest("the compiler makes no pieces")
+        for kind in ("-k", "-r"):
+            self.assertEqual(self.count_of(path, "whole", kind), {"whole": 10})
+            self.assertEqual(self.count_of(path, "whol*", kind), {"whole": 10})
+            self.assertEqual(self.count_of(path, "whole.part.0", kind), {"whole.part.0": 30})
+            self.assertEqual(self.count_of(path, "inlined", kind), {inlined[1]: 20})
+
+    def test_a_piece_is_not_counted_beside_inlined_instances(self):
+        path = build("pieces", "-O2", "-g", "-fpartial-inlining")
+        if " inlined.part." not in execute("nm", path):
+            raise unittest.SkipTest("the compiler makes no pieces")
+        self.assertEqual(self.count_of(path, "inlined"), {"inlined": 20})
+
+
 class Refusals(SpecTest):
     def refused(self, options, status, *texts):
         target, _ = self.started(names())

@@ -11,8 +11,8 @@
  *     leave N    N loads at fault_load, each of which faults once: the handler mends it, goes on behind the load, or
  *                leaves by siglongjmp, by turns; every other three times on a stack of its own.
  *                "leave loads N faults F bad B"
- *     traps N    four threads run int3 N times each; the handler calls in_handler(), and again with an instruction of
- *                one byte at handler_byte.  "traps N handled H calls C bad B"
+ *     traps N    int3, N times; the handler calls in_handler(), with an instruction of one byte at handler_byte.
+ *                "traps N handled H calls C bad B"
  *
  *     memory N   blocks SIGBUS, as if an error of the memory were told by it, of which N come: "waiting N"; at the next
  *                line it is open.  "memory N told T"
@@ -36,7 +36,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { page_size = 4096, most_threads = 4 };
+enum { page_size = 4096 };
 
 extern char fault_load[], own_trap[];
 
@@ -203,25 +203,18 @@ static void on_trap(int sig, siginfo_t *info, void *context) {
 
 __attribute__((noinline)) static void run_trap(void) { __asm__ volatile(".globl own_trap\nown_trap: int3"); }
 
-static void *trap_often(void *times) {
-    for (long i = 0; i < (long)times; i++) {
-        run_trap();
-        if (is_blocked(SIGTRAP)) bad_traps++;
-    }
-    return NULL;
-}
-
 static void traps(long times) {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO}, now;
-    pthread_t id[most_threads];
 
     sigaction(SIGTRAP, &action, NULL);
     handled = handler_calls = bad_traps = 0;
-    for (int i = 0; i < most_threads; i++) pthread_create(&id[i], NULL, trap_often, (void *)times);
-    for (int i = 0; i < most_threads; i++) pthread_join(id[i], NULL);
+    for (long i = 0; i < times; i++) {
+        run_trap();
+        if (is_blocked(SIGTRAP)) bad_traps++;
+    }
     sigaction(SIGTRAP, NULL, &now);
     if (now.sa_sigaction != on_trap) bad_traps++;
-    printf("traps %ld handled %ld calls %ld bad %ld\n", most_threads * times, handled, handler_calls, bad_traps);
+    printf("traps %ld handled %ld calls %ld bad %ld\n", times, handled, handler_calls, bad_traps);
 }
 
 static volatile long told;

@@ -3,9 +3,11 @@
  * PR_SET_SYSCALL_USER_DISPATCH), but for those of one place.
  *
  * Prints "ready PID", or "none" where that cannot be had. The thread calls do_work, and makes a call now and then that
- * its handler answers, and one at that place. Told "check N" it prints "right N", or "wrong", by whether all is as it
- * should be while N more such calls are made. Told another line it ends, and "made M told T bad B" is printed: calls
- * that it made to be answered, that its handler was told of, and what else that was told of, or was not told as it was.
+ * its handler answers, and one at that place. Given an argument, it does so from "on" on, which is answered by "on",
+ * and makes the first of these calls undispatched until then. Told "check N" it prints "right N", or "wrong", by
+ * whether all is as it should be while N more such calls are made. Told another line it ends, and "made M told T bad B"
+ * is printed: calls that it made to be answered, that its handler was told of, and what else that was told of, or was
+ * not told as it was.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -21,7 +23,7 @@
 enum { set_dispatch = 59, dispatch_on = 1, answer = 4242 }; /* PR_SET_SYSCALL_USER_DISPATCH */
 
 static volatile char dispatches;
-static volatile int stop, begun; /* begun: 1, or -1: it cannot be had */
+static volatile int stop, on = 1, begun; /* begun: 1, or -1: it cannot be had */
 static volatile long made, told, bad;
 
 __attribute__((noinline)) long do_work(long n) {
@@ -78,6 +80,8 @@ static void on_call(int sig, siginfo_t *info, void *context) {
 static void *work(void *arg) {
     const long self = (long)syscall(SYS_gettid);
 
+    while (!stop && !on)
+        if (make_call() != getpid()) bad++;
     /* What is judged is the address behind the call. */
     begun = prctl(set_dispatch, dispatch_on, allowed_site, allowed_end - allowed_site + 1, &dispatches) == 0 ? 1 : -1;
     while (!stop && begun == 1) {
@@ -106,17 +110,19 @@ static void check(long count) {
     fflush(stdout);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     struct sigaction action;
     pthread_t worker;
     char line[64];
 
+    (void)argv;
+    on = argc == 1;
     memset(&action, 0, sizeof(action));
     action.sa_sigaction = on_call;
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGSYS, &action, NULL);
     pthread_create(&worker, NULL, work, NULL);
-    while (begun == 0) usleep(1000);
+    while (on && begun == 0) usleep(1000);
 #if !defined(__x86_64__)
     begun = -1;
 #endif
@@ -126,7 +132,18 @@ int main(void) {
     }
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
-    while (fgets(line, sizeof(line), stdin) && strncmp(line, "check ", 6) == 0) check(atol(line + 6));
+    while (fgets(line, sizeof(line), stdin)) {
+        if (strncmp(line, "check ", 6) == 0) {
+            check(atol(line + 6));
+        } else if (strcmp(line, "on\n") == 0) {
+            on = 1;
+            wait_until_made(2);
+            printf("on\n");
+            fflush(stdout);
+        } else {
+            break;
+        }
+    }
     stop = 1;
     pthread_join(worker, NULL);
     printf("made %ld told %ld bad %ld\n", made, told, bad);

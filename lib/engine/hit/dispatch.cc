@@ -19,6 +19,7 @@
 #include "engine/transparent/signals/deferred_signals.h"
 #include "engine/transparent/sigtrap/disposition.h"
 #include "engine/watch/watch.h"
+#include "os/tracee/syscall_user_dispatch.h"
 #include "os/tracee/tripwire.h"
 
 namespace ktrace::engine {
@@ -101,7 +102,7 @@ Seen gather(const Engine &engine, Process &process, Task &task, const Stop &stop
         const auto info = unmistakable ? std::nullopt : os::signal_info(stop.tid);
         const int code = info ? info->si_code : 0;
         const bool was_sent = info && code <= 0;
-        is_at_trap = is_at_trap || (was_sent && f.site && is_forced(task));
+        is_at_trap = is_at_trap || (was_sent && f.site && is_forced(process, task));
         // A task has one SIGTRAP pending at most: the trap's is dropped where one that was sent waits.
         if (was_sent && (is_at_trap || f.watched)) seen.sent = info;
         f.from_kernel = f.watched || unmistakable || is_at_trap || code > 0;
@@ -153,7 +154,27 @@ bool reads_registers(const Site &site) {
     return false;
 }
 
-Event on_restored_hit(Engine &engine, Process &process, Task &task, Site &site, Stopped stopped) {
+/// A SIGTRAP that was sent has been taken for the stop of a trap, or a step's end, and is delivered when that has been
+/// seen to.
+void defer_sent_trap(Task &task, const siginfo_t &info) {
+    if (task.over == Over::stepping && !task.signals.held)
+        task.signals.held = info;
+    else
+        send_trap_again(task, info);
+}
+
+/// A system call is probed whose copy would be judged by where it is: the calls of this thread are sent back to it, but
+/// for those of some code (PR_SET_SYSCALL_USER_DISPATCH). Such probes are refused; here that was not known in time.
+bool is_dispatched_call(const Site &site, Tid tid) {
+    if (site.method() != arch::Method::syscall) return false;
+    const auto dispatch = os::dispatch_of(tid);
+    return dispatch && dispatch->mode != 0;
+}
+
+Event on_hit(Engine &engine, Process &process, Task &task, Site &site, Stopped stopped) {
+    stopped.rest_at(site.at);
+    restore_signals(engine, process, task, stopped);
+    if (is_dispatched_call(site, task.tid)) return event_of(Event::Kind::dispatched, task, std::move(stopped));
     task.wants_registers = reads_registers(site);
     task.outside_at = engine.stops;
     Event event;
@@ -173,14 +194,6 @@ Event on_restored_hit(Engine &engine, Process &process, Task &task, Site &site, 
     if (raised != Event::Kind::none) return event_of(raised, task, std::move(stopped));
     step_over(engine, process, task, site, std::move(stopped), std::move(follows.post));
     return event;
-}
-
-Event on_hit(Engine &engine, Process &process, Task &task, Site &site, Stopped stopped) {
-    stopped.rest_at(site.at);
-    restore_signals(engine, process, task, stopped);
-    if (!std::exchange(process.space->resets.is_news, false))
-        return on_restored_hit(engine, process, task, site, std::move(stopped));
-    return event_of(Event::Kind::blocks_traps, task, std::move(stopped));
 }
 
 /// True at a stop from which a task of a ground that owes room would run on: the room is to be made first. At other
@@ -271,29 +284,23 @@ Event serve_hit(Engine &engine, Process &process, Task &task, Site &site, Stoppe
     return on_hit(engine, process, task, site, std::move(stopped));
 }
 
-Event serve_restored_hit(Engine &engine, Process &process, Task &task, Site &site, Stopped stopped) {
-    return on_restored_hit(engine, process, task, site, std::move(stopped));
-}
-
 void end_calls(Engine &engine, Process &process, Task &task) {
     while (task.calls) end_unreturned(engine, process, *task.calls);
 }
 
 void continue_task(Engine &engine, Task &task, Stopped stopped, int signal) {
     if (engine.watches) set_watches(engine, task, stopped);
-    if (task.blocks_next && stopped.stop().kind == Stop::Kind::started) block_others(engine, task);
+    const bool blocks = task.signals.blocks_next && stopped.stop().kind == Stop::Kind::started;
+    Process *process = blocks || signal != 0 ? engine.process_of(task) : nullptr;
+    if (process && blocks) block_at_interrupt(engine, *process, task, stopped);
     const bool at_signal = stopped.stop().kind == Stop::Kind::signal;
-    if (task.enters_handler && stopped.stop().kind == Stop::Kind::started) open_traps(task, stopped);
-    if (signal != 0 && signal != SIGTRAP && !task.saved_mask)
-        if (const Process *process = engine.process_of(task)) restore_saved_mask(*process, task, stopped);
     const bool trap_pending = task.over == Over::stepping && !at_signal && os::has_fault_pending(task.tid, SIGTRAP);
-    if (signal == SIGTRAP && waits_for_handler(task, stopped)) {
-        if (auto info = os::signal_info(task.tid)) send_on(task, *info);
-        signal = 0;
-    }
+    if (process && signal == SIGTRAP)
+        restore_action(engine, *process, task, stopped);
+    else if (process && signal != 0 && !task.signals.saved_mask)
+        restore_mask(*process, task);
     if (signal != 0) follow_handler(task, stopped, signal);
-    if (signal == SIGTRAP) follow_into_handler(task);
-    const bool at_calls = task.until_exec || task.follows != 0 || task.watches_action != 0;
+    const bool at_calls = task.until_exec || task.follows != 0 || task.sigtrap.watches_action != 0;
     const os::Resume how = way_on(task.over, at_calls, trap_pending);
     if (how == os::Resume::step) task.stepped_from = stopped.pc();
     if (task.calls && engine.waiter.looks_often()) {
@@ -331,12 +338,12 @@ Event dispatch(Engine &engine, const Stop &stop) {
     Task &task = found->second;
     task.last_stop = engine.stops;
     if (engine.overhead) engine.overhead->begin_stop();
-    if (stop.kind == Stop::Kind::signal) tell_as_sent(task, stop.signal);
+    if (stop.kind == Stop::Kind::signal && stop.signal == SIGTRAP) see_sent_again(task);
     Seen seen = gather(engine, *process, task, stop, stopped);
     if (task.calls) note_stop(task, stopped);
-    if (task.watches_action != 0 && stop.kind == Stop::Kind::syscall) see_action(*process, task, stopped);
+    if (task.sigtrap.watches_action != 0 && stop.kind == Stop::Kind::syscall) see_action(*process, task, stopped);
     if (seen.fired != 0) run_watches(engine, *process, task, seen.fired, stopped);
-    if (seen.sent) send_on(task, *seen.sent);
+    if (seen.sent) defer_sent_trap(task, *seen.sent);
     const Verdict verdict = classify(seen.facts);
     if (stop.kind == Stop::Kind::started) go_unnoticed(*process, task, stopped); // of an interrupt of ours, perhaps
     if (stop.kind == Stop::Kind::syscall && task.over == Over::none) renew_interrupt(stopped);

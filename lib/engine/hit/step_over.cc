@@ -3,6 +3,7 @@
 #include <csignal>
 #include <utility>
 
+#include "base/signals.h"
 #include "engine/hit/dispatch.h"
 #include "engine/hit/hit.h"
 #include "engine/hit/hit_callbacks.h"
@@ -16,27 +17,14 @@ using arch::Method;
 
 namespace {
 
-void begin_step(Engine &engine, Task &task, Site &site, os::Stopped stopped) {
+void begin_step(Engine &engine, Process &process, Task &task, Site &site, os::Stopped stopped) {
     Host::Registers &registers = stopped.change_registers();
     task.steps_itself = Host::steps_itself(registers);
     task.old_scratch = Host::begin_step(site.placed, site.slot, registers);
     task.over = Over::stepping;
     task.site = &site;
+    block_signals(engine, process, task, stopped);
     continue_task(engine, task, std::move(stopped));
-}
-
-/// The copy of a system call was sent back to the task, but its own would have been made, by where it is: it is made
-/// now. False: it was not so.
-bool make_undispatched(Engine &engine, Task &task, Site &site, os::Stopped &stopped) {
-    if (task.over != Over::to_syscall || stopped.stop().signal != SIGSYS || task.saved_dispatch) return false;
-    auto info = os::signal_info(task.tid);
-    auto dispatch = info && os::is_dispatched_call(*info) ? os::dispatch_of(task.tid) : std::nullopt;
-    if (!dispatch || !dispatch->leaves_alone(site.at + site.plan.length)) return false;
-    task.saved_dispatch = dispatch;
-    tell_what_is_owed(engine, task);
-    os::set_dispatch(task.tid, os::SyscallUserDispatch{});
-    stopped.set_pc(site.slot + site.placed.copy_at);
-    return true;
 }
 
 /// The program has stepped itself: it is told where the step has led.
@@ -51,18 +39,20 @@ siginfo_t end_of_step(VirtAddr pc) {
     return info;
 }
 
-/// The stepped copy is done, of a program that steps itself: that is told first, as the kernel tells what an
-/// instruction raises before it tells what was sent.
+/// The stepped copy is done, of a program that steps itself: that is delivered first, as the kernel does with what an
+/// instruction raises. A signal that is held is sent again, but for SIGCONT: sent again, it would take back a stop that
+/// was asked for after it.
 void keep_end_of_step(Task &task, VirtAddr pc) {
     if (!std::exchange(task.steps_itself, false)) return;
-    if (task.held && is_end_of_step(*task.held)) return; // of the copy's first half
+    auto &held = task.signals.held;
+    if (held && is_end_of_step(*held)) return; // of the copy's first half
     const siginfo_t info = end_of_step(pc);
-    if (task.held && task.held->si_signo == SIGCONT) { // is not sent again
-        task.held_more.insert(task.held_more.begin(), info);
+    if (held && held->si_signo == SIGCONT) {
+        send_trap_again(task, info);
         return;
     }
-    if (task.held) task.held_more.insert(task.held_more.begin(), *task.held);
-    task.held = info;
+    if (held) os::send_again(task.pid, task.tid, *held);
+    held = info;
 }
 
 /// For as long as a task at the stop of a trap is told of another signal in that one's place, and until it runs on with
@@ -93,16 +83,14 @@ void end_step(Engine &engine, Process &process, Task &task, os::Stopped stopped,
     task.steps_itself = false;
     give_back_state(task);
     std::optional<Retelling> retelling;
-    if (task.held) {
+    if (auto held = std::exchange(task.signals.held, std::nullopt)) {
         retelling.emplace(process, stopped);
-        if (is_end_of_step(*task.held)) task.held->si_addr = reinterpret_cast<void *>(stopped.pc().value);
-        os::set_signal_info(task.tid, *task.held);
-        signal = task.held->si_signo;
-        task.held.reset();
+        if (is_end_of_step(*held)) held->si_addr = reinterpret_cast<void *>(stopped.pc().value);
+        os::set_signal_info(task.tid, *held);
+        signal = held->si_signo;
     }
-    send_again(task, std::exchange(task.held_more, {}));
     continue_task(engine, task, std::move(stopped), signal);
-    tell_what_is_owed(engine, task);
+    update_ledger(engine, task);
 }
 
 /// A fault is reported with the address of the instruction (SIGILL, SIGFPE, and a trap), SIGSYS and a step with the one
@@ -121,7 +109,7 @@ void tell_at(Task &task, VirtAddr at, VirtAddr slot_pc) {
 /// Here, where the trap is hit once more in a mask that has just been put right.
 void retry(Task &task, const Site &site, os::Stopped &stopped) {
     remember_retry(task, site.at, stopped);
-    task.hits_until_mask = 0;
+    task.sigtrap.hits_until_look = 0;
 }
 
 /// The signal that the instruction itself would have raised.
@@ -179,9 +167,10 @@ void step_out(Task &task, Site &site, os::Stopped &stopped) {
 }
 
 void abort_step(Task &task, const Site &site, os::Stopped &stopped) {
+    hide_step_flag(task, stopped);
     Host::Registers &registers = stopped.change_registers();
     Host::abort_step(site.placed, site.at, site.slot, task.old_scratch, registers);
-    if (std::exchange(task.steps_itself, false)) Host::step_itself(registers);
+    if (std::exchange(task.steps_itself, false)) Host::step_itself(registers, true);
 }
 
 void mark_moved(Process &process, Task &task, os::Stopped &stopped) {
@@ -222,7 +211,7 @@ void step_over(Engine &engine, Process &process, Task &task, Site &site, os::Sto
     case Method::boost:
         if (!post.empty()) {
             task.post = std::move(post);
-            begin_step(engine, task, site, std::move(stopped));
+            begin_step(engine, process, task, site, std::move(stopped));
         } else {
             stopped.set_pc(site.slot + site.placed.copy_at);
             continue_task(engine, task, std::move(stopped));
@@ -230,14 +219,14 @@ void step_over(Engine &engine, Process &process, Task &task, Site &site, os::Sto
         return;
     case Method::step:
         task.post = std::move(post);
-        begin_step(engine, task, site, std::move(stopped));
+        begin_step(engine, process, task, site, std::move(stopped));
         return;
     case Method::syscall:
         // A signal on that short way is told at the site, which then is no new hit; a post handler would be lost by
-        // that, so with one signals wait until the call is entered. (A mask of ours would outlive us if we were
-        // killed.)
-        if (!post.empty()) block_signals(engine, task);
+        // that, so with one signals wait until the call is entered. (A mask of ours would outlive us if both processes
+        // were killed.)
         stopped.set_pc(site.slot + site.placed.copy_at);
+        if (!post.empty()) block_signals(engine, process, task, stopped);
         task.over = Over::to_syscall;
         task.site = &site;
         task.post = std::move(post);
@@ -251,9 +240,11 @@ void step_over(Engine &engine, Process &process, Task &task, Site &site, os::Sto
 
 void finish_step(Engine &engine, Process &process, Task &task, os::Stopped stopped) {
     Site &site = *task.site;
+    hide_step_flag(task, stopped);
     auto stepped = Host::finish_step(site.plan, site.placed, site.at, site.slot, task.old_scratch,
                                      stopped.change_registers(), *process.space->memory);
     if (stepped == arch::Stepped::again) {
+        block_signals(engine, process, task, stopped);
         continue_task(engine, task, std::move(stopped));
         return;
     }
@@ -268,64 +259,57 @@ void fault_in_step(Engine &engine, Process &process, Task &task, os::Stopped sto
     abort_step(task, site, stopped);
     tell_at(task, site.at, slot_pc);
     if (stopped.pc() == site.at) retry(task, site, stopped);
-    // What is held came before the instruction was run: it is told first, at the site. The fault is dropped; it comes
-    // again when the task has returned to the instruction.
+    // What is held came before the instruction was run: it is delivered first, at the site. The fault is dropped; it
+    // comes again when the task has returned to the instruction. Behind a jump that has led to the fault it is sent
+    // again, but for SIGCONT (keep_end_of_step).
+    auto &held = task.signals.held;
     int signal = 0;
-    if (!task.held || stopped.pc() != site.at) {
+    if (!held || stopped.pc() != site.at) {
         signal = stopped.stop().signal;
         if (auto info = os::signal_info(task.tid))
             signal = signal_of_fault(engine, process, task, site, stopped, *info);
-        if (task.held && task.held->si_signo == SIGCONT && signal != 0) { // is not sent again: what else has come is
-            if (auto info = os::signal_info(task.tid)) send_again(task, {*info});
-        } else if (task.held) {
-            task.held_more.insert(task.held_more.begin(), *std::exchange(task.held, std::nullopt));
-        }
+        if (held && signal != 0 && held->si_signo != SIGCONT)
+            os::send_again(task.pid, task.tid, *std::exchange(held, std::nullopt));
     }
     end_step(engine, process, task, std::move(stopped), signal);
 }
 
 namespace {
 
-/// More signals wait than should: those of faults, which cannot be blocked meanwhile, sent as fast as they are taken.
-/// Nothing of the copy is done; at the site all of them can be told.
-bool comes_to_no_step(const Task &task, os::Stopped &stopped) {
-    if (task.over != Over::stepping || 1 + task.held_more.size() < recovery::most_held) return false;
+/// One signal is held, and another one has come before the step: one of those that an instruction raises, sent by
+/// somebody, or it would be blocked. The one that is held is delivered at the site, where nothing has been done yet, or
+/// the other one is blocked, too, in the midst of the copy; that one is sent again.
+void hold_no_more(Engine &engine, Process &process, Task &task, os::Stopped stopped) {
     const Site &site = *task.site;
-    return Host::slot_position(site.placed, site.slot, stopped.pc()) == arch::SlotPosition::at_start;
+    if (auto info = os::signal_info(task.tid)) os::send_again(task.pid, task.tid, *info);
+    if (Host::slot_position(site.placed, site.slot, stopped.pc()) != arch::SlotPosition::at_start) {
+        if (auto mask = os::signal_mask(task.tid))
+            os::set_signal_mask(task.tid, *mask | signal_bit(stopped.stop().signal));
+        continue_task(engine, task, std::move(stopped));
+        return;
+    }
+    abort_step(task, site, stopped);
+    retry(task, site, stopped);
+    end_step(engine, process, task, std::move(stopped));
 }
 
 } // namespace
 
 void hold_signal(Engine &engine, Process &process, Task &task, os::Stopped stopped) {
-    if (auto info = os::signal_info(task.tid)) keep_for_later(task, *info);
-    if (comes_to_no_step(task, stopped)) {
-        const Site &site = *task.site;
-        abort_step(task, site, stopped);
-        retry(task, site, stopped);
-        end_step(engine, process, task, std::move(stopped));
-        return;
-    }
+    auto &held = task.signals.held;
+    if (held) return hold_no_more(engine, process, task, std::move(stopped));
+    held = os::signal_info(task.tid);
     if (task.over != Over::stepping) step_out(task, *process.space->site_of_pc_in_slot(stopped.pc()), stopped);
-    // Where more wait they would come before the step. They are blocked, but not here: if ktrace were killed at this
-    // stop, the kernel would deliver the signal with our mask in its frame, for ever.
-    if (!task.saved_mask && (!task.held_more.empty() || os::has_signal_queued(task.tid)))
-        task.blocks_next = os::interrupt(task.tid);
+    // Others would come before the step. They are blocked, but not here: if ktrace were killed at this stop, the kernel
+    // would deliver the signal with our mask in its frame, for ever.
+    if (!task.signals.saved_mask) task.signals.blocks_next = os::interrupt(task.tid);
     continue_task(engine, task, std::move(stopped));
-    tell_what_is_owed(engine, task);
-}
-
-void block_others(Engine &engine, Task &task) {
-    task.blocks_next = false;
-    if (task.over == Over::stepping && task.held) block_signals(engine, task);
+    update_ledger(engine, task);
 }
 
 void deliver_outside(Engine &engine, Process &process, Task &task, os::Stopped stopped, bool again) {
     Site &site = *process.space->site_of_pc_in_slot(stopped.pc());
     VirtAddr slot_pc = stopped.pc();
-    if (make_undispatched(engine, task, site, stopped)) {
-        continue_task(engine, task, std::move(stopped));
-        return;
-    }
     bool after = Host::slot_position(site.placed, site.slot, slot_pc) == arch::SlotPosition::after;
     if (after && site.method() == Method::syscall)
         Host::leave_slot_in_syscall(site.plan, site.at, stopped.change_registers());
@@ -341,7 +325,7 @@ void deliver_outside(Engine &engine, Process &process, Task &task, os::Stopped s
     give_back_state(task);
     int signal = stopped.stop().signal;
     continue_task(engine, task, std::move(stopped), signal);
-    tell_what_is_owed(engine, task);
+    update_ledger(engine, task);
 }
 
 void fault_outside(Engine &engine, Process &process, Task &task, os::Stopped stopped) {
@@ -354,7 +338,7 @@ void fault_outside(Engine &engine, Process &process, Task &task, os::Stopped sto
     int signal = stopped.stop().signal;
     if (auto info = os::signal_info(task.tid)) signal = signal_of_fault(engine, process, task, site, stopped, *info);
     continue_task(engine, task, std::move(stopped), signal);
-    tell_what_is_owed(engine, task);
+    update_ledger(engine, task);
 }
 
 void enter_syscall(Engine &engine, Process &, Task &task, os::Stopped stopped) {
@@ -364,7 +348,7 @@ void enter_syscall(Engine &engine, Process &, Task &task, os::Stopped stopped) {
     task.over = task.post.empty() ? Over::none : Over::in_syscall;
     if (task.post.empty()) task.site = nullptr;
     continue_task(engine, task, std::move(stopped));
-    tell_what_is_owed(engine, task);
+    update_ledger(engine, task);
 }
 
 void leave_syscall(Engine &engine, Process &process, Task &task, os::Stopped stopped) {

@@ -30,9 +30,6 @@ void fault_in_step(Engine &engine, Process &process, Task &task, os::Stopped sto
 /// A signal arrived with nothing of the copy done, or in the middle of it: it waits until the copy is done.
 void hold_signal(Engine &engine, Process &process, Task &task, os::Stopped stopped);
 
-/// At an interrupt's stop that hold_signal has asked for: blocks what else would come in before the copy is done.
-void block_others(Engine &engine, Task &task);
-
 /// The pc is in a slot, and the signal is to be told at the program's own address. `again`: the site's instruction will
 /// run again without being a new hit.
 void deliver_outside(Engine &engine, Process &process, Task &task, os::Stopped stopped, bool again);

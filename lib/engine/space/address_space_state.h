@@ -45,18 +45,6 @@ struct Restart {
     VirtAddr function, sp;
 };
 
-/// What is known of the losses of a process's action for SIGTRAP, for reset.cc.
-struct Resets {
-    os::Caught caught;
-    std::uint64_t looked_ns = 0; // when the action was last seen
-    bool has_unseen = false;     // a task has come by a trap since, or since it was put back
-    bool looks_always = false;   // it was lost, and not by a task that was known to block SIGTRAP
-    bool is_news = false;        // by one that blocks SIGTRAP alone: the session has not been told of that yet
-    bool was_told = false;       // but has been since
-    bool tells_nothing = false;  // it could not be put back
-    Tid explained_by;            // the task that stood at a trap when it was lost last
-};
-
 struct AddressSpaceState {
     std::shared_ptr<target::AddressSpace> memory;
     Slots slots;
@@ -67,7 +55,6 @@ struct AddressSpaceState {
     // withheld until then (AddressSpace).
     bool owes_room = false;
     bool has_had_tripwires = false; // tasks of it (Task::tripwire)
-    Resets resets;
     std::unordered_map<VirtAddr, std::unique_ptr<Site>> sites;
     std::unordered_map<VirtAddr, Site *> by_slot; // start of the slot → its site
     std::vector<RetiredSite> retired_sites;       // for buried.cc

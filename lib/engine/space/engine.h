@@ -54,9 +54,8 @@ struct Engine {
     RecordQueue records;
     symbols::Unwinder unwinder;
     os::Names names;
-    bool has_unseen = false; // traps that were not looked at (Resets)
-    bool watches = false;    // somewhere there are watchpoints
-    Tid unwatched;           // a task whose debug registers could not be set
+    bool watches = false; // somewhere there are watchpoints
+    Tid unwatched;        // a task whose debug registers could not be set
     // Of the evaluation at hand: what it sees (all where its program needs them, else the pc), and what it changes.
     arch::Host::Registers registers{};
     program::Changes changes;

@@ -63,7 +63,6 @@ struct InternalPurpose {
     /// The event that goes up with the stopped task: its receiver lets it step over.
     EventKind raises = EventKind::none;
     bool serves_returns = false; // needed only while a return probe is on
-    bool is_seldom = false;      // programs come by it now and then only
 };
 
 /// A breakpoint of ours: in the loader, in unwinders, in resolvers. Never counted, never shown. Owned above, as an

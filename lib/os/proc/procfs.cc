@@ -168,15 +168,13 @@ std::string_view behind_name(std::string_view line) {
 } // namespace
 
 std::optional<TaskStat> parse_task_stat(std::string_view line) {
-    constexpr int state_at = 3, pending_at = 31, blocked_at = 32, caught_at = 34, processor_at = 39; // proc_pid_stat(5)
+    constexpr int state_at = 3, caught_at = 34, processor_at = 39; // proc_pid_stat(5)
     std::string_view rest = behind_name(line), word = take_word(rest);
     if (word.size() != 1) return std::nullopt;
     TaskStat stat;
     stat.state = word.front();
     for (int at = state_at + 1; at <= processor_at; at++) {
         word = take_word(rest);
-        if (at == pending_at) stat.pending = decimal<std::uint64_t>(word);
-        if (at == blocked_at) stat.blocked = decimal<std::uint64_t>(word);
         if (at == caught_at) stat.caught = decimal<std::uint64_t>(word);
     }
     if (word.empty()) return std::nullopt;
@@ -224,27 +222,20 @@ std::string stat_field(pid_t pid_or_tid, int number) {
 
 } // namespace
 
-namespace {
-
-Fd open_task_stat(Pid pid, Tid tid) { return Fd(::open(proc_task(pid, tid, "stat").c_str(), O_RDONLY | O_CLOEXEC)); }
-
-std::optional<TaskStat> read_task_stat(const Fd &file) {
+std::optional<TaskStat> read_task_stat(Pid pid, Tid tid) {
+    const Fd file(::open(proc_task(pid, tid, "stat").c_str(), O_RDONLY | O_CLOEXEC));
     std::array<char, 1024> line;
     const ssize_t got = file ? ::pread(file.get(), line.data(), line.size(), 0) : -1; // which gives all that fits
     return got > 0 ? parse_task_stat({line.data(), static_cast<std::size_t>(got)}) : std::nullopt;
 }
 
-} // namespace
-
-std::optional<TaskStat> read_task_stat(Pid pid, Tid tid) { return read_task_stat(open_task_stat(pid, tid)); }
-
-std::optional<std::uint64_t> Caught::read(Pid pid, Tid tid) {
-    auto stat = read_task_stat(stat_);
-    if (!stat) {
-        stat_ = open_task_stat(pid, tid);
-        stat = read_task_stat(stat_);
-    }
-    return stat ? std::optional(stat->caught) : std::nullopt;
+std::uint64_t innermost_id(Tid tid) {
+    const auto status = read_file(process_folder(Pid{tid.value}) + "/status");
+    if (!status) return 0;
+    for (std::string_view line : text::split(*status, '\n'))
+        if (line.starts_with("NSpid:"))
+            if (auto innermost = text::parse_u64(line.substr(line.rfind('\t') + 1))) return *innermost;
+    return static_cast<std::uint64_t>(tid.value);
 }
 
 std::string_view Names::read(Pid pid, Tid tid) {

@@ -51,10 +51,9 @@ struct TaskPlace {
 
 /// By /proc/PID/task/TID/stat, which costs less than half of `status`.
 struct TaskStat {
-    char state = '?'; // as ProcessStatus::state
-    // Of the signals 1 to 31: those that wait for this task alone, that it blocks, and that its process catches.
-    std::uint64_t pending = 0, blocked = 0, caught = 0;
-    int processor = -1; // that it runs on, or ran on last
+    char state = '?';         // as ProcessStatus::state
+    std::uint64_t caught = 0; // by its process, of the signals 1 to 31
+    int processor = -1;       // that it runs on, or ran on last
 };
 
 std::vector<Mapping> parse_maps(std::string_view text);
@@ -71,16 +70,8 @@ std::optional<ProcessStatus> read_status(pid_t pid_or_tid);
 std::optional<TaskPlace> read_task_place(Pid pid, Tid tid);
 std::optional<TaskStat> read_task_stat(Pid pid, Tid tid);
 
-/// The signals that a process catches (TaskStat::caught), for frequent questions: the file of one of its tasks is kept
-/// open.
-class Caught {
-  public:
-    /// `tid`: a task that is there. Nothing: it is gone.
-    std::optional<std::uint64_t> read(Pid pid, Tid tid);
-
-  private:
-    Fd stat_;
-};
+/// The number that a process, or task, has in its own pid namespace; 0: gone.
+std::uint64_t innermost_id(Tid tid);
 
 /// Names of tasks, for frequent questions: the files of those that were asked for last are kept open, some of them.
 class Names {

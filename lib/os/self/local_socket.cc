@@ -50,16 +50,6 @@ SocketName own_name() {
     return {static_cast<std::uint64_t>(::getpid()), known ? st.st_ino : 0};
 }
 
-/// The number that another process has in its own pid namespace; this one may see it under another.
-std::uint64_t own_number_of(Pid server) {
-    auto status = read_file(process_folder(server) + "/status");
-    if (status)
-        for (std::string_view line : text::split(*status, '\n'))
-            if (line.starts_with("NSpid:"))
-                if (auto innermost = text::parse_u64(line.substr(line.rfind('\t') + 1))) return *innermost;
-    return static_cast<std::uint64_t>(server.value);
-}
-
 std::optional<sockaddr_un> address_of(const std::string &path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -216,7 +206,7 @@ Result<Fd> connect_local(const std::string &program, Pid server) {
     auto status = read_status(server.value);
     if (!status) return fail(Error::Kind::not_found, "process " + std::to_string(server.value) + " has ended");
     bool denied = false;
-    std::uint64_t number = own_number_of(server);
+    std::uint64_t number = innermost_id(Tid{server.value});
     for (const std::string &directory : directories_of(program, server, status->euid)) {
         std::vector<std::string> paths = sockets_of(directory, number);
         denied = denied || errno == EACCES;

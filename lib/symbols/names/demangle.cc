@@ -63,7 +63,7 @@ std::optional<std::string> demangle(std::string_view name, Spelling spelling) {
 }
 
 CloneName split_clone(std::string_view name) {
-    CloneName clone{name, {}, false};
+    CloneName clone{.base = name, .suffix = {}};
     std::size_t end = name.size();
     while (true) {
         // Numbers first (.0), then the word before them (.constprop).
@@ -76,6 +76,7 @@ CloneName split_clone(std::string_view name) {
         std::string_view word = name.substr(at + 1, end - at - 1);
         if (std::find(clone_words.begin(), clone_words.end(), word) == clone_words.end()) break;
         clone.cold = clone.cold || word == "cold";
+        clone.part = clone.part || word == "part";
         clone.base = name.substr(0, at);
         clone.suffix = name.substr(at);
         end = at;

@@ -28,6 +28,7 @@ struct CloneName {
     std::string_view base;   // do_work
     std::string_view suffix; // .constprop.0, .isra.0.part.1, or empty
     bool cold = false;       // it is the part of the function that is rarely executed, which is no function
+    bool part = false;       // it is a piece of the function (.part), which that calls
 };
 CloneName split_clone(std::string_view name);
 

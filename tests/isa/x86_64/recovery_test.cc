@@ -8,7 +8,9 @@
 #include <vector>
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -110,8 +112,10 @@ class Rescue : public testing::Test {
 
     X86_64Registers handle(const X86_64Registers &before, siginfo_t info) {
         ucontext_t context{};
+        std::memcpy(&context.uc_sigmask, &mask_, sizeof mask_);
         for (const Pair &pair : pairs) context.uc_mcontext.gregs[pair.greg] = static_cast<greg_t>(before.*pair.member);
         handler_(SIGTRAP, &info, &context);
+        std::memcpy(&mask_, &context.uc_sigmask, sizeof mask_);
         X86_64Registers after = before;
         for (const Pair &pair : pairs)
             after.*pair.member = static_cast<std::uint64_t>(context.uc_mcontext.gregs[pair.greg]);
@@ -125,6 +129,15 @@ class Rescue : public testing::Test {
         return info;
     }
 
+    /// This thread's own mask, as kept for a step.
+    void keep_mask(std::uint64_t tid, std::uint64_t mask) {
+        masks_.assign(ktrace_recovery_most_masks, ktrace_recovery_mask{});
+        masks_[tid % ktrace_recovery_most_masks] = {tid, mask};
+        header().masks = reinterpret_cast<std::uint64_t>(masks_.data());
+    }
+
+    std::vector<ktrace_recovery_mask> masks_;
+    std::uint64_t mask_ = 0; // of the interrupted thread
     std::byte *page_ = nullptr, *site_ = nullptr;
     std::span<std::byte> area_;
     Handler handler_ = nullptr;
@@ -219,6 +232,39 @@ TEST_F(Rescue, WhatTheTracerHasMovedIsLeftWhereItIs) {
     EXPECT_EQ(handle(before, info).ip, before.ip);
     before.ip += 0x40; // served: no trap of ours before it
     EXPECT_EQ(handle(before, trap_info()).ip, before.ip);
+}
+
+TEST_F(Rescue, AThreadThatWasSteppedGetsItsMaskBack) {
+    constexpr std::uint64_t own = 1U << (SIGUSR1 - 1), stepped = ktrace_recovery_blocked(own);
+    EXPECT_EQ(stepped & 1U << (SIGTRAP - 1), 0U);
+    const auto tid = static_cast<std::uint64_t>(::syscall(SYS_gettid));
+    std::mt19937_64 random(7);
+    plant(ktrace::test::hex("55"));
+    const X86_64Registers at_trap = registers(random);
+    X86_64Registers moved = at_trap;
+    moved.ip += 0x40;
+    struct Row {
+        const char *what;
+        std::uint64_t kept_for, kept, now;
+        X86_64Registers where;
+        int code;
+        std::uint64_t then;
+    };
+    for (const Row &row : {Row{"at the step's end", tid, own, stepped, at_trap, TRAP_TRACE, own},
+                           Row{"before the step, moved on already", tid, own, stepped, moved, SI_KERNEL, own},
+                           Row{"at a trap that nobody has seen", tid, own, stepped, at_trap, SI_KERNEL, stepped},
+                           Row{"one that has set another mask", tid, own, own | 1, moved, SI_KERNEL, own | 1},
+                           Row{"one that blocks as much itself", tid, 0, stepped, moved, SI_KERNEL, stepped},
+                           Row{"another thread", tid + 1, own, stepped, moved, SI_KERNEL, stepped}}) {
+        keep_mask(row.kept_for, row.kept);
+        mask_ = row.now;
+        handle(row.where, trap_info(row.code));
+        EXPECT_EQ(mask_, row.then) << row.what;
+    }
+    header().masks = 0; // a page of an older ktrace
+    mask_ = stepped;
+    handle(moved, trap_info());
+    EXPECT_EQ(mask_, stepped);
 }
 
 TEST_F(Rescue, AnIgnoredSignalThatIsSentStaysIgnored) {

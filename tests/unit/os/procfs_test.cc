@@ -79,8 +79,6 @@ TEST(TaskStat, IsReadBehindAnyName) {
     auto stat = parse_task_stat("42 (odd) R name)" + rest);
     ASSERT_TRUE(stat);
     EXPECT_EQ(stat->state, 't');
-    EXPECT_EQ(stat->pending, 16U);
-    EXPECT_EQ(stat->blocked, 65536U);
     EXPECT_EQ(stat->caught, 8210U);
     EXPECT_EQ(stat->processor, 1);
     EXPECT_FALSE(parse_task_stat("42 (cut) t 1 42"));

@@ -242,6 +242,29 @@ TEST(Resolve, FindsClonesButNoColdParts) {
     EXPECT_FALSE(resolve(*parse_spec("do_work.cold"), Kind::ret, modules, nullptr));
 }
 
+TEST(Resolve, TakesAPieceForAFunctionOnlyWhereThatIsNotThere) {
+    Workshop workshop;
+    std::string functions = ".text\n";
+    for (const char *name : {"f", "f.isra.0", "f.isra.0.part.0", "f.part.1", "g.part.0", "_Z1hi", "_Z1hi.part.0"})
+        functions += ".type " + std::string(name) + ",@function\n" + name + ": ret\n.size " + name + ",1\n";
+    workshop.compile("program", "__asm__(R\"(" + functions + ")\"); int main(void) { return 0; }", "");
+    std::vector<Loaded> modules{{workshop.open("program"), 0, true}};
+    using Names = std::vector<std::string>;
+    auto found = [&](const char *spec) {
+        Names names;
+        for (const Location &location : resolve(*parse_spec(spec), Kind::probe, modules, nullptr)->locations)
+            names.push_back(location.symbol);
+        return names;
+    };
+    EXPECT_EQ(found("f"), (Names{"f", "f.isra.0"}));
+    EXPECT_EQ(found("g"), Names{"g.part.0"});
+    EXPECT_EQ(found("h"), Names{"h"});
+    EXPECT_EQ(found("h(int)"), Names{"h"});
+    EXPECT_EQ(found("f.part.1"), Names{"f.part.1"});
+    EXPECT_EQ(found("[fgh]"), (Names{"f", "f.isra.0", "g.part.0", "h"}));
+    EXPECT_EQ(found("f*.part*"), (Names{"f.isra.0.part.0", "f.part.1"}));
+}
+
 TEST(Resolve, IsGivenUpInTheMiddleOfATable) {
     constexpr int functions = 64;
     const std::string begin(1U << 15U, 'a'); // of each name: 2 MiB in all

@@ -49,12 +49,13 @@ TEST(Demangle, IsBoundedOnNamesThatGrow) {
 TEST(Clones, AreSplitFromTheirNames) {
     struct Row {
         const char *name, *base, *suffix;
-        bool cold;
+        bool cold, part = false;
     };
     for (const Row &row :
          {Row{"do_work", "do_work", "", false}, Row{"do_work.constprop.0", "do_work", ".constprop.0", false},
-          Row{"do_work.isra.0.part.12", "do_work", ".isra.0.part.12", false},
-          Row{"do_work.cold", "do_work", ".cold", true}, Row{"do_work.part.0.cold", "do_work", ".part.0.cold", true},
+          Row{"do_work.isra.0.part.12", "do_work", ".isra.0.part.12", false, true},
+          Row{"do_work.cold", "do_work", ".cold", true},
+          Row{"do_work.part.0.cold", "do_work", ".part.0.cold", true, true},
           Row{"f.lto_priv.0", "f", ".lto_priv.0", false}, Row{"f.llvm.123456789", "f", ".llvm.123456789", false},
           Row{"f.avx2", "f.avx2", "", false}, Row{"nested.0", "nested.0", "", false}, Row{".cold", ".cold", "", false},
           Row{"", "", "", false}}) {
@@ -62,6 +63,7 @@ TEST(Clones, AreSplitFromTheirNames) {
         EXPECT_EQ(clone.base, row.base);
         EXPECT_EQ(clone.suffix, row.suffix);
         EXPECT_EQ(clone.cold, row.cold) << row.name;
+        EXPECT_EQ(clone.part, row.part) << row.name;
     }
 }
 

@@ -1,132 +1,84 @@
 #include "engine/transparent/signals/deferred_signals.h"
 
-#include "base/signals.h"
-
-#include <algorithm>
 #include <csignal>
 #include <utility>
 
 #include <unistd.h>
 
+#include "base/signals.h"
+
 namespace ktrace::engine {
 
-namespace {
+using arch::Host;
 
-constexpr std::uint64_t never_blocked = signal_bit(SIGKILL) | signal_bit(SIGSTOP);
-
-constexpr std::uint64_t blocked_for(std::uint64_t mask) { return (mask | ~synchronous_signals) & ~never_blocked; }
-
-/// Of each real-time signal that comes before those in the queue there is one in there.
-void queue_earlier(Task &task) {
-    for (const siginfo_t &info : task.earlier.missing()) {
-        const auto sent = os::send_again(task.pid, task.tid, info);
-        if (sent == os::SentAgain::as_it_was) task.earlier.queued(info);
-        if (sent == os::SentAgain::under_our_name) task.earlier.queued_stand_in(info.si_signo);
-    }
-}
-
-void send_usual_again(Task &task, const siginfo_t &info) {
-    if (os::send_again(task.pid, task.tid, info) == os::SentAgain::as_it_was) return;
-    // Of one that is pending already the kernel keeps no second one.
-    std::erase_if(task.stood_in_for, [&](const siginfo_t &other) { return other.si_signo == info.si_signo; });
-    task.stood_in_for.push_back(info);
-}
-
-/// One that was sent again under our name.
-void tell_sender(Task &task, int signal) {
-    auto known = std::find_if(task.stood_in_for.begin(), task.stood_in_for.end(),
-                              [&](const siginfo_t &info) { return info.si_signo == signal; });
-    if (known == task.stood_in_for.end()) return;
-    auto info = os::signal_info(task.tid);
-    if (!info || info->si_code != SI_TKILL || (info->si_pid != ::getpid() && info->si_pid != 0)) return;
-    os::set_signal_info(task.tid, *known);
-    task.stood_in_for.erase(known);
-}
-
-/// The real-time signal that comes before the one that has arrived.
-void tell_earlier(Task &task) {
-    if (auto info = os::signal_info(task.tid)) os::set_signal_info(task.tid, task.earlier.instead_of(*info));
-}
-
-} // namespace
-
-void tell_what_is_owed(Engine &engine, Task &task) {
-    const bool owes = task.saved_mask || task.saved_dispatch || task.held;
-    if (!engine.ledger || (!owes && !task.owed_told)) return;
-    task.owed_told = owes;
-    if (!owes) {
+void update_ledger(Engine &engine, Task &task) {
+    TaskSignals &own = task.signals;
+    const bool is_kept = own.saved_mask || own.held;
+    if (!engine.ledger || (!is_kept && !own.is_in_ledger)) return;
+    own.is_in_ledger = is_kept;
+    if (!is_kept) {
         engine.ledger->settle(task.tid);
         return;
     }
     recovery::Owed owed{};
     owed.pid = task.pid;
     owed.tid = task.tid;
-    owed.has_mask = task.saved_mask.has_value();
-    owed.mask = task.saved_mask.value_or(0);
-    owed.has_dispatch = task.saved_dispatch.has_value();
-    owed.dispatch = task.saved_dispatch.value_or(os::SyscallUserDispatch{});
-    if (task.held) owed.held[owed.signals++] = *task.held;
-    for (const siginfo_t &info : task.held_more)
-        if (owed.signals < owed.held.size()) owed.held[owed.signals++] = info;
+    owed.has_mask = own.saved_mask.has_value();
+    owed.mask = own.saved_mask.value_or(0);
+    owed.has_signal = own.held.has_value();
+    owed.held = own.held.value_or(siginfo_t{});
     engine.ledger->owe(owed);
 }
 
-void block_signals(Engine &engine, Task &task) {
-    if (task.saved_mask) return;
-    task.saved_mask = os::signal_mask(task.tid);
-    if (!task.saved_mask) return;
-    tell_what_is_owed(engine, task);
-    os::set_signal_mask(task.tid, blocked_for(*task.saved_mask));
+void block_signals(Engine &engine, Process &process, Task &task, os::Stopped &stopped) {
+    TaskSignals &own = task.signals;
+    const auto mask = own.saved_mask ? std::nullopt : os::signal_mask(task.tid);
+    if (!mask || ktrace_recovery_blocked(*mask) == *mask) return;
+    own.saved_mask = mask;
+    update_ledger(engine, task);
+    if (!own.own_tid) own.own_tid = os::innermost_id(task.tid);
+    process.space->recovery.keep_mask(*process.space->memory, *own.own_tid, *mask);
+    stopped.write_back(); // the handler takes a task that stands at a trap for one that has its own mask
+    os::set_signal_mask(task.tid, ktrace_recovery_blocked(*mask));
+}
+
+void block_at_interrupt(Engine &engine, Process &process, Task &task, os::Stopped &stopped) {
+    TaskSignals &own = task.signals;
+    own.blocks_next = false;
+    if (task.over != Over::stepping || !own.held || own.saved_mask) return;
+    // A handler of the program's own would be called for it, and a mask with SIGTRAP would make it the end.
+    const bool is_dropped =
+        process.space->recovery.installed() && (os::signal_mask(task.tid).value_or(~0ULL) & signal_bit(SIGTRAP)) == 0;
+    if (is_dropped && !task.steps_itself) {
+        Host::step_itself(stopped.change_registers(), true);
+        own.traps_by_flag = Host::steps_itself(stopped.registers());
+    }
+    block_signals(engine, process, task, stopped);
+}
+
+void hide_step_flag(Task &task, os::Stopped &stopped) {
+    if (std::exchange(task.signals.traps_by_flag, false)) Host::step_itself(stopped.change_registers(), false);
 }
 
 void give_back_state(Task &task) {
-    if (task.saved_mask) os::set_signal_mask(task.tid, *task.saved_mask);
-    if (task.saved_dispatch) os::set_dispatch(task.tid, *task.saved_dispatch);
-    task.saved_mask.reset();
-    task.saved_dispatch.reset();
+    if (auto mask = std::exchange(task.signals.saved_mask, std::nullopt)) os::set_signal_mask(task.tid, *mask);
 }
 
-void send_again(Task &task, const std::vector<siginfo_t> &signals) {
-    std::vector<siginfo_t> real_time;
-    for (const siginfo_t &info : signals)
-        if (info.si_signo >= os::first_real_time)
-            real_time.push_back(info);
-        else
-            send_usual_again(task, info);
-    task.earlier.add(real_time);
-    queue_earlier(task);
+void send_trap_again(Task &task, const siginfo_t &info) {
+    if (os::send_again(task.pid, task.tid, info) == os::SentAgain::under_our_name) task.signals.sent_again = info;
 }
 
-void keep_for_later(Task &task, const siginfo_t &info) {
-    if (!task.held) {
-        task.held = info;
-        return;
-    }
-    if (info.si_signo != SIGCONT)
-        task.held_more.push_back(info);
-    else if (task.held->si_signo != SIGCONT)
-        task.held_more.insert(task.held_more.begin(), *std::exchange(task.held, info));
+void see_sent_again(Task &task) {
+    if (!task.signals.sent_again) return;
+    const auto info = os::signal_info(task.tid);
+    if (!info || info->si_code != SI_TKILL || (info->si_pid != ::getpid() && info->si_pid != 0)) return;
+    os::set_signal_info(task.tid, *std::exchange(task.signals.sent_again, std::nullopt));
 }
 
-void send_on(Task &task, const siginfo_t &info) {
-    if (task.over == Over::stepping)
-        keep_for_later(task, info);
-    else
-        send_usual_again(task, info);
-}
-
-void tell_as_sent(Task &task, int signal) {
-    if (!task.stood_in_for.empty() && signal < os::first_real_time) tell_sender(task, signal);
-    if (task.earlier.is_empty()) return;
-    if (signal >= os::first_real_time) tell_earlier(task);
-    queue_earlier(task); // there may be room by now
-}
-
-void pay(Task &task) {
-    if (task.saved_dispatch) os::set_dispatch(task.tid, *task.saved_dispatch);
-    task.saved_dispatch.reset();
-    if (task.saved_mask && os::signal_mask(task.tid) == blocked_for(*task.saved_mask)) give_back_state(task);
-    send_again(task, std::exchange(task.held_more, {}));
+void give_back_at_end(Task &task) {
+    TaskSignals &own = task.signals;
+    if (auto dispatch = std::exchange(own.saved_dispatch, std::nullopt)) os::set_dispatch(task.tid, *dispatch);
+    if (own.saved_mask && os::signal_mask(task.tid) == ktrace_recovery_blocked(*own.saved_mask)) give_back_state(task);
 }
 
 } // namespace ktrace::engine

@@ -1,44 +1,43 @@
-// owed: what a task has to get back of what is its own while it is in the middle of an instruction: its signal mask,
-// whether its calls are sent back to it, and the signals that came meanwhile.
+// deferred_signals: while a task is stepped over an instruction, all signals are blocked to it but those that an
+// instruction raises. One that came before the step, to a task in a slot, is held and delivered behind it: one at most.
 //
-// Invariant: what is owed stands in the ledger before it can be lost: should ktrace be killed, the guardian pays.
+// Invariants: (1) what is kept from a task stands in the ledger before it can be lost: should ktrace be killed, the
+// guardian gives it back; (2) its own mask stands in our page, too, before it is changed, and from then until the
+// step's end whatever ends it is a SIGTRAP: should both be killed, the page's handler gives it back; (3) no mask is
+// changed at the stop of a signal that the task may be left with: the kernel would put ours into that signal's frame.
 #pragma once
 
-#include <vector>
-
 #include "engine/space/engine.h"
+#include "os/tracee/stopped.h"
 
 namespace ktrace::engine {
 
-/// Should ktrace be killed, the guardian gives the task back what is its own: a mask and whether its calls are sent
-/// back to it, told before they are changed and until they are put back; signals, told once the task runs on without
-/// them, and until it runs on with them.
-void tell_what_is_owed(Engine &engine, Task &task);
+/// Should ktrace be killed, the guardian gives the task back what is its own: a mask, entered before it is changed and
+/// until it is put back; a signal, entered once the task runs on without it, and until it runs on with it.
+void update_ledger(Engine &engine, Task &task);
 
-/// No signal that is not the copy's own fault comes in until give_back_state.
-void block_signals(Engine &engine, Task &task);
+/// No signal that is not the copy's own fault comes in until give_back_state. The task, at the stop of a trap or on its
+/// way to a system call, stands where it goes on.
+void block_signals(Engine &engine, Process &process, Task &task, os::Stopped &stopped);
 
-/// The task is no longer in the middle of an instruction: its signals come in again, its calls are sent back to it
-/// where it wants that.
+/// The same at the stop of an interrupt, for the step before which a signal is held. The step ends by the flag in the
+/// registers, too: the kernel's own goes with ktrace, and then no SIGTRAP would come.
+void block_at_interrupt(Engine &engine, Process &process, Task &task, os::Stopped &stopped);
+
+/// The flag of block_at_interrupt is taken out of the registers. Before anything reads them.
+void hide_step_flag(Task &task, os::Stopped &stopped);
+
+/// The task is no longer in the middle of an instruction: its signals come in again.
 void give_back_state(Task &task);
 
-/// What was held is sent again, to the ends of the queues: real-time signals in the order in which they came first.
-void send_again(Task &task, const std::vector<siginfo_t> &signals);
+/// A SIGTRAP that was sent has been taken for the stop of a trap: it is sent again, and delivered as it was sent first.
+void send_trap_again(Task &task, const siginfo_t &info);
 
-/// One that a handler waits for. SIGCONT is told with the task's going on: to send it again would take back a stop that
-/// was asked for after it. Of two there is one, as of others that the kernel keeps.
-void keep_for_later(Task &task, const siginfo_t &info);
+/// At the stop of a SIGTRAP: one that was sent again under our name is delivered as it was.
+void see_sent_again(Task &task);
 
-/// A signal that was sent has been taken for the stop of a trap, and is told when that has been seen to.
-void send_on(Task &task, const siginfo_t &info);
-
-/// At a signal's stop: one that was sent again under our name (`Task::stood_in_for`) is told as it was sent first, and
-/// before a real-time signal those that came earlier (`Task::earlier`).
-void tell_as_sent(Task &task, int signal);
-
-/// A stopped task that is about to be let go gets back what it is still owed: its mask, if it is blocked as for the
-/// middle of an instruction, whether its calls are sent back to it, and the signals that came behind the one that is
-/// held.
-void pay(Task &task);
+/// A stopped task that is about to be let go gets back what is its own: its mask, if it is blocked as for the middle of
+/// an instruction, and whether its calls are sent back to it. (A signal that is held is delivered as it is let go.)
+void give_back_at_end(Task &task);
 
 } // namespace ktrace::engine
