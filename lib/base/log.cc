@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -24,9 +25,29 @@ spdlog::level::level_enum to_spdlog(Level level) {
     return spdlog::level::err;
 }
 
-std::map<std::string, spdlog::level::level_enum, std::less<>> &levels() {
-    static std::map<std::string, spdlog::level::level_enum, std::less<>> table;
+using Threshold = spdlog::level::level_enum;
+
+std::map<std::string, Threshold, std::less<>> &thresholds() {
+    static std::map<std::string, Threshold, std::less<>> table;
     return table;
+}
+
+/// Of a folder: its own, that of the nearest one above it, that of all.
+Threshold threshold_of(std::string_view folder) {
+    for (std::string_view name = folder; !name.empty(); name = name.substr(0, name.rfind('/'))) {
+        if (auto found = thresholds().find(name); found != thresholds().end()) return found->second;
+        if (name.find('/') == std::string_view::npos) break;
+    }
+    auto all = thresholds().find("all");
+    return all == thresholds().end() ? Threshold::warn : all->second;
+}
+
+void note_least_shown() {
+    Level least = Level::warn;
+    for (const auto &[folder, threshold] : thresholds())
+        for (Level level : {Level::debug, Level::info})
+            if (to_spdlog(level) >= threshold) least = std::min(least, level);
+    least_shown = least;
 }
 
 } // namespace
@@ -39,31 +60,28 @@ void configure_from_environment() {
         std::string name(colon == std::string_view::npos ? "debug" : part.substr(colon + 1));
         const auto level = spdlog::level::from_str(name);
         if (level == spdlog::level::off && name != "off") // what from_str makes of a word that it does not know
-            write("log", Level::warn,
-                  "KTRACE_LOG: there is no level `" + text::escape(name) + "': debug, info, warn, error or off");
+            KT_LOG_WARN("KTRACE_LOG: there is no level `" + text::escape(name) + "': debug, info, warn, error or off");
         else
-            levels()[std::string(part.substr(0, colon))] = level;
+            thresholds()[std::string(part.substr(0, colon))] = level;
     }
+    note_least_shown();
 }
 
-void show_all() { levels().try_emplace("all", spdlog::level::debug); }
-
-bool enabled(std::string_view category, Level level) {
-    auto found = levels().find(category);
-    if (found == levels().end()) found = levels().find("all");
-    auto threshold = found == levels().end() ? spdlog::level::warn : found->second;
-    return to_spdlog(level) >= threshold;
+void show_all() {
+    thresholds().try_emplace("all", Threshold::debug);
+    note_least_shown();
 }
 
-void write(std::string_view category, Level level, std::string_view message) {
-    if (!enabled(category, level)) return;
+bool is_shown(std::string_view folder, Level level) { return to_spdlog(level) >= threshold_of(folder); }
+
+void write(std::string_view folder, Level level, std::string_view message) {
     static const std::shared_ptr<spdlog::logger> logger = [] {
         auto made = std::make_shared<spdlog::logger>("ktrace", std::make_shared<spdlog::sinks::stderr_sink_st>());
         made->set_level(spdlog::level::trace);
         made->set_pattern("%v");
         return made;
     }();
-    logger->log(to_spdlog(level), "ktrace[{}]: {}", category, message);
+    logger->log(to_spdlog(level), "ktrace[{}]: {}", folder, message);
 }
 
 } // namespace ktrace::log

@@ -205,7 +205,7 @@ void keep_ignored(trace::Trace &trace, const Process &process, os::Stopped &stop
     auto instruction = target::find_syscall_instruction(image);
     if (!instruction) return;
     auto kept = process.space->recovery.ignore_after_exec({*image.space, *instruction, trace.engine.waiter, stopped});
-    if (!kept) log::write("trace", log::Level::debug, "SIGTRAP is not ignored any more: " + kept.error().message);
+    if (!kept) KT_LOG_DEBUG("SIGTRAP is not ignored any more: " + kept.error().message);
 }
 
 } // namespace

@@ -145,7 +145,7 @@ void clean(trace::Trace &trace, Process &parent, Pid child, os::Stopped &stopped
     image.pid = child;
     auto unmapped = engine::unmap_arenas(space, image, trace.engine.waiter, stopped);
     if (unmapped) unmapped = unmap_recovery(space, image, trace, stopped);
-    if (!unmapped) log::write("trace", log::Level::debug, "child keeps our pages: " + unmapped.error().message);
+    if (!unmapped) KT_LOG_DEBUG("child keeps our pages: " + unmapped.error().message);
 }
 
 /// A state for the child with the same memory of ours, without sites.

@@ -62,9 +62,7 @@ bool has_debug_info(const ElfFile &file) {
     return file.section(".debug_info") != nullptr || file.section(".zdebug_info") != nullptr;
 }
 
-void note(const std::string &text) {
-    if (log::enabled("symbols", log::Level::info)) log::write("symbols", log::Level::info, text);
-}
+void note(const std::string &text) { KT_LOG_INFO(text); }
 
 } // namespace
 

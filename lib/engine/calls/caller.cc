@@ -97,7 +97,7 @@ Site *trap_caller(Engine &engine, Process &process, VirtAddr at, os::Stopped &st
         constexpr std::size_t batch = 1024;
         auto mapped = map_arena(space, process.target, engine.waiter, stopped, at, at, batch);
         if (!mapped) {
-            log::write("engine", log::Level::warn, "no slots for return addresses: " + mapped.error().message);
+            KT_LOG_WARN("no slots for return addresses: " + mapped.error().message);
             return nullptr;
         }
         if (!give_slot(space, site)) return nullptr;

@@ -1,11 +1,13 @@
 #include "engine/hit/dispatch.h"
 
 #include <csignal>
+#include <string>
 #include <utility>
 
 #include <sys/syscall.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/signals.h"
 #include "engine/calls/calls.h"
 #include "engine/calls/doubtful_calls.h"
@@ -261,6 +263,7 @@ Event on_syscall(Engine &engine, Task &task, Stopped stopped) {
 }
 
 Event on_end(Engine &engine, const Stop &stop) {
+    engine.verdicts.note(stop, {}, Verdict::ended);
     Event event;
     event.kind = Event::Kind::ended;
     event.tid = stop.tid;
@@ -312,6 +315,7 @@ void continue_task(Engine &engine, Task &task, Stopped stopped, int signal) {
         engine.overhead->end_stop(task.tid, (now > seen && seen != 0 ? now - seen : 0) +
                                                 engine.corrections.present(Clock::stops).per_stop_ns);
     }
+    engine.verdicts.note_resume(task.verdict, how, signal);
     task.clock.now.stops++;
     if (how == os::Resume::step) task.clock.now.steps++;
     std::move(stopped).resume(how, signal);
@@ -321,13 +325,15 @@ void finish_hit(Engine &engine, Process &process, Task &task, Site &site, Stoppe
     step_over(engine, process, task, site, std::move(stopped), {});
 }
 
-Event dispatch(Engine &engine, const Stop &stop) {
-    engine.stops++;
+namespace {
+
+Event serve(Engine &engine, const Stop &stop) {
     if (stop.kind == Stop::Kind::exited || stop.kind == Stop::Kind::killed) return on_end(engine, stop);
     Stopped stopped(engine.waiter, stop);
     auto found = engine.tasks.find(stop.tid.value);
     Process *process = found == engine.tasks.end() ? nullptr : engine.process_of(found->second);
     if (!process) {
+        engine.verdicts.note(stop, {}, Verdict::unknown);
         Event event;
         event.kind = Event::Kind::unknown;
         event.tid = stop.tid;
@@ -345,6 +351,8 @@ Event dispatch(Engine &engine, const Stop &stop) {
     if (seen.fired != 0) run_watches(engine, *process, task, seen.fired, stopped);
     if (seen.sent) defer_sent_trap(task, *seen.sent);
     const Verdict verdict = classify(seen.facts);
+    if (KT_LOG_SHOWS(log::Level::debug)) stopped.pc();
+    task.verdict = engine.verdicts.note(stop, stopped.known_pc(), verdict);
     if (stop.kind == Stop::Kind::started) go_unnoticed(*process, task, stopped); // of an interrupt of ours, perhaps
     if (stop.kind == Stop::Kind::syscall && task.over == Over::none) renew_interrupt(stopped);
     if (!engine.closing && waits_for_room(*process->space, verdict, stopped))
@@ -388,6 +396,7 @@ Event dispatch(Engine &engine, const Stop &stop) {
         task.stopped_by_group = true;
         accept_interruption(task, stopped);
         if (engine.watches) set_watches(engine, task, stopped);
+        engine.verdicts.note_resume(task.verdict, os::Resume::listen, 0);
         std::move(stopped).resume(os::Resume::listen);
         break;
     case Verdict::go_on:
@@ -407,9 +416,24 @@ Event dispatch(Engine &engine, const Stop &stop) {
         event.stopped = std::make_unique<Stopped>(std::move(stopped));
         return event;
     }
-    case Verdict::ended: break;
+    case Verdict::ended:
+    case Verdict::unknown: break;
     }
     return {};
+}
+
+std::string last_line(const VerdictRing &verdicts) {
+    char room[VerdictRing::longest_line];
+    return verdicts.line(verdicts.noted(), room);
+}
+
+} // namespace
+
+Event dispatch(Engine &engine, const Stop &stop) {
+    engine.stops++;
+    Event event = serve(engine, stop);
+    KT_LOG_DEBUG(last_line(engine.verdicts));
+    return event;
 }
 
 } // namespace ktrace::engine

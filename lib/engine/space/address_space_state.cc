@@ -96,7 +96,7 @@ Status prepare_recovery(AddressSpaceState &space, target::Process &process, os::
     bool first = !space.recovery.mapped();
     auto made = space.recovery.ensure({*space.memory, *process.syscall_instruction, waiter, stopped}, sites);
     if (!made && first && made.error().kind != Error::Kind::gone) {
-        log::write("engine", log::Level::info, "no rescue page: " + made.error().message);
+        KT_LOG_INFO("no rescue page: " + made.error().message);
         return {};
     }
     return made;

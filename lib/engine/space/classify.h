@@ -52,6 +52,7 @@ enum class Verdict : std::uint8_t {
     new_process, // fork, vfork events
     exec,
     ended,
+    unknown, // a task that ktrace does not know yet: a child that was faster than its parent's event
 };
 
 Verdict classify(const Facts &facts);

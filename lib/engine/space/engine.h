@@ -12,6 +12,7 @@
 #include "engine/space/clocks.h"
 #include "engine/space/overhead.h"
 #include "engine/space/task.h"
+#include "engine/space/verdict_ring.h"
 #include "os/tracee/wait.h"
 #include "program/run/changes.h"
 #include "program/run/record.h"
@@ -59,6 +60,7 @@ struct Engine {
     // Of the evaluation at hand: what it sees (all where its program needs them, else the pc), and what it changes.
     arch::Host::Registers registers{};
     program::Changes changes;
+    VerdictRing verdicts;
     Corrections corrections; // of durations
     Timed timed;
     recovery::Ledger *ledger = nullptr; // told before anything is planted; nullptr: nobody guards this trace

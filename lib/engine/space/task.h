@@ -75,6 +75,7 @@ struct Task {
     bool wants_registers = false; // its last hit has read them all: the next one's pc is read with them
     std::uint64_t sequence = 0;   // records
     TaskClock clock;              // what durations are measured by
+    std::uint64_t verdict = 0;    // on its last stop: number in Engine::verdicts
     std::uint64_t last_stop = 0;  // by the world's count of stops
     std::uint64_t outside_at = 0; // when (by that count) it was last seen outside of all slots
     std::uint32_t unwinds = 0;    // exceptions and longjmps so far

@@ -27,6 +27,8 @@ class Stopped {
     bool gone() const { return gone_; }
 
     VirtAddr pc();
+    /// The same, if it was read already.
+    std::optional<VirtAddr> known_pc() const { return registers_ ? arch::Host::pc(*registers_) : pc_; }
     void set_pc(VirtAddr pc);
     VirtAddr sp();
     /// Where the task stands while it makes system calls for us, and afterwards until the token is spent: at a trap

@@ -67,7 +67,7 @@ void renew_action(Engine &engine, Process &process, Stopped &stopped) {
     process.action_lost = false;
     if (!page.has_action() || !process.target.syscall_instruction) return;
     auto renewed = page.renew_action(hands_of(engine, process, stopped));
-    if (!renewed) log::write("engine", log::Level::debug, "action for SIGTRAP is lost: " + renewed.error().message);
+    if (!renewed) KT_LOG_DEBUG("action for SIGTRAP is lost: " + renewed.error().message);
 }
 
 /// The process catches SIGTRAP no more. Is that the kernel's doing? If it is not, the program has set another action
