@@ -16,18 +16,7 @@ namespace ktrace::os {
 
 namespace {
 
-constexpr unsigned quiet_limit = 32;       // sweeps without a stop after which a task is no longer looked at one by one
-constexpr unsigned discover_every = 8;     // stops served between two looks at a quiet task, while some are busy
-constexpr unsigned fruitless_limit = 32;   // early sweeps in vain (all run on this core, perhaps): then few are made
-constexpr unsigned sweep_early_every = 8;  // that few
-constexpr unsigned single_limit = 32;      // sweeps in a row that found one stop: the tasks take turns with us
-constexpr unsigned sweep_every = 16;       // then so many stops are waited for with one sweep
-constexpr std::size_t many_tasks = 64;     // from here on a wait for all costs more than one for the only busy task
-constexpr unsigned alone_after = 32;       // stops of one task in a row: the others are idle
-constexpr unsigned look_at_all_every = 16; // looks at it, between two at all
-constexpr std::uint64_t spin_ns = 50'000;  // as long as it takes to be woken on another processor
-constexpr unsigned vain_limit = 8;         // spins in a row that found nothing
-constexpr unsigned quiet_ticks = 2;        // ticks without a stop: it is idle too
+constexpr std::uint64_t spin_ns = 50'000; // as long as it takes to be woken on another processor
 
 bool consumed_at_once(const Stop &stop) {
     switch (stop.kind) {
@@ -137,7 +126,7 @@ void Waiter::sweep() {
         if (!task.held) {
             if (auto stop = poll(P_PID, task.tid.value, false)) {
                 note(task, *stop);
-            } else if (++task.quiet > quiet_limit) {
+            } else if (++task.quiet > WaitPolicy::quiet_limit) {
                 task.recent = false;
                 recent_[i] = recent_.back();
                 recent_.pop_back();
@@ -150,19 +139,19 @@ void Waiter::sweep() {
 
 /// While stops wait to be served: are there more? On one core there are none.
 void Waiter::sweep_early() {
-    if (fruitless_ >= fruitless_limit && served_ % sweep_early_every != 0) return;
+    if (!policy_.sweeps_early()) return;
     std::size_t before = queue_.size();
     sweep();
-    fruitless_ = queue_.size() > before ? 0 : fruitless_ + 1;
+    policy_.swept_early(queue_.size() > before);
 }
 
 /// No stop is known: which of the busy tasks have stopped? Where all share one processor with us, each runs up to its
 /// stop and then we do: to ask all of them costs more than all else, and a wait for any finds the one that has. As soon
 /// as there are two at a time, a wait for any would prefer the first of the kernel's list, and all are asked again.
 void Waiter::sweep_if_worthwhile() {
-    if (!often_ && single_ >= single_limit && ++unswept_ % sweep_every != 0) return;
+    if (!policy_.sweeps_before_wait(often_)) return;
     sweep();
-    single_ = queue_.size() > 1 ? 0 : single_ + 1;
+    policy_.swept_before_wait(queue_.size());
 }
 
 /// A P_ALL peek answers with the first of the kernel's list, which may be one that waits here already: ask by name.
@@ -174,39 +163,34 @@ void Waiter::ask_one_more() {
     if (auto stop = poll(P_PID, task.tid.value, false)) note(task, *stop);
 }
 
+/// The only busy task, whose stop is not known yet.
+Waiter::Known *Waiter::only_busy_one() const { return recent_.size() == 1 && !recent_[0]->held ? recent_[0] : nullptr; }
+
 /// The only busy task is about to stop again, on another processor.
 void Waiter::ask_for_a_moment() {
-    if (!spins_ || vain_spins_ >= vain_limit || recent_.size() != 1 || recent_[0]->held) return;
-    Known &task = *recent_[0];
-    for (std::uint64_t end = monotonic_ns() + spin_ns; monotonic_ns() < end;) {
-        if (auto stop = poll(P_PID, task.tid.value, false)) {
-            note(task, *stop);
-            vain_spins_ = 0;
-            return;
-        }
+    Known *task = only_busy_one();
+    if (!policy_.spins(task != nullptr)) return;
+    bool found = false;
+    for (std::uint64_t end = monotonic_ns() + spin_ns; !found && monotonic_ns() < end;) {
+        auto stop = poll(P_PID, task->tid.value, false);
+        found = stop.has_value();
+        if (stop) note(*task, *stop);
     }
-    vain_spins_++;
+    policy_.spun(found);
 }
 
-/// With very many tasks of which one makes all the stops: that one.
+/// With very many tasks of which one makes all the stops: that one. A stop of another one may be known afterwards.
 Waiter::Known *Waiter::waited_for_alone() {
-    if (in_a_row_ < alone_after || order_.size() < many_tasks || recent_.size() != 1 || recent_[0]->held)
-        return nullptr;
-    if (++looks_ % look_at_all_every == 0) {
+    Known *task = only_busy_one();
+    const WaitPolicy::Ask whom = policy_.whom(order_.size(), task != nullptr);
+    if (whom == WaitPolicy::Ask::all) return nullptr;
+    if (whom == WaitPolicy::Ask::all_then_one)
         if (auto stop = poll(P_ALL, 0, false)) note(known(stop->tid), *stop);
-        if (!queue_.empty()) return nullptr;
-    }
-    return recent_[0];
-}
-
-void Waiter::count_in_a_row(const Stop &stop) {
-    in_a_row_ = stop.tid == in_a_row_tid_ ? in_a_row_ + 1 : 0;
-    in_a_row_tid_ = stop.tid;
-    ticks_ = 0;
+    return task;
 }
 
 std::optional<Stop> Waiter::next(Block block) {
-    if (!queue_.empty() && ++served_ % discover_every == 0) ask_one_more();
+    if (!queue_.empty() && policy_.looks_at_quiet_one()) ask_one_more();
     if (recent_.size() > 1 && queue_.empty())
         sweep_if_worthwhile();
     else if (recent_.size() > 1 && often_)
@@ -225,7 +209,7 @@ std::optional<Stop> Waiter::next(Block block) {
         }
         bool wait = block != Block::no;
         auto stop = alone ? poll(P_PID, alone->tid.value, wait) : poll(P_ALL, 0, wait);
-        if (!stop && alone && wait && (errno != EINTR || ++ticks_ >= quiet_ticks)) in_a_row_ = 0;
+        if (!stop && alone && wait) policy_.waited_for_one_in_vain(errno == EINTR);
         if (!stop) return std::nullopt;
         Known &task = known(stop->tid);
         if (task.held && !overtakes(*stop)) {
@@ -237,7 +221,7 @@ std::optional<Stop> Waiter::next(Block block) {
     }
     Stop stop = queue_.front();
     queue_.pop_front();
-    count_in_a_row(stop);
+    policy_.hand_out(stop.tid);
     return stop;
 }
 

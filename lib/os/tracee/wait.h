@@ -20,6 +20,7 @@
 #include "base/ids.h"
 #include "os/self/ticker.h"
 #include "os/tracee/syscall_user_dispatch.h"
+#include "os/tracee/wait_policy.h"
 
 namespace ktrace::os {
 
@@ -89,10 +90,7 @@ class Waiter {
     /// With `spin`, `next` asks again and again for a moment before it blocks, where one task alone is busy: for one
     /// that runs on another processor, to be woken takes longer than what it does between two stops. It stops asking so
     /// where that was in vain a few times, until it is asked again.
-    void spin(bool spin) {
-        spins_ = spin;
-        vain_spins_ = 0;
-    }
+    void spin(bool spin) { policy_.allow_spins(spin); }
 
     /// The observer that is called when a task that is stopped is to make its system calls in another way than it
     /// wants. nullptr: nobody.
@@ -117,8 +115,8 @@ class Waiter {
     void sweep_if_worthwhile();
     void ask_one_more();
     void ask_for_a_moment();
+    Known *only_busy_one() const;
     Known *waited_for_alone();
-    void count_in_a_row(const Stop &stop);
 
     DispatchKeeper *dispatch_keeper_ = nullptr;
     std::deque<Stop> queue_; // seen, not handed out
@@ -128,17 +126,8 @@ class Waiter {
     Known *last_ = nullptr;       // the one looked up last: often the next one, too
     std::size_t cursor_ = 0;      // in order_: whom to ask next while the busy ones never pause
     bool often_ = false;
-    bool spins_ = false;
-    unsigned vain_spins_ = 0; // in a row
     bool none_left_ = false;
-    unsigned served_ = 0;
-    unsigned fruitless_ = 0; // early sweeps in a row that found nothing
-    unsigned single_ = 0;    // other sweeps in a row that found one stop at most
-    unsigned unswept_ = 0;   // stops waited for without a sweep
-    unsigned in_a_row_ = 0;  // stops of one task
-    unsigned looks_ = 0;     // at one task alone
-    unsigned ticks_ = 0;     // since it stopped
-    Tid in_a_row_tid_;
+    WaitPolicy policy_;
     Ticker ticker_;
 };
 
