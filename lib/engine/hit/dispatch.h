@@ -18,7 +18,7 @@ struct Event {
     Tid other;
     bool vfork = false;
     os::Stop stop;
-    /// may_exec, exec, loader, ifunc, woken, owed_room, blocks_traps, unknown: the receiver resumes it (continue_task).
+    /// may_exec, exec, loader, ifunc, blocks_traps, unknown: the receiver resumes it (continue_task).
     /// Apart, since most events are none: a token is a kilobyte.
     std::unique_ptr<os::Stopped> stopped;
 };
@@ -26,10 +26,7 @@ struct Event {
 /// Handles one stop.
 Event dispatch(Engine &engine, const os::Stop &stop);
 
-/// What dispatch does with a stop at a site's trap; for a task that stands at one once the room is there that was owed.
-Event serve_hit(Engine &engine, Process &process, Task &task, Site &site, os::Stopped stopped);
-
-/// The same behind the event blocks_traps.
+/// What dispatch does with a stop at a site's trap, behind the event blocks_traps.
 Event serve_restored_hit(Engine &engine, Process &process, Task &task, Site &site, os::Stopped stopped);
 
 /// Lets a task go on in whatever it was doing, with the books on its stopped time kept.
