@@ -85,6 +85,7 @@ Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::Owed
     }
     recall_owed(trace, owed);
     tracees::detach_all(trace);
+    tracees::serve_for_the_last_time(trace);
     return {};
 }
 

@@ -106,11 +106,20 @@ bool is_untouched(const trace::Trace &trace) {
     });
 }
 
+/// A trace with a voice of its own.
+struct Tracing {
+    Tracing(const trace::Config &config, trace::Voice own) : voice(std::move(own)), trace(config, voice) {}
+    const trace::Voice voice;
+    trace::Trace trace;
+};
+
+/// `kept`: the trace, which is to be torn down when the calling thread has ended. That takes its time, and those that
+/// are let go by the end of the thread would wait for it.
 int attach_here(const trace::Config &config, const trace::Voice &voice, os::OwnSignals &interrupts,
-                recovery::Ledger &ledger) {
+                recovery::Ledger &ledger, std::unique_ptr<Tracing> &kept) {
     auto line = report::open_live_line(config);
-    const trace::Voice beside_line = report::beside(line.get(), voice);
-    trace::Trace trace(config, beside_line);
+    kept = std::make_unique<Tracing>(config, report::beside(line.get(), voice));
+    trace::Trace &trace = kept->trace;
     trace.live_line = line;
     trace.engine.ledger = &ledger;
     trace.engine.waiter.set_dispatch_keeper(&ledger);
@@ -126,6 +135,7 @@ int attach_here(const trace::Config &config, const trace::Voice &voice, os::OwnS
         }
         tell_why_not(voice, ready.error());
         if (!is_untouched(trace)) tracees::detach_all(trace); // else the end of this thread lets go of all
+        tracees::serve_for_the_last_time(trace);
         return status_of(ready.error());
     }
     lifecycle::begin_time(trace);
@@ -133,6 +143,7 @@ int attach_here(const trace::Config &config, const trace::Voice &voice, os::OwnS
     run_loop(trace);
     if (line) line->end();
     conclude(trace);
+    tracees::serve_for_the_last_time(trace);
     return trace.trouble;
 }
 
@@ -158,8 +169,9 @@ engine::Event exec_event(trace::Trace &trace, Pid pid) {
 }
 
 Outcome run_here(const trace::Config &config, const trace::Voice &voice, os::OwnSignals &interrupts,
-                 recovery::Ledger &ledger, os::Spawn &program) {
-    trace::Trace trace(config, voice);
+                 recovery::Ledger &ledger, os::Spawn &program, std::unique_ptr<Tracing> &kept) {
+    kept = std::make_unique<Tracing>(config, voice);
+    trace::Trace &trace = kept->trace;
     trace.engine.ledger = &ledger;
     trace.engine.waiter.set_dispatch_keeper(&ledger);
     trace.interrupts = &interrupts;
@@ -184,6 +196,7 @@ Outcome run_here(const trace::Config &config, const trace::Voice &voice, os::Own
     lifecycle::handle_event(trace, exec_event(trace, *pid));
     if (trace.trouble == 0) run_loop(trace);
     conclude(trace);
+    tracees::serve_for_the_last_time(trace);
     bool failed = trace.trouble != 0;
     if (trace.program_status < 0) return {tracing_failed, *pid, failed};
     return {failed ? tracing_failed : trace.program_status, {}};
@@ -206,12 +219,13 @@ int wait_for_program(Pid pid, os::OwnSignals &interrupts) {
 int attach(const trace::Config &config, const trace::Voice &voice) {
     auto trace = [&](recovery::Ledger &ledger) {
         os::OwnSignals interrupts;
+        std::unique_ptr<Tracing> kept;
         int status = 1;
         Status started;
         for (std::size_t i = 0; started && i < config.pids.size(); i++)
             started = trace::in_tracing_thread([&] { take_out_what_is_left(Pid{config.pids[i]}, voice); });
         if (started)
-            started = trace::in_tracing_thread([&] { status = attach_here(config, voice, interrupts, ledger); });
+            started = trace::in_tracing_thread([&] { status = attach_here(config, voice, interrupts, ledger, kept); });
         if (!started) voice.complain(started.error());
         return status;
     };
@@ -231,9 +245,11 @@ int run(const trace::Config &config, const trace::Voice &voice) {
             voice.complain(program.error());
             return tracing_failed;
         }
+        std::unique_ptr<Tracing> kept;
         Outcome outcome;
         auto started =
-            trace::in_tracing_thread([&] { outcome = run_here(config, voice, interrupts, ledger, *program); });
+            trace::in_tracing_thread([&] { outcome = run_here(config, voice, interrupts, ledger, *program, kept); });
+        kept.reset();
         if (!started) voice.complain(started.error());
         if (outcome.left.value == 0 || interrupts.is_abandoned()) return outcome.status;
         int status = wait_for_program(outcome.left, interrupts);

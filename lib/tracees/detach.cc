@@ -111,15 +111,13 @@ std::optional<os::Stopped> stop_for_held(trace::Trace &trace, Task &task, os::St
     return std::nullopt;
 }
 
-/// Its call is made again: it is let go by the end of the tracing thread, when the call has begun.
-void release_into_call(trace::Trace &trace, Task &task, os::Stopped stopped) {
-    const Tid tid = task.tid;
-    engine::continue_task(trace.engine, task, std::move(stopped));
-    auto is_about_to = [&] {
+/// A task that is on its way to a call that is made again is served until the call has begun, or has failed after all.
+void let_call_begin(trace::Trace &trace, Tid tid) {
+    auto is_on_its_way = [&] {
         auto found = trace.engine.tasks.find(tid.value);
         return found != trace.engine.tasks.end() && found->second.restart.failed;
     };
-    while (is_about_to()) {
+    while (is_on_its_way()) {
         auto stop = trace.engine.waiter.next_of(tid);
         if (stop)
             lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
@@ -139,7 +137,8 @@ void release(trace::Trace &trace, os::Stopped stopped) {
     }
     if (trace.engine.ledger) trace.engine.ledger->settle(tid);
     if (found != trace.engine.tasks.end() && found->second.restart.failed) {
-        release_into_call(trace, found->second, std::move(stopped));
+        engine::continue_task(trace.engine, found->second, std::move(stopped));
+        let_call_begin(trace, tid);
         return;
     }
     if (found != trace.engine.tasks.end() && found->second.held) {
@@ -198,6 +197,13 @@ void leave(trace::Trace &trace, const SpacePointer &space, Pid pid) {
 }
 
 } // namespace
+
+void serve_for_the_last_time(trace::Trace &trace) {
+    serve_once(trace);
+    std::vector<Tid> tids;
+    for (const auto &[id, task] : trace.engine.tasks) tids.push_back(Tid{id});
+    for (Tid tid : tids) let_call_begin(trace, tid);
+}
 
 void detach_all(trace::Trace &trace) {
     trace.engine.closing = true;
