@@ -22,6 +22,9 @@
 
 namespace ktrace::arch {
 
+/// Above every number of SYS_*.
+inline constexpr std::uint64_t no_syscall = 0xffff;
+
 /// How a probed instruction is got over.
 enum class Method : std::uint8_t {
     emulate, // done on the registers (and the stack, for a call): one stop
@@ -196,6 +199,7 @@ concept InstructionSet = requires(
     { I::syscall_bytes() } -> std::same_as<std::span<const std::byte>>;
     { I::set_syscall(regs, number, std::span<const std::uint64_t>{}) };    // number and up to six arguments
     { I::is_foreign_syscall(std::byte{}) } -> std::same_as<bool>;          // by its last byte: its number is of another set than SYS_*
+    { I::own_syscall_number(number) } -> std::same_as<std::uint64_t>;      // of that other set → SYS_*, for calls that ktrace knows; no_syscall: none
     { I::interrupted_for_good(cregs) } -> std::same_as<bool>;              // a system call has just failed with EINTR that can be made again
     { I::restart_syscall(regs) };                                          // make that call once more, as the kernel restarts one
     { I::let_syscall_fail(regs) };                                         // it has failed: not interrupted_for_good any more

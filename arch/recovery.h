@@ -91,12 +91,6 @@ struct ktrace_recovery_action {
     uint64_t handler, flags, restorer, mask;
 };
 
-/*
- * In `tracer`, of a page at rest: no trap is there, and no task is in our memory or on its way there. Another ktrace
- * may take it over.
- */
-#define KTRACE_RECOVERY_AT_REST (UINT64_C(1) << 63)
-
 struct ktrace_recovery_header {
     char magic[16];
     uint32_t abi;         /* the highest of which all fields are there */
@@ -104,7 +98,7 @@ struct ktrace_recovery_header {
     uint32_t entry_size;
     uint32_t installed; /* enum ktrace_recovery_installed */
     uint64_t size;      /* bytes of the mapping that begins here */
-    uint64_t tracer;    /* process id of the ktrace that wrote this, in its own namespace; or KTRACE_RECOVERY_AT_REST */
+    uint64_t tracer;    /* process id of the ktrace that wrote this, in its own namespace */
     struct ktrace_recovery_action before, ours;
     uint32_t tables, arenas;
     struct ktrace_recovery_table table[ktrace_recovery_most_tables];

@@ -51,7 +51,4 @@ void set_stack_pointer(Host::Registers &registers, VirtAddr sp);
 /// True in a system call that the kernel makes again when the task goes on.
 bool awaits_restart(const Host::Registers &registers);
 
-/// So it was before: it is in restart_syscall(2).
-bool was_restarted(const Host::Registers &registers);
-
 } // namespace ktrace::arch

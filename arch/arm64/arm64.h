@@ -107,6 +107,7 @@ struct Arm64 {
     static std::span<const std::byte> syscall_bytes();
     static void set_syscall(Registers &regs, std::uint64_t number, std::span<const std::uint64_t> arguments);
     static bool is_foreign_syscall(std::byte) { return false; } // there is one instruction for them
+    static std::uint64_t own_syscall_number(std::uint64_t foreign) { return foreign; }
     /// The registers do not show whether x0 holds a result, nor what it was before: never restarted by hand.
     static bool interrupted_for_good(const Registers &) { return false; }
     static void restart_syscall(Registers &) {}

@@ -28,7 +28,6 @@ struct Arm64Native {
     /// Debug registers are not used on this machine yet.
     static constexpr std::size_t watch_registers = 0;
     /// perf_event_attr::bp_len of one that stops where an instruction begins.
-    static constexpr std::uint64_t execute_breakpoint_length = 4;
     static constexpr std::uint32_t audit_arch = AUDIT_ARCH_AARCH64;
     static bool set_watches(Tid, std::span<const WatchRegister>) { return false; }
     static unsigned take_watch_hits(Tid) { return 0; }

@@ -21,6 +21,4 @@ std::optional<SignalReturn> signal_return(const Host::Registers &registers, Memo
 
 bool awaits_restart(const Host::Registers &) { return false; } // the registers do not show it
 
-bool was_restarted(const Host::Registers &) { return false; }
-
 } // namespace ktrace::arch

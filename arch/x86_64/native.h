@@ -28,7 +28,6 @@ struct X86_64Native {
     /// Debug registers: all of a task's are set (those that are not given are switched off).
     static constexpr std::size_t watch_registers = 4;
     /// perf_event_attr::bp_len of one that stops where an instruction begins.
-    static constexpr std::uint64_t execute_breakpoint_length = sizeof(long);
     static constexpr std::uint32_t audit_arch = AUDIT_ARCH_X86_64;
     static bool set_watches(Tid tid, std::span<const WatchRegister> watches);
     /// Which of them have fired since they were asked last, bit N for the Nth.

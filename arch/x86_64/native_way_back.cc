@@ -170,6 +170,4 @@ bool awaits_restart(const Host::Registers &registers) {
     return static_cast<std::int64_t>(registers.orig_ax) >= 0 && ((-514 <= result && result <= -512) || result == -516);
 }
 
-bool was_restarted(const Host::Registers &registers) { return registers.orig_ax == SYS_restart_syscall; }
-
 } // namespace ktrace::arch

@@ -23,7 +23,6 @@ _Static_assert(sizeof(struct ktrace_recovery_entry) == 64, "entries are 64 bytes
 
 /* Bits of the flags register (Intel SDM vol. 1, 3.4.3). */
 enum { flag_carry = 1, flag_parity = 4, flag_zero = 0x40, flag_sign = 0x80, flag_trap = 0x100, flag_overflow = 0x800 };
-enum { trap_perf = 6 /* si_code TRAP_PERF: not in every libc's headers */ };
 enum { segment_fs = 4, segment_gs = 5, base_is_pc = 16, int3 = 0xcc, page_size = 4096 };
 
 PART long syscall4(long number, long a, long b, long c, long d) {
@@ -179,7 +178,6 @@ IN_PAGE void ktrace_recovery_handler(int signal, siginfo_t *info, ucontext_t *co
         give_back_mask(header, context);
         return;
     }
-    if (info->si_code == trap_perf) return; /* a tripwire's (lib/os/tripwire.h) */
     if (info->si_errno == ktrace_recovery_moved && (greg_t)info->si_addr == *pc) {
         give_back_mask(header, context);
         return;

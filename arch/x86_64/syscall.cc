@@ -31,6 +31,39 @@ void X86_64::set_syscall(Registers &regs, std::uint64_t number, std::span<const 
     for (std::size_t i = 0; i < arguments.size(); ++i) regs.*places[i] = arguments[i];
 }
 
+std::uint64_t X86_64::own_syscall_number(std::uint64_t foreign) {
+    switch (foreign) {
+    case 2: return 57;        // fork
+    case 3: return 0;         // read
+    case 4: return 1;         // write
+    case 6: return 3;         // close
+    case 120: return 56;      // clone
+    case 145: return 19;      // readv
+    case 146: return 20;      // writev
+    case 177:                 // rt_sigtimedwait
+    case 421: return 128;     // rt_sigtimedwait_time64
+    case 187:                 // sendfile
+    case 239: return 40;      // sendfile64
+    case 247: return 208;     // io_getevents
+    case 256: return 232;     // epoll_wait
+    case 313: return 275;     // splice
+    case 319: return 281;     // epoll_pwait
+    case 337: return 299;     // recvmmsg
+    case 345: return 307;     // sendmmsg
+    case 362: return 42;      // connect
+    case 364: return 288;     // accept4
+    case 369: return 44;      // sendto
+    case 370: return 46;      // sendmsg
+    case 371: return 45;      // recvfrom
+    case 372: return 47;      // recvmsg
+    case 420: return 220;     // semtimedop_time64
+    case 426:                 // io_uring_enter
+    case 435:                 // clone3
+    case 441: return foreign; // epoll_pwait2
+    default: return no_syscall;
+    }
+}
+
 void X86_64::leave_slot_in_syscall(const Plan &plan, VirtAddr site, Registers &regs) {
     set_pc(regs, site + plan.length);
     if (plan.insn.kind == x86::Kind::syscall) regs.cx = regs.ip;

@@ -89,10 +89,10 @@ struct X86_64 {
     static void set_syscall(Registers &regs, std::uint64_t number, std::span<const std::uint64_t> arguments);
     /// By the last byte of its instruction: int $0x80, whose calls have the numbers of 32-bit programs; not syscall.
     static bool is_foreign_syscall(std::byte last) { return last == std::byte{0x80}; }
+    /// Of the calls that sleep or make tasks (arch/x86/entry/syscalls/syscall_32.tbl).
+    static std::uint64_t own_syscall_number(std::uint64_t foreign);
     static bool interrupted_for_good(const Registers &regs) {
-        constexpr std::uint64_t close_call = 3; // its descriptor is gone, and may be another's by now (close(2))
-        return static_cast<std::int64_t>(regs.orig_ax) >= 0 && regs.orig_ax != close_call &&
-               regs.ax == static_cast<std::uint64_t>(-4); // EINTR
+        return static_cast<std::int64_t>(regs.orig_ax) >= 0 && regs.ax == static_cast<std::uint64_t>(-4); // EINTR
     }
     static void restart_syscall(Registers &regs) {
         regs.ax = regs.orig_ax;

@@ -8,11 +8,11 @@
 
 #include "arming/internal_sites.h"
 #include "arming/syscall_sites.h"
+#include "base/check.h"
 #include "engine/calls/consumers.h"
 #include "engine/calls/retired_sites.h"
 #include "engine/watch/watch.h"
 #include "target/loader.h"
-#include "tracees/tripwires.h"
 
 namespace ktrace::arming {
 
@@ -84,26 +84,18 @@ std::vector<Demand> unmet_demands(trace::Trace &trace, Process &process, const s
 /// How many traps of the plan and of calls' returns are to be told in the rescue page.
 std::size_t recovery_demand(std::size_t sites, bool returns) { return sites + (returns ? return_slots : 0); }
 
-/// Before anything is planted that nobody gets over.
-Status owe(trace::Trace &trace, const Process &process) {
-    engine::AddressSpaceState &space = *process.space;
-    if (!space.owes_room && !space.recovery.mapped()) tracees::withhold_traps(trace, process.space);
-    space.owes_room = true;
-    return {};
-}
-
 /// Maps arenas so that every site can have its slot, and makes room in the rescue page.
 Status make_room(trace::Trace &trace, Process &process, const std::vector<PlannedSite> &planned, os::Stopped *stopped) {
     const bool returns = has_return_probe(planned);
     const std::size_t told = recovery_demand(planned.size(), returns);
     if (!engine::recovery_has_room(*process.space, told)) {
-        if (!stopped) return owe(trace, process);
+        KT_CHECK(stopped);
         auto made = engine::prepare_recovery(*process.space, process.target, trace.engine.waiter, *stopped, told);
         tell_of_page(trace, process);
         if (!made) return made;
     }
     for (const Demand &demand : unmet_demands(trace, process, sites_of(planned), returns)) {
-        if (!stopped) return owe(trace, process);
+        KT_CHECK(stopped);
         auto mapped = engine::map_arena(*process.space, process.target, trace.engine.waiter, *stopped, demand.low,
                                         demand.high, demand.slots);
         if (!mapped) return mapped;
@@ -122,19 +114,6 @@ Status plant(engine::AddressSpaceState &space, const PlannedSite &planned) {
 void tell_guardian(trace::Trace &trace, const Process &process, const std::vector<PlannedSite> &planned) {
     for (const PlannedSite &p : planned)
         engine::tell_of_untold(trace.engine.ledger, process.target.pid, *process.space, p.site->at);
-}
-
-/// All that is planted by the session in one address space.
-std::vector<PlannedSite> planted_sites(trace::Trace &trace, Process &process) {
-    std::vector<PlannedSite> planted;
-    const trace::Arming &arming = trace.armings[process.space.get()];
-    auto add = [&](VirtAddr at, auto &consumer) {
-        engine::Site *site = process.space->site_at(at);
-        if (site && site->armed) planted.push_back({site, &consumer, {}});
-    };
-    for (const auto &location : arming.locations) add(location->at, location->attachment);
-    for (const auto &internal : arming.internal) add(internal->at, *internal);
-    return planted;
 }
 
 void remove_from(engine::Site &site, Attachment *attachment) { std::erase(site.attachments, attachment); }
@@ -322,37 +301,6 @@ Status install(trace::Trace &trace, Process &process, InstallPlan plan, os::Stop
     keep(trace, space, std::move(attached), std::move(plan));
     watch_returns(trace, process);
     return {};
-}
-
-namespace {
-
-/// Errors: refused, gone; it is owed still.
-Status make_owed_room(trace::Trace &trace, Process &process, std::optional<os::Stopped> &stopped) {
-    engine::AddressSpaceState &space = *process.space;
-    if (!tracees::leave_tripwire(trace, stopped))
-        return fail(Error::Kind::gone, "the task has stopped for something else");
-    const std::vector<PlannedSite> planted = planted_sites(trace, process);
-    if (auto room = make_room(trace, process, planted, &*stopped); !room) return room;
-    space.owes_room = false;
-    Status furnished;
-    for (const PlannedSite &p : planted)
-        if (auto one = engine::furnish(space, *p.site); !one && furnished) furnished = one;
-    space.owes_room = !furnished;
-    if (!furnished) return furnished;
-    if (auto sprung = tracees::release_traps(trace, process.space); !sprung) return sprung;
-    for (const auto &[pid, each] : trace.engine.processes)
-        if (trace.engine.ledger && each->space == process.space) trace.engine.ledger->forget_untold(Pid{pid});
-    return {};
-}
-
-} // namespace
-
-void pay_owed_room(trace::Trace &trace, Process &process, std::optional<os::Stopped> &stopped) {
-    auto made = make_owed_room(trace, process, stopped);
-    if (made || made.error().kind == Error::Kind::gone) return;
-    trace.voice.complain(made.error());
-    trace.trouble = 1;
-    trace.engine.closing = true;
 }
 
 Status watch_loader(trace::Trace &trace, Process &process, os::Stopped *stopped) {

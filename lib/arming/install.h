@@ -13,14 +13,9 @@ namespace ktrace::arming {
 bool has_room(trace::Trace &trace, engine::Process &process, const InstallPlan &plan);
 
 /// Carries out a plan. Its probes are switched on, those that are ready and on. `stopped`: a task of the process, for
-/// mapping room for slots; nullptr: none may be stopped, and room that is lacking is owed
-/// (AddressSpaceState::owes_room). Errors: refused (no room, no slot within reach), gone; nothing of the plan is left
-/// then.
+/// mapping room for slots; nullptr where `has_room`. Errors: refused (no room, no slot within reach), gone; nothing of
+/// the plan is left then.
 Status install(trace::Trace &trace, engine::Process &process, InstallPlan plan, os::Stopped *stopped);
-
-/// Makes the room that the ground owes, with a task that has stopped meanwhile, at its birth perhaps. Where it cannot
-/// be had, tracing ends. `stopped`: nothing afterwards where the task has stopped for something else, or has ended.
-void pay_owed_room(trace::Trace &trace, engine::Process &process, std::optional<os::Stopped> &stopped);
 
 /// The guardian is told of the page as soon as it is there, and where there can be none; of all who share the memory,
 /// for the one whose task has made it may end, or call exec, before the others.

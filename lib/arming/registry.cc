@@ -59,8 +59,7 @@ Status arm_in(trace::Trace &trace, Pid pid, const Numbers &numbers, os::Stopped 
     auto plan = make_plan(trace, *process, numbers, Missing::wait);
     if (!plan) return tl::make_unexpected(plan.error());
     if (plan->empty()) return {};
-    if (stopped || has_room(trace, *process, *plan) || !tracees::may_stop_one(trace, pid))
-        return install(trace, *process, std::move(*plan), stopped);
+    if (stopped || has_room(trace, *process, *plan)) return install(trace, *process, std::move(*plan), stopped);
     // While one is stopped for it the others go on, and anything may happen to the process: it is planned again.
     auto one = tracees::stop_one(trace, *process);
     if (!one) return tl::make_unexpected(one.error());

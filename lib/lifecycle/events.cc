@@ -15,7 +15,6 @@
 #include "lifecycle/exec_and_loader.h"
 #include "lifecycle/fork.h"
 #include "report/symbolizer.h"
-#include "tracees/waking.h"
 
 namespace ktrace::lifecycle {
 
@@ -131,23 +130,6 @@ void on_unknown(trace::Trace &trace, Event event) {
     adopt_child(trace, maker_of(trace, Pid{tid.value}, Pid{status->ppid}), std::move(*event.stopped));
 }
 
-/// The room that was owed is made before the task goes on.
-void on_owed_room(trace::Trace &trace, Event event) {
-    std::optional<os::Stopped> stopped(std::move(*event.stopped));
-    engine::Task &task = trace.engine.tasks.at(event.tid.value);
-    Process &process = *trace.engine.process_of(task);
-    const VirtAddr at = arch::Host::trap_address(stopped->pc());
-    const bool at_trap = event.stop.kind == os::Stop::Kind::signal && !os::is_tripwire(event.tid);
-    engine::Site *hit = at_trap ? process.space->site_at(at) : nullptr;
-    if (hit) stopped->rest_at(at);
-    arming::pay_owed_room(trace, process, stopped);
-    if (!stopped) return;
-    if (hit)
-        handle_event(trace, engine::serve_hit(trace.engine, process, task, *hit, std::move(*stopped)));
-    else
-        engine::continue_task(trace.engine, task, std::move(*stopped));
-}
-
 /// A probe that would have been refused, had it been known: it is taken out, and the call is the program's own again.
 void on_dispatched(trace::Trace &trace, Event event) {
     os::Stopped stopped = std::move(*event.stopped);
@@ -184,8 +166,6 @@ void act_on(trace::Trace &trace, Event event) {
     case Event::Kind::exec: on_exec(trace, std::move(event)); return;
     case Event::Kind::loader: on_loader(trace, std::move(event)); return;
     case Event::Kind::ifunc: arming::on_ifunc(trace, std::move(event)); return;
-    case Event::Kind::woken: tracees::on_woken(trace, std::move(event)); return;
-    case Event::Kind::owed_room: on_owed_room(trace, std::move(event)); return;
     case Event::Kind::dispatched: on_dispatched(trace, std::move(event)); return;
     case Event::Kind::new_process: on_new_process(trace, std::move(event)); return;
     }

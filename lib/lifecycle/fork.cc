@@ -10,13 +10,10 @@
 #include "arming/inherit.h"
 #include "arming/install.h"
 #include "base/log.h"
-#include "engine/transparent/restart/rest.h"
 #include "engine/transparent/restart/syscall_restart.h"
 #include "engine/transparent/sigtrap/disposition.h"
-#include "os/facts/blocked_syscall.h"
 #include "os/facts/exec_rights.h"
 #include "tracees/seize.h"
-#include "tracees/tripwires.h"
 
 namespace ktrace::lifecycle {
 
@@ -89,16 +86,12 @@ void forget(trace::Trace &trace, Pid pid) {
     trace.engine.processes.erase(pid.value);
 }
 
-/// Its tasks stop once, and at their system calls from then on; who sleeps in a call that must not be interrupted does
-/// when that ends, or with the next stop that it has.
+/// Its tasks stop once, and at their system calls from then on.
 void stop_at_calls(trace::Trace &trace, const Process &sharer) {
     for (auto &[tid, task] : trace.engine.tasks) {
         if (task.pid != sharer.target.pid) continue;
         task.until_exec = true;
-        if (os::interrupted(task.pid, task.tid) == os::Interrupted::begins_anew)
-            tracees::set_tripwire(*sharer.space, task);
-        else
-            engine::interrupt_asleep(trace.engine, task.tid);
+        os::interrupt(task.tid);
     }
 }
 
@@ -113,7 +106,8 @@ void part_with_sharer(trace::Trace &trace, Pid pid) {
     }
     const int signal = stop->kind == os::Stop::Kind::signal ? stop->signal : 0;
     os::Stopped stopped(trace.engine.waiter, *stop);
-    if (stop->kind == os::Stop::Kind::started) engine::undo_interruption(stopped);
+    Task &task = trace.engine.tasks.at(pid.value);
+    if (stop->kind == os::Stop::Kind::started) engine::see_interruption(*trace.engine.process_of(task), task, stopped);
     std::move(stopped).resume(os::Resume::detach, signal);
     forget(trace, pid);
 }
@@ -155,7 +149,6 @@ std::shared_ptr<AddressSpaceState> copy_space(const Process &parent, std::shared
     space->slots = parent.space->slots;
     space->recovery = parent.space->recovery;
     space->recovery_tried = parent.space->recovery_tried;
-    space->owes_room = parent.space->owes_room;
     return space;
 }
 
@@ -301,9 +294,7 @@ void adopt_child(trace::Trace &trace, Process *parent, os::Stopped stopped) {
     for (VirtAddr at : process.space->memory->plants())
         engine::tell_of_untold(trace.engine.ledger, child, *process.space, at);
     Task &task = make_task(trace, child, tid);
-    std::optional<os::Stopped> at_birth(std::move(stopped));
-    if (process.space->owes_room) arming::pay_owed_room(trace, process, at_birth);
-    if (at_birth) engine::continue_task(trace.engine, task, std::move(*at_birth));
+    engine::continue_task(trace.engine, task, std::move(stopped));
 }
 
 } // namespace ktrace::lifecycle

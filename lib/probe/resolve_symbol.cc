@@ -21,7 +21,7 @@ bool is_function(const Symbol &symbol) {
     return symbol.kind == Symbol::Kind::function || symbol.kind == Symbol::Kind::ifunc;
 }
 
-/// What GCC has made of a part of a function (`f.part.0`), which the function calls: not what its name means, unless
+/// A piece that GCC has made of a function (`f.part.0`), which the function calls: not what its name means, unless
 /// the SPEC spells it out.
 bool is_piece(const Request &request, const Symbol &symbol) {
     return symbols::split_clone(symbol.name).part && request.spec.symbol.find(".part") == std::string::npos;

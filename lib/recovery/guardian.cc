@@ -76,30 +76,11 @@ void listen() {
     std::exit(trace(ledger));
 }
 
-/// SIGCHLD waits to be taken, whatever who started this process has made of it.
-class Awaited {
-  public:
-    Awaited() {
-        ::signal(SIGCHLD, SIG_DFL);
-        sigemptyset(&set_);
-        sigaddset(&set_, SIGCHLD);
-        ::sigprocmask(SIG_BLOCK, &set_, &before_);
-    }
-    ~Awaited() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-    Awaited(const Awaited &) = delete;
-    void take() const { ::sigwaitinfo(&set_, nullptr); }
-
-  private:
-    sigset_t set_, before_;
-};
-
-/// How the child has ended (waitpid(2)); nothing where this process was dismissed before that.
-std::optional<int> wait_for(pid_t child, const Ledger &ledger) {
-    const Awaited awaited;
+/// How the child has ended (waitpid(2)). SIGCHLD ignored, as who started this process may have it, would lose that.
+int wait_for(pid_t child) {
+    ::signal(SIGCHLD, SIG_DFL);
     int status = 0;
-    while (::waitpid(child, &status, WNOHANG) == 0) {
-        if (ledger.dismissed()) return std::nullopt;
-        awaited.take();
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     return status;
 }
@@ -135,11 +116,6 @@ bool is_abandoned(Tid tracer) {
     return program && !(parents && is_same_file(*program, *parents));
 }
 
-void dismiss_guardian(Ledger &ledger, int status) {
-    ledger.dismiss(status);
-    ::kill(::getppid(), SIGCHLD); // it looks
-}
-
 int guarded(Terminal terminal, const std::function<int(Ledger &)> &trace,
             const std::function<int(const Ledger &, int signal)> &mend) {
     Ledger ledger;
@@ -156,11 +132,10 @@ int guarded(Terminal terminal, const std::function<int(Ledger &)> &trace,
     }
     if (child < 0) return trace(ledger); // no process to be had: unguarded, then
     if (child == 0) be_tracing_process(terminal, guardian, trace, ledger);
-    const auto status = wait_for(child, ledger);
+    const int status = wait_for(child);
     tracing_process = 0;
-    if (!status) return *ledger.dismissed();
-    if (WIFEXITED(*status)) return WEXITSTATUS(*status);
-    const int signal = WTERMSIG(*status);
+    if (WIFEXITED(status)) return WEXITSTATUS(status);
+    const int signal = WTERMSIG(status);
     const bool had_begun = !ledger.empty() || ledger.program().value != 0;
     return !had_begun && is_passed_on(signal) ? end_by(signal) : mend(ledger, signal);
 }

@@ -23,16 +23,10 @@ enum class Terminal : std::uint8_t {
 /// The name of the tracing process. It is not "ktrace", so that who kills all that is called so (killall, pkill) kills
 /// the guardian, and the tracing process lets go of what it traces.
 inline constexpr const char *tracing_process_name = "kt-tracer";
-/// The same when the trace is over and it only waits for somebody who sleeps in the target.
-inline constexpr const char *lingering_process_name = "kt-leaving";
 
 /// True for a thread of a tracing process whose guardian was killed: it lets go of what it traces, and ends. False
 /// where that may not be looked at.
 bool is_abandoned(Tid tracer);
-
-/// In the tracing process, of which nothing has to be guarded any more: the guardian ends, and this process goes on
-/// alone. It no longer gets Interrupts::abandoned for that only if it ignores it.
-void dismiss_guardian(Ledger &ledger, int status);
 
 /// Runs `trace` in a process of its own; its result is that process's exit status, and what this returns. `mend` runs
 /// here when that process was killed by `signal`, and gives the exit status instead; not where nothing was in the

@@ -154,15 +154,6 @@ void Ledger::set_program(Pid pid) {
     if (shared_) shared_->program = pid.value;
 }
 
-void Ledger::dismiss(int status) {
-    if (shared_) shared_->dismissed = status + 1;
-}
-
-std::optional<int> Ledger::dismissed() const {
-    const int told = shared_ ? shared_->dismissed.load() : 0;
-    return told == 0 ? std::nullopt : std::optional(told - 1);
-}
-
 Pid Ledger::program() const { return Pid{shared_ ? shared_->program.load() : 0}; }
 
 } // namespace ktrace::recovery

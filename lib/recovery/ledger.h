@@ -1,6 +1,6 @@
 // Ledger: what the tracing process tells its guardian, in memory that the two share: where in each process the rescue
 // page is or that there can be none, what traps there are that no page tells of, what is owed to a task whose signals
-// wait for the end of an instruction, the program that `run` has started, and that the guardian is needed no more.
+// wait for the end of an instruction, and the program that `run` has started.
 //
 // Invariants: a process, or the trap itself, is entered before the trap is planted; an entry is complete when its pid
 // (its tid) is there; one process writes, the other reads when the first is dead.
@@ -62,8 +62,6 @@ class Ledger : public os::DispatchKeeper {
 
     /// A trap is to be planted. Beyond what there is room for nothing is told.
     void tell(const Untold &trap);
-    /// The process's page tells of its traps now.
-    void forget_untold(Pid pid);
     /// The process goes, and another one stays in its memory.
     void hand_over_untold(Pid from, Pid to);
     std::vector<Untold> untold() const;
@@ -81,10 +79,6 @@ class Ledger : public os::DispatchKeeper {
     void set_program(Pid pid);
     Pid program() const;
 
-    /// The trace is over but for what the tracing process sees to alone: the guardian is to end, with this exit status.
-    void dismiss(int status);
-    std::optional<int> dismissed() const;
-
   private:
     static constexpr std::size_t most = 65536, most_traps = 1 << 20, most_owed = 4096;
     struct Entry {
@@ -100,10 +94,10 @@ class Ledger : public os::DispatchKeeper {
         Owed owed;
     };
     OwedEntry *owed_entry(pid_t tid);
+    void forget_untold(Pid pid);
 
     struct Shared {
         std::atomic<pid_t> program;
-        std::atomic<int> dismissed;    // 0: no; else one more than the exit status
         std::atomic<std::size_t> used; // entries from the front that may hold something
         Entry entries[most];
         std::atomic<std::size_t> traps_used;

@@ -325,20 +325,6 @@ Page Page::adopt(VirtAddr address, const ktrace_recovery_header &header) {
     return page;
 }
 
-bool Page::rest(target::AddressSpace &space) {
-    if (!mapped() || lost_) return false;
-    header_.retold = 0;
-    was_retold_ = false;
-    header_.tracer = KTRACE_RECOVERY_AT_REST;
-    return write_header(space);
-}
-
-namespace {
-
-constexpr std::uint64_t most_taken_over = std::uint64_t{1} << 20; // entries: the process may have made up the page
-
-} // namespace
-
 bool Page::is_of_this_build(target::AddressSpace &space, VirtAddr address, const ktrace_recovery_header &header) {
     const auto code = HostNative::recovery_code().bytes;
     std::vector<std::byte> found(code.size());
@@ -347,27 +333,6 @@ bool Page::is_of_this_build(target::AddressSpace &space, VirtAddr address, const
            header.table[0].address == address.value + table_at &&
            space.read(address + static_cast<std::int64_t>(code_at), found) == found.size() &&
            std::equal(found.begin(), found.end(), code.begin());
-}
-
-bool Page::is_ready(target::AddressSpace &space, VirtAddr address, const ktrace_recovery_header &header) {
-    std::uint64_t entries = 0;
-    for (std::uint32_t i = 0; i < header.tables; i++) entries += header.table[i].capacity;
-    return (header.tracer & KTRACE_RECOVERY_AT_REST) != 0 && entries <= most_taken_over &&
-           is_of_this_build(space, address, header);
-}
-
-std::optional<Page> Page::adopt_ready(target::AddressSpace &space, VirtAddr address,
-                                      const ktrace_recovery_header &header) {
-    if (!is_ready(space, address, header)) return std::nullopt;
-    Page page = adopt(address, header);
-    page.first_ = header.before;
-    for (std::uint32_t i = 0; i < header.tables; i++) page.tables_[i].entries.resize(header.table[i].capacity);
-    return page;
-}
-
-void Page::claim(target::AddressSpace &space) {
-    header_.tracer = static_cast<std::uint64_t>(::getpid());
-    write_all(space);
 }
 
 void Page::note_action(target::AddressSpace &space, const ktrace_recovery_action &set) {

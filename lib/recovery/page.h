@@ -54,18 +54,8 @@ class Page {
     /// Takes over the page that another ktrace has left, to take it out.
     static Page adopt(VirtAddr address, const ktrace_recovery_header &header);
 
-    /// No trap is planted any more, and no task is in our memory: a later ktrace may take the page over, should this
-    /// one not come to take it out. True where that could be written.
-    bool rest(target::AddressSpace &space);
     /// Written by a ktrace of this build, as far as its handler and what it tells can show.
     static bool is_of_this_build(target::AddressSpace &space, VirtAddr address, const ktrace_recovery_header &header);
-    /// At rest, and of this build.
-    static bool is_ready(target::AddressSpace &space, VirtAddr address, const ktrace_recovery_header &header);
-    /// A page that is ready; it stays so until it is claimed. Nothing: it is not.
-    static std::optional<Page> adopt_ready(target::AddressSpace &space, VirtAddr address,
-                                           const ktrace_recovery_header &header);
-    /// One that was ready is this ktrace's, to go on with; what it told of traps is erased.
-    void claim(target::AddressSpace &space);
 
     /// Tells of a trap that is to be planted. False: there is no room, or the memory cannot be written.
     bool add(target::AddressSpace &space, const ktrace_recovery_entry &entry);

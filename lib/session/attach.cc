@@ -17,8 +17,6 @@
 #include "target/loader.h"
 #include "trace/downloads.h"
 #include "tracees/access_errors.h"
-#include "tracees/handover.h"
-#include "tracees/linger.h"
 #include "tracees/seize.h"
 
 namespace ktrace::session {
@@ -79,17 +77,16 @@ Result<arming::InstallPlan> plan_watched(trace::Trace &trace, Process &process) 
     return arming::InstallPlan{};
 }
 
-/// `plan`: nothing where the process never held still for long enough to make one. `stopped`: a task of the process;
-/// nullptr: none may be stopped.
+/// `plan`: nothing where the process never held still for long enough to make one. `stopped`: a task of the process.
 Status watch_and_install(trace::Trace &trace, Process &process, std::optional<arming::InstallPlan> plan,
-                         os::Stopped *stopped) {
+                         os::Stopped &stopped) {
     if (tracees::became_another(process)) {
         if (auto looked = look_anew(trace, process); !looked) return looked;
         plan.reset();
     }
     // From here on no library comes or goes unseen. Where one has since the process was looked at, that is another
     // plan.
-    if (auto watched = arming::watch_loader(trace, process, stopped); !watched) return watched;
+    if (auto watched = arming::watch_loader(trace, process, &stopped); !watched) return watched;
     auto others = has_other_modules(trace, process);
     if (!others) return tl::make_unexpected(others.error());
     if (!plan || *others || trace.armings[process.space.get()].waits_for_loader ||
@@ -98,7 +95,7 @@ Status watch_and_install(trace::Trace &trace, Process &process, std::optional<ar
         if (!anew) return tl::make_unexpected(anew.error());
         plan = std::move(*anew);
     }
-    return arming::install(trace, process, std::move(*plan), stopped);
+    return arming::install(trace, process, std::move(*plan), &stopped);
 }
 
 void announce_attached(trace::Trace &trace, const Process &process) {
@@ -126,34 +123,20 @@ bool is_overtaken_by_exec(trace::Trace &trace, Pid pid) {
     return true;
 }
 
-/// Seizes a process for which another ktrace may still linger.
-Status seize_or_take_over(trace::Trace &trace, Process &process) {
-    constexpr int attempts = 16; // for one that it takes back again and again, as it lets go of others
-    for (int i = 1;; i++) {
-        const bool obeyed =
-            tracees::ask_for(trace.engine.ledger, process.target.pid); // who does not is told as its tracer
-        auto seized = tracees::seize_all(trace, process);
-        if (seized || seized.error().kind != Error::Kind::denied || !obeyed || i == attempts) return seized;
-        if (tracees::lingering_for(process.target.pid) == 0) return seized;
-    }
-}
-
 /// Seizes a process and arms everything in it; on an error lets it go as it was. `plan`: as for watch_and_install.
 Status take(trace::Trace &trace, Pid pid, std::optional<arming::InstallPlan> plan) {
     Process &process = *trace.engine.processes.at(pid.value);
     auto space = process.space;
     trace::forbid_downloads();
-    if (auto seized = seize_or_take_over(trace, process); !seized) return seized;
+    if (auto seized = tracees::seize_all(trace, process); !seized) return seized;
     if (auto sharing = lifecycle::adopt_sharers(trace, process); !sharing) return sharing;
-    tracees::take_over(trace, process);
-    auto one = tracees::stop_one_gently(trace, process);
-    if (!one) return tl::make_unexpected(one.error());
-    std::optional<os::Stopped> stopped = std::move(*one);
+    auto stopped = tracees::stop_one(trace, process);
+    if (!stopped && trace.engine.closing) return {}; // the last event has been seen, and an exec has let it go
+    if (!stopped) return tl::make_unexpected(stopped.error());
     // An exec that was seen has seen to everything; it tells when all is armed.
     bool seen_exec = process.space != space;
-    Status armed =
-        seen_exec ? Status() : watch_and_install(trace, process, std::move(plan), stopped ? &*stopped : nullptr);
-    if (stopped) tracees::release_one(trace, std::move(*stopped));
+    Status armed = seen_exec ? Status() : watch_and_install(trace, process, std::move(plan), *stopped);
+    tracees::release_one(trace, std::move(*stopped));
     if (armed) armed = tracees::set_all_watches(trace, process);
     // An exec has come in between: its event is there, or comes, and sees to everything.
     if (!armed && armed.error().kind == Error::Kind::gone && is_overtaken_by_exec(trace, pid)) return {};

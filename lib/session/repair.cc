@@ -10,8 +10,6 @@
 #include "trace/tracing_thread.h"
 #include "tracees/access_errors.h"
 #include "tracees/detach.h"
-#include "tracees/handover.h"
-#include "tracees/linger.h"
 #include "tracees/seize.h"
 
 namespace ktrace::session {
@@ -71,8 +69,7 @@ void recall_owed(trace::Trace &trace, const std::vector<recovery::Owed> &owed) {
 }
 
 /// One page and all that belongs to it; of an empty Left: what is not in memory.
-Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::Owed> &owed, bool was_at_rest,
-                     const trace::Voice &voice) {
+Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::Owed> &owed, const trace::Voice &voice) {
     const trace::Config config;
     trace::Trace trace(config, voice);
     auto looked = tracees::look_at(trace, pid.value);
@@ -84,12 +81,12 @@ Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::Owed
     if (auto sharing = lifecycle::adopt_sharers(trace, process); !sharing) return sharing;
     // Debug registers that it had armed, whatever they watch: they are cleared where a task is let go.
     for (auto &[tid, task] : trace.engine.tasks) {
-        if (was_at_rest) break; // there are none
         task.watched_as = ~task.watched_as;
         task.watching.assign(1, 0);
     }
     recall_owed(trace, owed);
-    tracees::detach_all(trace, was_at_rest ? tracees::Patience::none : tracees::Patience::until_they_wake_up);
+    tracees::detach_all(trace);
+    tracees::serve_for_the_last_time(trace);
     return {};
 }
 
@@ -110,10 +107,8 @@ Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<
     if (!status) return fail(tracees::unseen(pid.value));
     pid = Pid{status->tgid};
     Repaired repaired;
-    const bool rests = tracees::lingering_for(pid) != 0 && tracees::can_be_taken_over(pid);
-    repaired.lingered = rests ? tracees::ask_for(nullptr, pid) : tracees::end_lingering(pid);
     // Whoever traces it owns what is there; in a zombie is nothing.
-    if ((status->tracer != 0 && !repaired.lingered) || os::has_ended(Tid{pid.value})) {
+    if (status->tracer != 0 || os::has_ended(Tid{pid.value})) {
         const trace::Config config;
         trace::Trace trace(config, voice);
         auto looked = tracees::look_at(trace, pid.value);
@@ -122,13 +117,16 @@ Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<
     auto left = recovery::find_left(pid);
     if (!left) return fail(left.error().kind == Error::Kind::denied ? tracees::denied(pid.value) : left.error());
     if (left->empty() && (pageless || !owed.empty())) // its last call for ktrace was the one that has unmapped the page
-        if (auto out = take_out_page(pid, Left{}, owed, false, voice); !out) return tl::make_unexpected(out.error());
+        if (auto out = take_out_page(pid, Left{}, owed, voice); !out) return tl::make_unexpected(out.error());
     for (const Left &each : *left) repaired.traps += recovery::put_back(pid, each);
     for (const Left &each : *left) {
         const bool first = repaired.pages == 0; // what is owed is given once
-        if (auto out = take_out_page(pid, each, first ? owed : std::vector<recovery::Owed>{}, rests, voice); !out)
+        if (auto out = take_out_page(pid, each, first ? owed : std::vector<recovery::Owed>{}, voice); !out)
             return tl::make_unexpected(out.error());
-        if (recovery::read_left(pid, each.page)) continue; // it stays, and why was said
+        if (recovery::read_left(pid, each.page)) { // and why was said
+            repaired.stays = true;
+            continue;
+        }
         repaired.pages++;
         repaired.mappings += 1 + each.header.arenas;
     }
@@ -136,13 +134,13 @@ Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<
 }
 
 void take_out_what_is_left(Pid pid, const trace::Voice &voice) {
-    if (!tracees::refuse_frozen(pid) || tracees::can_be_taken_over(pid)) return; // attaching says so; it will be
-    tracees::end_lingering(pid);
+    if (!tracees::refuse_frozen(pid)) return; // attaching says so
     auto status = tracees::read_status_without_ending_tracer(pid.value);
     if (!status || status->tracer != 0) return; // attaching says why it cannot be
     auto left = recovery::find_left(Pid{status->tgid});
     if (!left || left->empty()) return;
     auto repaired = take_out(pid, voice);
+    if (repaired && repaired->stays) return;
     if (repaired)
         voice.notice(what_was_taken_out(pid, *repaired));
     else
@@ -190,10 +188,10 @@ int repair(pid_t pid, const trace::Voice &voice) {
             voice.complain(repaired.error());
             return;
         }
+        if (repaired->stays) return;
         status = 0;
-        voice.notice(repaired->lingered     ? "let go of process " + std::to_string(pid) + ", whose trace was over"
-                     : repaired->pages != 0 ? what_was_taken_out(Pid{pid}, *repaired)
-                                            : "nothing to repair in process " + std::to_string(pid));
+        voice.notice(repaired->pages != 0 ? what_was_taken_out(Pid{pid}, *repaired)
+                                          : "nothing to repair in process " + std::to_string(pid));
     });
     if (!started) voice.complain(started.error());
     return status;

@@ -16,7 +16,7 @@ struct Repaired {
     std::size_t traps = 0;    // that were still planted
     std::size_t pages = 0;    // of how many ktraces
     std::size_t mappings = 0; // that belonged to them, pages included
-    bool lingered = false;    // a trace that was over but for a sleeper has let go
+    bool stays = false;       // something could not be taken out, and was complained of
 };
 
 /// Takes out all that was left in the process; nothing may be left. `owed`: what its tasks are to get back, as the

@@ -23,8 +23,7 @@
 #include "trace/downloads.h"
 #include "trace/tracing_thread.h"
 #include "tracees/detach.h"
-#include "tracees/linger.h"
-#include "tracees/waking.h"
+#include "tracees/stop.h"
 
 namespace ktrace::session {
 
@@ -74,19 +73,15 @@ void complain_of_unplaced(trace::Trace &trace) {
     }
 }
 
-/// Tells all that there is to tell; where somebody sleeps on who should not be interrupted, before all are let go.
-std::unique_ptr<tracees::Leaving> conclude(trace::Trace &trace) {
+/// Reports all that there is to report, and lets all processes go.
+void conclude(trace::Trace &trace) {
     trace.control.reset(); // nobody is listened to any more
     report::report_records(trace, true);
     if (trace.plugins) trace.plugins->stop();
     report::report_records(trace, true);
-    auto leaving = std::make_unique<tracees::Leaving>(trace);
-    tracees::WakingTime time(trace);
-    leaving->await(os::Waiter::Block::briefly, [&] { return time.is_left(); });
-    if (leaving->is_done()) leaving->end();
-    report::report_summary(trace, [&] { leaving->serve_who_is_there(); });
+    tracees::detach_all(trace);
+    report::report_summary(trace, [&] { tracees::serve_once(trace); });
     if (trace.trouble == 0) complain_of_unplaced(trace);
-    return leaving;
 }
 
 int status_of(const Error &error) {
@@ -102,33 +97,29 @@ void tell_why_not(const trace::Voice &voice, const Error &error) {
         voice.complain(error);
 }
 
-/// Nothing was ever written in any of the processes, nor any debug register set, nor can a tripwire's signal be on its
-/// way to somebody.
+/// Nothing was ever written in any of the processes, nor any debug register set.
 bool is_untouched(const trace::Trace &trace) {
     return std::all_of(trace.engine.processes.begin(), trace.engine.processes.end(), [](const auto &entry) {
         const engine::AddressSpaceState &space = *entry.second->space;
         return space.sites.empty() && space.watch_generation == 0 && space.slots.arenas().empty() &&
-               !space.recovery.mapped() && !space.has_had_tripwires;
+               !space.recovery.mapped();
     });
 }
 
-/// Lets go of all processes, and waits for who sleeps on.
-void leave_all(trace::Trace &trace, int status, std::vector<Pid> &rest) {
-    tracees::Leaving leaving(trace);
-    tracees::WakingTime time(trace);
-    leaving.await(os::Waiter::Block::briefly, [&] { return time.is_left(); });
-    if (leaving.is_done())
-        leaving.end();
-    else
-        rest = tracees::linger(trace, leaving, status);
-}
+/// A trace with a voice of its own.
+struct Tracing {
+    Tracing(const trace::Config &config, trace::Voice own) : voice(std::move(own)), trace(config, voice) {}
+    const trace::Voice voice;
+    trace::Trace trace;
+};
 
-/// Who is still to be waited for when the tracing thread has ended is added to `rest`.
+/// `kept`: the trace, which is to be torn down when the calling thread has ended. That takes its time, and those that
+/// are let go by the end of the thread would wait for it.
 int attach_here(const trace::Config &config, const trace::Voice &voice, os::OwnSignals &interrupts,
-                recovery::Ledger &ledger, std::vector<Pid> &rest) {
+                recovery::Ledger &ledger, std::unique_ptr<Tracing> &kept) {
     auto line = report::open_live_line(config);
-    const trace::Voice beside_line = report::beside(line.get(), voice);
-    trace::Trace trace(config, beside_line);
+    kept = std::make_unique<Tracing>(config, report::beside(line.get(), voice));
+    trace::Trace &trace = kept->trace;
     trace.live_line = line;
     trace.engine.ledger = &ledger;
     trace.engine.waiter.set_dispatch_keeper(&ledger);
@@ -143,17 +134,16 @@ int attach_here(const trace::Config &config, const trace::Voice &voice, os::OwnS
             report::finish_output(trace);
         }
         tell_why_not(voice, ready.error());
-        if (ready.error().kind == Error::Kind::given_up) interrupts.take(); // another one ends the waiting for sleepers
-        if (!is_untouched(trace)) // else the end of this thread lets go, also of who cannot be stopped
-            leave_all(trace, status_of(ready.error()), rest);
+        if (!is_untouched(trace)) tracees::detach_all(trace); // else the end of this thread lets go of all
+        tracees::serve_for_the_last_time(trace);
         return status_of(ready.error());
     }
     lifecycle::begin_time(trace);
     report::begin_progress(trace);
     run_loop(trace);
     if (line) line->end();
-    auto leaving = conclude(trace);
-    if (!leaving->is_done()) rest = tracees::linger(trace, *leaving, trace.trouble);
+    conclude(trace);
+    tracees::serve_for_the_last_time(trace);
     return trace.trouble;
 }
 
@@ -179,8 +169,9 @@ engine::Event exec_event(trace::Trace &trace, Pid pid) {
 }
 
 Outcome run_here(const trace::Config &config, const trace::Voice &voice, os::OwnSignals &interrupts,
-                 recovery::Ledger &ledger, os::Spawn &program) {
-    trace::Trace trace(config, voice);
+                 recovery::Ledger &ledger, os::Spawn &program, std::unique_ptr<Tracing> &kept) {
+    kept = std::make_unique<Tracing>(config, voice);
+    trace::Trace &trace = kept->trace;
     trace.engine.ledger = &ledger;
     trace.engine.waiter.set_dispatch_keeper(&ledger);
     trace.interrupts = &interrupts;
@@ -204,13 +195,8 @@ Outcome run_here(const trace::Config &config, const trace::Voice &voice, os::Own
     process->space = std::make_shared<engine::AddressSpaceState>();
     lifecycle::handle_event(trace, exec_event(trace, *pid));
     if (trace.trouble == 0) run_loop(trace);
-    auto leaving = conclude(trace);
-    // The program is waited for anyway.
-    if (!leaving->is_done())
-        tracees::wait_for_sleepers(trace, *leaving, [&] {
-            if (trace.program_status < 0) pass_on(trace.program, interrupts.take());
-            return !interrupts.is_abandoned();
-        });
+    conclude(trace);
+    tracees::serve_for_the_last_time(trace);
     bool failed = trace.trouble != 0;
     if (trace.program_status < 0) return {tracing_failed, *pid, failed};
     return {failed ? tracing_failed : trace.program_status, {}};
@@ -233,16 +219,14 @@ int wait_for_program(Pid pid, os::OwnSignals &interrupts) {
 int attach(const trace::Config &config, const trace::Voice &voice) {
     auto trace = [&](recovery::Ledger &ledger) {
         os::OwnSignals interrupts;
+        std::unique_ptr<Tracing> kept;
         int status = 1;
-        std::vector<Pid> rest;
         Status started;
         for (std::size_t i = 0; started && i < config.pids.size(); i++)
             started = trace::in_tracing_thread([&] { take_out_what_is_left(Pid{config.pids[i]}, voice); });
         if (started)
-            started = trace::in_tracing_thread([&] { status = attach_here(config, voice, interrupts, ledger, rest); });
+            started = trace::in_tracing_thread([&] { status = attach_here(config, voice, interrupts, ledger, kept); });
         if (!started) voice.complain(started.error());
-        while (!rest.empty())
-            trace::in_some_tracing_thread([&] { rest = tracees::linger_on(rest, voice, interrupts); });
         return status;
     };
     auto mend = [&](const recovery::Ledger &ledger, int signal) {
@@ -261,9 +245,11 @@ int run(const trace::Config &config, const trace::Voice &voice) {
             voice.complain(program.error());
             return tracing_failed;
         }
+        std::unique_ptr<Tracing> kept;
         Outcome outcome;
         auto started =
-            trace::in_tracing_thread([&] { outcome = run_here(config, voice, interrupts, ledger, *program); });
+            trace::in_tracing_thread([&] { outcome = run_here(config, voice, interrupts, ledger, *program, kept); });
+        kept.reset();
         if (!started) voice.complain(started.error());
         if (outcome.left.value == 0 || interrupts.is_abandoned()) return outcome.status;
         int status = wait_for_program(outcome.left, interrupts);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <utility>
 
 namespace ktrace::target {
 
@@ -87,7 +86,7 @@ bool AddressSpace::write(VirtAddr at, std::span<const std::byte> bytes) {
     std::vector<std::byte> merged(bytes.begin(), bytes.end());
     for_plants_in(at, bytes.size(), [&](Plant &plant, std::size_t from, std::size_t to, std::size_t count) {
         std::memcpy(plant.original.data() + from, bytes.data() + to, count);
-        if (!withheld_) std::memcpy(merged.data() + to, plant.ours.data() + from, count);
+        std::memcpy(merged.data() + to, plant.ours.data() + from, count);
     });
     return memory_.write(at, merged);
 }
@@ -100,24 +99,17 @@ Status AddressSpace::plant(VirtAddr at, std::span<const std::byte> bytes) {
     plant.ours.assign(bytes.begin(), bytes.end());
     plant.original.resize(bytes.size());
     if (memory_.read(at, plant.original) != bytes.size()) return fail(Error::Kind::fault, "the memory is not mapped");
-    if (!withheld_ && !memory_.write(at, bytes)) return fail(Error::Kind::refused, "the memory cannot be written");
+    if (!memory_.write(at, bytes)) return fail(Error::Kind::refused, "the memory cannot be written");
     longest_ = std::max(longest_, bytes.size());
     removed_.erase(at);
     plants_.emplace(at, std::move(plant));
     return {};
 }
 
-Status AddressSpace::release() {
-    if (!std::exchange(withheld_, false)) return {};
-    bool all = true;
-    for (auto &[at, plant] : plants_) all = memory_.write(at, plant.ours) && all;
-    return all ? Status() : fail(Error::Kind::refused, "the memory cannot be written");
-}
-
 bool AddressSpace::unplant(VirtAddr at) {
     auto found = plants_.find(at);
     if (found == plants_.end()) return true;
-    bool written = withheld_ || (shows(at, found->second.ours) && memory_.write(at, found->second.original));
+    bool written = shows(at, found->second.ours) && memory_.write(at, found->second.original);
     forget(at);
     return written;
 }

@@ -31,12 +31,6 @@ class AddressSpace final : public Memory {
 
     /// Replaces bytes of the program. Errors: fault (unmapped), refused (there is a plant already, or writing failed).
     Status plant(VirtAddr at, std::span<const std::byte> bytes);
-    /// From now on plants are noted and not written, until `release`: for memory of which nothing of a program runs.
-    void withhold() { withheld_ = true; }
-    bool withholds() const { return withheld_; }
-    /// Writes what was withheld. Errors: refused (the memory cannot be written); what could be is.
-    Status release();
-
     /// Puts the original bytes back where ours are still there. False: the memory could not be written (unmapped, or
     /// the process is gone) or somebody has written over ours; the plant is forgotten in any case.
     bool unplant(VirtAddr at);
@@ -64,7 +58,6 @@ class AddressSpace final : public Memory {
     std::map<VirtAddr, Plant> plants_;
     std::map<VirtAddr, Plant> removed_; // not in plants_ any more
     std::size_t longest_ = 0;           // bytes of the longest plant
-    bool withheld_ = false;             // nothing of plants_ is in the memory
 };
 
 } // namespace ktrace::target

@@ -1,23 +1,22 @@
 // How an address space is left, by all processes that run in it:
 //
 // 1. All traps come out. What was hit before is understood still (the sites stay known).
-// 2. Every task that runs is stopped outside of the slots.
-// 3. Who sleeps in the kernel is not disturbed: woken by something else, it finds nothing of ours in its way. Where one
-//    of them is needed nevertheless (debug registers, or all sleep), and an interrupt would make its time-out begin
-//    anew, everybody runs on until it wakes up by itself, at a trap behind its call; then all are stopped once more.
-// 4. From here on they stay stopped: one that was let go could fork, and its child would have our pages. These are
-//    unmapped by one of the stopped tasks.
-// 5. Children that a fork under way has given a copy of anything of ours have stopped at their birth: they are cleaned.
-// 6. All go. The sleepers are let go by the end of the tracing thread, without a stop.
+// 2. Every task that runs, or has debug registers of ours, is stopped outside of the slots. A task that sleeps in the
+//    kernel otherwise is not disturbed: woken by something else, it finds nothing of ours in its way.
+// 3. From here on they stay stopped: one that was let go could fork, and its child would have our pages. These are
+//    unmapped by one of the stopped tasks; where all sleep, one is stopped for that.
+// 4. Children that a fork under way has given a copy of anything of ours have stopped at their birth: they are cleaned.
+// 5. All go. A task whose call is made again (engine/transparent/restart), and those that sleep, are let go by the end
+//    of the tracing thread, without a stop.
 //
-// Where a control group keeps the process from running (os/freezer), nothing but the first is done before it is thawed.
+// Where a task that has to be stopped cannot be (a control group keeps it from running, it waits for a disk, or in
+// vfork for its child), nothing but the first is done: what is mapped stays, at rest, as after a kill of ktrace, and
+// the handler in our page still swallows what debug registers raise.
 #include "tracees/detach.h"
 
 #include <algorithm>
 #include <csignal>
-#include <ctime>
 #include <map>
-#include <set>
 
 #include <sys/syscall.h>
 
@@ -31,11 +30,8 @@
 #include "lifecycle/events.h"
 #include "os/facts/freezer.h"
 #include "os/self/ticker.h"
-#include "tracees/seize.h"
 #include "tracees/stop.h"
-#include "tracees/tripwires.h"
 #include "tracees/unmap.h"
-#include "tracees/waking.h"
 
 namespace ktrace::tracees {
 
@@ -53,8 +49,6 @@ void restore_text(trace::Trace &trace, const SpacePointer &space, Pid pid) {
         std::byte one;
         if (!space->memory->unplant(at)) lost = lost || space->memory->read(at, std::span(&one, 1)) == 1;
     }
-    static_cast<void>(space->memory->release()); // nothing is left to be written
-    drop_tripwires(trace, space);
     if (!lost) return;
     trace.voice.complain({Error::Kind::refused,
                           "some of the code of process " + std::to_string(pid.value) +
@@ -63,19 +57,6 @@ void restore_text(trace::Trace &trace, const SpacePointer &space, Pid pid) {
                           {},
                           -1,
                           1});
-}
-
-/// Is somebody needed who sleeps in such a call? Debug registers are cleared, and our pages unmapped, in a stopped
-/// task.
-bool needs_sleepers(trace::Trace &trace, const SpacePointer &space, const HeldTasks &held) {
-    std::set<pid_t> pids;
-    for (Tid tid : tasks_in(trace, space)) {
-        const Task &task = trace.engine.tasks.at(tid.value);
-        if (!held.contains(tid.value) && is_spared(task)) return true;
-        pids.insert(task.pid.value);
-    }
-    if (pids.empty() || !held.empty() || (space->slots.arenas().empty() && !space->recovery.mapped())) return false;
-    return std::none_of(pids.begin(), pids.end(), [&](pid_t pid) { return may_stop_one(trace, Pid{pid}); });
 }
 
 /// Sends a task a signal that stands in for another one. SIGCONT, sent again, would take back a stop that was asked for
@@ -130,6 +111,21 @@ std::optional<os::Stopped> stop_for_held(trace::Trace &trace, Task &task, os::St
     return std::nullopt;
 }
 
+/// A task that is on its way to a call that is made again is served until the call has begun, or has failed after all.
+void let_call_begin(trace::Trace &trace, Tid tid) {
+    auto is_on_its_way = [&] {
+        auto found = trace.engine.tasks.find(tid.value);
+        return found != trace.engine.tasks.end() && found->second.restart.failed;
+    };
+    while (is_on_its_way()) {
+        auto stop = trace.engine.waiter.next_of(tid);
+        if (stop)
+            lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
+        else
+            lifecycle::handle_end(trace, tid);
+    }
+}
+
 void release(trace::Trace &trace, os::Stopped stopped) {
     Tid tid = stopped.tid();
     auto found = trace.engine.tasks.find(tid.value);
@@ -139,6 +135,11 @@ void release(trace::Trace &trace, os::Stopped stopped) {
             engine::restore_mask(*process, found->second);
         engine::clear_watches(found->second);
     }
+    if (found != trace.engine.tasks.end() && found->second.restart.failed) {
+        engine::continue_task(trace.engine, found->second, std::move(stopped));
+        let_call_begin(trace, tid);
+        return;
+    }
     if (found != trace.engine.tasks.end() && found->second.signals.held) {
         auto at_signal = stop_for_held(trace, found->second, std::move(stopped));
         if (!at_signal) return;
@@ -147,181 +148,72 @@ void release(trace::Trace &trace, os::Stopped stopped) {
         // Where job control has stopped the process, the kernel stops the task again.
         std::move(stopped).resume(os::Resume::detach);
     }
-    if (trace.engine.ledger) trace.engine.ledger->settle(tid);
     trace.engine.waiter.forget(tid);
     trace.engine.tasks.erase(tid.value);
 }
 
-/// What has come since they are held: a signal, or a stop of the process by job control.
-void see_late_signals(trace::Trace &trace, HeldTasks &held) {
-    for (const auto &[tid, stopped] : held)
-        if (auto task = trace.engine.tasks.find(tid); task != trace.engine.tasks.end() && stopped.has_group_stop())
-            engine::note_group_stop(trace.engine, task->second.pid);
-    for (auto &[tid, stopped] : held)
-        if (auto task = trace.engine.tasks.find(tid); task != trace.engine.tasks.end())
-            engine::see_late_signal(task->second, stopped);
+std::vector<Pid> processes_in(const trace::Trace &trace, const SpacePointer &space) {
+    std::vector<Pid> pids;
+    for (const auto &[pid, process] : trace.engine.processes)
+        if (process->space == space) pids.push_back(Pid{pid});
+    return pids;
 }
 
-/// None of its tasks runs its own code, nor makes a call for us, before it is thawed.
-bool runs_no_code(const trace::Trace &trace, const SpacePointer &space) {
-    return std::any_of(trace.engine.processes.begin(), trace.engine.processes.end(), [&](const auto &entry) {
-        return entry.second->space == space && os::frozen_by(Pid{entry.first});
-    });
+/// One of the processes is kept from running by a control group: before it is thawed, none of its tasks makes a call
+/// for us, nor comes to the end of a step.
+std::optional<os::Freezer> freezer_of(const trace::Trace &trace, const SpacePointer &space) {
+    for (Pid pid : processes_in(trace, space))
+        if (auto freezer = os::frozen_by(pid)) return freezer;
+    return std::nullopt;
 }
 
-/// They run on as they were, for as long as others are waited for: without debug registers, which some had.
-void let_run(trace::Trace &trace, HeldTasks &held) {
-    for (auto &[tid, stopped] : held) {
-        auto task = trace.engine.tasks.find(tid);
-        if (task == trace.engine.tasks.end()) { // it has ended, and its end comes
-            std::move(stopped).keep();
-            continue;
-        }
-        engine::clear_watches(task->second);
-        task->second.tripwire.reset();
-        run_on(trace, task->second, std::move(stopped));
+/// What is mapped stays. Signals that were held in the middle of an instruction are sent again.
+void leave_at_rest(trace::Trace &trace, const SpacePointer &space, Pid pid, const std::optional<os::Freezer> &freezer) {
+    for (Tid tid : tasks_in(trace, space)) {
+        Task &task = trace.engine.tasks.at(tid.value);
+        if (task.held) engine::send_again(task, {*std::exchange(task.held, std::nullopt)});
+        engine::send_again(task, std::exchange(task.held_more, {}));
     }
-    held.clear();
+    const std::string id = std::to_string(pid.value);
+    const char *why = freezer ? "its control group has frozen it" : "a thread of it waits in the kernel";
+    trace.voice.complain({Error::Kind::refused,
+                          "process " + id + " cannot be stopped (" + why +
+                              "): its code is as it was, and what ktrace has mapped in it stays, at rest",
+                          (freezer ? "thaw it (" + freezer->thawing() + "), and then " : std::string()) +
+                              "ktrace repair -p " + id + " takes it out",
+                          {},
+                          -1,
+                          1});
+}
+
+void leave(trace::Trace &trace, const SpacePointer &space, Pid pid) {
+    HeldTasks held;
+    const auto freezer = freezer_of(trace, space);
+    const bool has_left = !freezer && hold_tasks(trace, space, held) && unmap_ours(trace, space, held);
+    serve_once(trace);
+    for (auto &[tid, stopped] : held) release(trace, std::move(stopped));
+    if (!has_left && !processes_in(trace, space).empty()) leave_at_rest(trace, space, pid, freezer);
 }
 
 } // namespace
 
-Leaving::Leaving(trace::Trace &trace) : trace_{trace} {
-    trace.engine.closing = true;
-    for (auto &[pid, process] : trace.engine.processes)
-        if (grounds_.try_emplace(process->space, Pid{pid}).second) restore_text(trace, process->space, Pid{pid});
-    look_again();
+void serve_for_the_last_time(trace::Trace &trace) {
+    serve_once(trace);
+    std::vector<Tid> tids;
+    for (const auto &[id, task] : trace.engine.tasks) tids.push_back(Tid{id});
+    for (Tid tid : tids) let_call_begin(trace, tid);
 }
 
-void Leaving::look_again() {
-    frozen_.clear();
+void detach_all(trace::Trace &trace) {
+    trace.engine.closing = true;
+    std::map<SpacePointer, Pid> spaces;
+    for (auto &[pid, process] : trace.engine.processes)
+        if (spaces.try_emplace(process->space, Pid{pid}).second) restore_text(trace, process->space, Pid{pid});
     os::Ticker ticker; // no wait for one task is for ever
     ticker.start();
-    std::erase_if(grounds_, [&](const auto &entry) {
-        HeldTasks held;
-        return leave(entry.first, entry.second, held);
-    });
-}
-
-/// Nobody is kept from running while somebody else sleeps on.
-bool Leaving::leave(const SpacePointer &space, Pid pid, HeldTasks &held) {
-    if (runs_no_code(trace_, space)) {
-        frozen_.insert(space);
-        let_run(trace_, held);
-        return false;
-    }
-    hold_tasks(trace_, space, Spare::yes, held);
-    while (needs_sleepers(trace_, space, held)) {
-        const Trapped trapped = trap_sleepers(trace_, space, held);
-        if (trapped == Trapped::now) continue;
-        if (trapped == Trapped::never) break;
-        let_run(trace_, held);
-        return false;
-    }
-    let_go(space, pid, held);
-    return true;
-}
-
-void Leaving::let_go(const SpacePointer &space, Pid pid, HeldTasks &held) {
-    restore_text(trace_, space, pid); // and what stops those who wake up
-    hold_tasks(trace_, space, Spare::no, held);
-    unmap_ours(trace_, space, held);
-    serve_once(trace_);
-    see_late_signals(trace_, held);
-    for (auto &[tid, stopped] : held) release(trace_, std::move(stopped));
-}
-
-/// It was asleep when its process was let go.
-void Leaving::let_go_late(Process &process, Tid tid) {
-    HeldTasks held;
-    if (auto stopped = bring_out(trace_, process, tid, held)) release(trace_, std::move(*stopped));
-}
-
-void Leaving::serve(const os::Stop &stop) {
-    const Tid tid = stop.tid;
-    auto task = trace_.engine.tasks.find(tid.value);
-    Process *process = task == trace_.engine.tasks.end() ? nullptr : trace_.engine.process_of(task->second);
-    const SpacePointer space = process ? process->space : nullptr;
-    auto awaited = grounds_.find(space);
-    // Where debug registers are waited for, who has none just goes on; so does who is frozen.
-    if (!process || frozen_.contains(space) ||
-        (awaited != grounds_.end() && task->second.watching.empty() && has_spared(trace_, space))) {
-        lifecycle::handle_event(trace_, engine::dispatch(trace_.engine, stop));
-        return;
-    }
-    os::Ticker ticker;
-    ticker.start();
-    os::interrupt(tid); // it stops before it runs on
-    lifecycle::handle_event(trace_, engine::dispatch(trace_.engine, stop));
-    process =
-        trace_.engine.tasks.contains(tid.value) ? trace_.engine.process_of(trace_.engine.tasks.at(tid.value)) : nullptr;
-    const bool stays = process && process->space == space;
-    if (awaited == grounds_.end()) {
-        if (stays) let_go_late(*process, tid);
-        return;
-    }
-    HeldTasks held;
-    if (stays)
-        if (auto stopped = bring_out(trace_, *process, tid, held)) held.emplace(tid.value, std::move(*stopped));
-    if (needs_sleepers(trace_, space, held))
-        let_run(trace_, held);
-    else if (leave(space, awaited->second, held))
-        grounds_.erase(awaited);
-}
-
-void Leaving::await(os::Waiter::Block block, const std::function<bool()> &go_on) {
-    while (!is_done() && go_on()) {
-        if (auto stop = trace_.engine.waiter.next(frozen_.empty() ? block : os::Waiter::Block::no))
-            serve(*stop);
-        else if (trace_.engine.waiter.none_left())
-            grounds_.clear();
-        else if (!frozen_.empty())
-            await_thaw();
-    }
-    for (auto &[pid, process] : trace_.engine.processes) engine::end_all(trace_.engine, *process);
-}
-
-/// For a moment, which a signal of our own ends: the kernel tells a tracer nothing of it.
-void Leaving::await_thaw() {
-    constexpr timespec moment{0, 20'000'000};
-    ::nanosleep(&moment, nullptr);
-    if (std::any_of(frozen_.begin(), frozen_.end(), [&](const auto &space) { return !runs_no_code(trace_, space); }))
-        look_again();
-}
-
-void Leaving::serve_who_is_there() {
-    while (!is_done()) {
-        auto stop = trace_.engine.waiter.next(os::Waiter::Block::no);
-        if (!stop) return;
-        serve(*stop);
-    }
-}
-
-std::vector<Pid> Leaving::awaited() const {
-    std::vector<Pid> pids;
-    for (const auto &[pid, process] : trace_.engine.processes)
-        if (grounds_.contains(process->space)) pids.push_back(Pid{pid});
-    return pids;
-}
-
-void Leaving::end() {
-    os::Ticker ticker;
-    ticker.start();
-    for (const auto &[space, pid] : grounds_) {
-        HeldTasks held;
-        let_go(space, pid, held);
-    }
-    grounds_.clear();
-    for (auto &[pid, process] : trace_.engine.processes) engine::end_all(trace_.engine, *process);
-    if (trace_.engine.ledger) trace_.engine.ledger->clear();
-}
-
-void detach_all(trace::Trace &trace, Patience patience) {
-    Leaving leaving(trace);
-    WakingTime time(trace);
-    if (patience == Patience::until_they_wake_up)
-        leaving.await(os::Waiter::Block::briefly, [&] { return time.is_left(); });
-    leaving.end();
+    for (const auto &[space, pid] : spaces) leave(trace, space, pid);
+    for (auto &[pid, process] : trace.engine.processes) engine::end_all(trace.engine, *process);
+    if (trace.engine.ledger) trace.engine.ledger->clear();
 }
 
 } // namespace ktrace::tracees

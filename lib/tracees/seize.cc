@@ -4,28 +4,22 @@
 #include <cerrno>
 #include <csignal>
 #include <ctime>
-#include <limits>
 #include <unordered_set>
 #include <utility>
 
-#include <linux/seccomp.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "engine/hit/dispatch.h"
-#include "engine/transparent/restart/rest.h"
 #include "engine/transparent/restart/syscall_restart.h"
 #include "engine/transparent/sigtrap/disposition.h"
 #include "lifecycle/events.h"
-#include "os/facts/blocked_syscall.h"
 #include "os/self/own_signals.h"
 #include "os/self/ticker.h"
 #include "recovery/guardian.h"
 #include "tracees/access_errors.h"
-#include "tracees/handover.h"
+#include "tracees/choice.h"
 #include "tracees/stop.h"
-#include "tracees/tripwires.h"
-#include "tracees/waking.h"
 
 namespace ktrace::tracees {
 
@@ -54,7 +48,7 @@ Result<std::unique_ptr<Process>> look_at(trace::Trace &trace, pid_t pid) {
     pid = status->tgid; // the id of any of its threads will do
     if (os::has_ended(Tid{pid}) && os::process_folder(Pid{pid}) == "/proc/" + std::to_string(pid))
         return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") has ended: it is a zombie");
-    if (status->tracer != 0 && status->tracer != ::gettid() && !can_be_taken_over(Pid{pid})) return fail(denied(pid));
+    if (status->tracer != 0 && status->tracer != ::gettid()) return fail(denied(pid));
     if (pid == ::getpid() || (trace.engine.ledger && pid == ::getppid())) // the guardian
         return fail(Error::Kind::refused, "ktrace cannot trace itself");
     if (os::is_kernel_thread(pid))
@@ -166,70 +160,6 @@ Status seize_all(trace::Trace &trace, Process &process) {
 
 namespace {
 
-/// How much is lost where a task is stopped. One that runs may be at work for a call in the kernel, which answers with
-/// the part that is done then (a write to a pipe whose reader keeps up, a large read of /dev/zero); and one that
-/// nothing wakes is to be waited for.
-enum class Loss : std::uint8_t { nothing, perhaps, patience, its_time };
-
-Loss loss_of(os::Interrupted then, Tid tid) {
-    switch (then) {
-    case os::Interrupted::goes_on:
-    case os::Interrupted::made_again: return os::sleeps_deeply(tid) ? Loss::patience : Loss::nothing;
-    case os::Interrupted::runs: return Loss::perhaps;
-    case os::Interrupted::begins_anew: break;
-    }
-    return Loss::its_time;
-}
-
-/// Who may be asked to stop, and to make system calls: first by how many seccomp filters judge those, since one may end
-/// the process, which is worse than a time-out that begins anew.
-struct Candidate {
-    int filters = 0;
-    Loss loss = Loss::nothing;
-    Tid tid;
-
-    bool is_better_than(const Candidate &other) const {
-        return std::pair(filters, loss) < std::pair(other.filters, other.loss);
-    }
-};
-
-/// Those that are not suspended for our calls (os/remote). Strict mode ends the thread for any.
-int filters_of(Tid tid) {
-    static const bool may_suspend = os::may_suspend_seccomp();
-    auto status = may_suspend ? std::nullopt : os::read_status(tid.value);
-    if (status && status->seccomp == SECCOMP_MODE_STRICT) return std::numeric_limits<int>::max();
-    return status ? status->seccomp_filters : 0;
-}
-
-std::optional<Candidate> least_disturbed_but(const trace::Trace &trace, Pid pid,
-                                             const std::unordered_set<pid_t> &others) {
-    std::optional<Candidate> best;
-    for (const auto &[id, task] : trace.engine.tasks) {
-        if (task.pid != pid || others.contains(id) || os::has_ended(task.tid)) continue;
-        const Candidate candidate{filters_of(task.tid), loss_of(os::interrupted(pid, task.tid), task.tid), task.tid};
-        if (!best || candidate.is_better_than(*best)) best = candidate;
-    }
-    return best;
-}
-
-/// Somebody else's calls are judged by more filters.
-bool is_freest(const trace::Trace &trace, Pid pid, const Candidate &candidate) {
-    return std::any_of(trace.engine.tasks.begin(), trace.engine.tasks.end(), [&](const auto &entry) {
-        return entry.second.pid == pid && filters_of(entry.second.tid) > candidate.filters;
-    });
-}
-
-} // namespace
-
-bool is_freer(Tid one, Tid other) { return filters_of(one) < filters_of(other); }
-
-std::optional<Tid> least_disturbed(const trace::Trace &trace, Pid pid) {
-    auto best = least_disturbed_but(trace, pid, {});
-    return best ? std::optional(best->tid) : std::nullopt;
-}
-
-namespace {
-
 /// In the middle of a probed instruction, or with a trap that it has hit, or a fault, that is still to be told: a
 /// system call made now would take that for its own end.
 bool is_underway(const trace::Trace &trace, const os::Stopped &stopped) {
@@ -248,32 +178,6 @@ void go_on(trace::Trace &trace, os::Stopped stopped) {
         engine::continue_task(trace.engine, found->second, std::move(stopped));
 }
 
-} // namespace
-
-bool may_stop_one(const trace::Trace &trace, Pid pid) {
-    constexpr timespec moment{0, 200'000};
-    const std::uint64_t end = monotonic_ns() + patience_with_running_ns;
-    auto best = least_disturbed_but(trace, pid, {});
-    while (best && best->loss == Loss::perhaps && monotonic_ns() < end) {
-        ::nanosleep(&moment, nullptr);
-        best = least_disturbed_but(trace, pid, {});
-    }
-    return !best || best->loss != Loss::its_time || is_freest(trace, pid, *best);
-}
-
-namespace {
-
-/// Whom to ask to stop: the one that it disturbs least, and then, for as long as nobody of these has stopped, another
-/// one whose time-out is not lost by it. `asked` is emptied when nobody is left.
-std::optional<Tid> whom_to_ask(const trace::Trace &trace, Pid pid, std::unordered_set<pid_t> &asked) {
-    if (!asked.empty()) {
-        const auto best = least_disturbed_but(trace, pid, {}), next = least_disturbed_but(trace, pid, asked);
-        if (next && next->loss != Loss::its_time && next->filters == best->filters) return next->tid;
-        asked.clear();
-    }
-    return least_disturbed(trace, pid);
-}
-
 /// As await_stop, but not for long: where the kernel waits for a disk, or for a page that somebody else fills in, no
 /// interrupt reaches the task. Nothing, and `patient` false: it has not stopped.
 std::optional<os::Stop> await_stop_briefly(trace::Trace &trace, const SpacePointer &space, Tid tid,
@@ -286,10 +190,6 @@ std::optional<os::Stop> await_stop_briefly(trace::Trace &trace, const SpacePoint
     }
     return std::nullopt;
 }
-
-} // namespace
-
-namespace {
 
 /// Where the user waits with us: nobody of the process has stopped for a while.
 void tell_of_waiting(trace::Trace &trace, Pid pid, Tid tid) {
@@ -309,11 +209,10 @@ Result<os::Stopped> stop_one(trace::Trace &trace, Process &process) {
     Pid pid = process.target.pid;
     auto space = process.space;
     std::unordered_set<pid_t> asked;
-    while (auto tid = whom_to_ask(trace, pid, asked)) {
+    while (auto tid = task_to_ask(trace, pid, asked, began_ns)) {
         bool patient = true;
-        auto stop = engine::interrupt_asleep(trace.engine, *tid)
-                        ? await_stop_briefly(trace, space, *tid, patience_ns, patient)
-                        : std::nullopt;
+        auto stop =
+            ask_to_stop(trace, *tid) ? await_stop_briefly(trace, space, *tid, patience_ns, patient) : std::nullopt;
         if (!stop && !patient) {
             if (os::OwnSignals::are_pending())
                 return fail(Error::Kind::refused,
@@ -330,67 +229,18 @@ Result<os::Stopped> stop_one(trace::Trace &trace, Process &process) {
         }
         if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
             os::Stopped stopped(trace.engine.waiter, *stop);
+            Task &task = trace.engine.tasks.at(tid->value);
+            engine::see_restart(task, stopped);
             if (is_underway(trace, stopped)) {
                 go_on(trace, std::move(stopped));
                 continue;
             }
-            if (stop->kind == os::Stop::Kind::started)
-                engine::go_unnoticed(process, trace.engine.tasks.at(tid->value), stopped);
+            if (stop->kind == os::Stop::Kind::started) engine::see_interruption(process, task, stopped);
             return stopped;
         }
         lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
     }
     return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
-}
-
-namespace {
-
-/// One that sleeps in a call whose time-out would begin anew is stopped where that ends, should that be soon. Nothing:
-/// it sleeps on (`sleeps_on`), or it has been awake when it was looked at again.
-std::optional<os::Stopped> stop_at_waking(trace::Trace &trace, const SpacePointer &space, Pid pid, bool &sleeps_on) {
-    const auto tid = least_disturbed(trace, pid);
-    sleeps_on = false;
-    if (!tid || !set_tripwire(*space, trace.engine.tasks.at(tid->value))) return std::nullopt;
-    os::Ticker ticker; // no wait for one task is for ever
-    ticker.start();
-    bool patient = true;
-    auto stop = await_stop_briefly(trace, space, *tid, patience_with_running_ns, patient);
-    sleeps_on = !stop && !patient;
-    if (auto task = trace.engine.tasks.find(tid->value); task != trace.engine.tasks.end())
-        task->second.tripwire.reset();
-    if (!stop) return std::nullopt;
-    std::optional<os::Stopped> stopped(std::in_place, trace.engine.waiter, *stop);
-    if (!os::is_tripwire(*tid) || stop->kind != os::Stop::Kind::signal || is_underway(trace, *stopped)) {
-        std::move(*stopped).keep();
-        lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
-        return std::nullopt;
-    }
-    return leave_tripwire(trace, stopped) ? std::move(stopped) : std::nullopt;
-}
-
-} // namespace
-
-std::optional<os::Stopped> stop_at_waking(trace::Trace &trace, Pid pid) {
-    constexpr int attempts = 64; // for one that is asleep, and awake when it is looked at again
-    bool sleeps_on = false;
-    for (int i = 0; i < attempts && !sleeps_on && !may_stop_one(trace, pid); i++) {
-        auto process = trace.engine.processes.find(pid.value);
-        if (process == trace.engine.processes.end()) break;
-        if (auto woken = stop_at_waking(trace, process->second->space, pid, sleeps_on)) return woken;
-    }
-    return std::nullopt;
-}
-
-Result<std::optional<os::Stopped>> stop_one_gently(trace::Trace &trace, Process &process) {
-    const Pid pid = process.target.pid;
-    if (auto woken = stop_at_waking(trace, pid)) return woken;
-    auto found = trace.engine.processes.find(pid.value);
-    if (found == trace.engine.processes.end())
-        return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
-    if (!may_stop_one(trace, pid)) return std::nullopt;
-    auto one = stop_one(trace, *found->second);
-    if (!one) return tl::make_unexpected(one.error());
-    return std::move(*one);
 }
 
 namespace {
@@ -404,17 +254,19 @@ std::vector<Tid> unwatched_tasks(const trace::Trace &trace, const engine::Addres
     return tids;
 }
 
-/// Serves stops until the task has its debug registers, or will have them before it runs on.
-void wait_until_watched(trace::Trace &trace, const engine::AddressSpaceState &space, Tid tid) {
-    constexpr unsigned look_every = 64; // stops of others
-    for (unsigned served = 0;; served++) {
-        auto task = trace.engine.tasks.find(tid.value);
-        if (task == trace.engine.tasks.end() || task->second.watched_as == space.watch_generation) return;
-        const Process *process = trace.engine.process_of(task->second);
-        if (!process || process->space.get() != &space) return; // an exec sees to everything
+/// A task whose interrupt would cut its call short, and may be waited for.
+bool is_waited_for(const Task &task, std::uint64_t since_ns) {
+    return monotonic_ns() - since_ns < patience_for_calls_ns &&
+           os::interrupted(task.pid, task.tid) == os::Interrupted::cut_short;
+}
+
+/// Serves what stops within a millisecond or so, but not for ever.
+void serve_for_a_moment(trace::Trace &trace) {
+    constexpr int most = 64;
+    for (int i = 0; i < most; i++) {
         auto stop = trace.engine.waiter.next(os::Waiter::Block::briefly);
-        if (stop) lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
-        if ((!stop || served % look_every == 0) && (os::sleeps_deeply(tid) || os::has_ended(tid))) return;
+        if (!stop) return;
+        lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
     }
 }
 
@@ -425,21 +277,21 @@ Status set_all_watches(trace::Trace &trace, Process &process) {
     auto space = process.space;
     if (space->watch_generation == 0 || process.silent) return {};
     trace.engine.unwatched = {};
-    std::unordered_set<pid_t> interrupted, asleep; // those asleep get them when they wake up
-    while (true) {
-        // All are asked before one is waited for: each of many that share a processor stops when its turn comes.
-        std::vector<Tid> asked;
+    const std::uint64_t since_ns = monotonic_ns();
+    std::unordered_set<pid_t> asked; // all are before one is waited for: many may share a processor
+    // An interrupt that was made is there before the task runs on, however long that takes.
+    for (bool waits = true; waits && monotonic_ns() - since_ns < 2 * patience_for_calls_ns; serve_for_a_moment(trace)) {
+        auto found = trace.engine.processes.find(pid.value);
+        if (found == trace.engine.processes.end() || found->second->space != space) break; // an exec sees to everything
+        waits = false;
         for (Tid tid : unwatched_tasks(trace, *space, pid)) {
-            if (asleep.contains(tid.value)) continue;
-            if (!interrupted.contains(tid.value) && watch_waking(trace, process, tid)) {
-                asleep.insert(tid.value);
-                continue;
+            const Task &task = trace.engine.tasks.at(tid.value);
+            if (!asked.contains(tid.value) && !is_waited_for(task, since_ns)) {
+                os::interrupt(tid);
+                asked.insert(tid.value);
             }
-            if (interrupted.insert(tid.value).second && engine::interrupt_asleep(trace.engine, tid))
-                asked.push_back(tid);
+            waits = waits || !asked.contains(tid.value) || !os::sleeps_deeply(tid);
         }
-        if (asked.empty()) break;
-        for (Tid tid : asked) wait_until_watched(trace, *space, tid);
     }
     if (trace.engine.unwatched.value == 0) return {};
     return fail(Error::Kind::refused,

@@ -19,12 +19,11 @@
 #include "base/clock.h"
 #include "engine/hit/dispatch.h"
 #include "engine/hit/step_over.h"
-#include "engine/transparent/restart/rest.h"
 #include "engine/transparent/restart/syscall_restart.h"
 #include "engine/transparent/signals/deferred_signals.h"
 #include "lifecycle/events.h"
 #include "os/facts/blocked_syscall.h"
-#include "tracees/seize.h"
+#include "tracees/choice.h"
 
 namespace ktrace::tracees {
 
@@ -118,11 +117,6 @@ class Pause {
 /// has put into a page that only looks like ours. Other clocks go on while a task waits for a busy processor.
 constexpr std::uint64_t longest_in_page_ms = 50;
 
-/// False: it is gone. One that stands at a stop is not asked: what it stops for is told first.
-bool ask_to_stop(trace::Trace &trace, Tid tid) {
-    return trace.engine.waiter.has_news_of(tid) || engine::interrupt_asleep(trace.engine, tid);
-}
-
 enum class Run : std::uint8_t { borrowers, all };
 
 /// Those that a task may be waiting for go on until it stops. A parent in vfork does not stop before its child has
@@ -142,33 +136,48 @@ void let_others_run(trace::Trace &trace, const SpacePointer &space, Tid waiting,
 }
 
 /// Those that have to be stopped and are not held yet.
-std::vector<Tid> tasks_to_stop(trace::Trace &trace, const SpacePointer &space, Spare spare, const HeldTasks &held,
-                               std::set<pid_t> &asleep) {
+std::vector<Tid> tasks_to_stop(trace::Trace &trace, const SpacePointer &space, const HeldTasks &held,
+                               std::set<pid_t> &left_alone) {
     std::vector<Tid> tids;
     for (Tid tid : tasks_in(trace, space)) {
-        if (held.contains(tid.value) || asleep.contains(tid.value)) continue;
-        const Task &task = trace.engine.tasks.at(tid.value);
-        if (!trace.engine.waiter.has_news_of(tid) &&
-            (sleeps_outside(*space, task) || (spare == Spare::yes && is_spared(task))))
-            asleep.insert(tid.value);
+        if (held.contains(tid.value) || left_alone.contains(tid.value)) continue;
+        if (!trace.engine.waiter.has_news_of(tid) && sleeps_outside(*space, trace.engine.tasks.at(tid.value)))
+            left_alone.insert(tid.value);
         else
             tids.push_back(tid);
     }
     return tids;
 }
 
-/// Who falls asleep at an address of its own need not be stopped (patience_with_running_ns). Nobody stands still
-/// meanwhile.
-void let_fall_asleep(trace::Trace &trace, const SpacePointer &space, Spare spare, std::set<pid_t> &asleep) {
+/// How long a task is left alone. At work in the kernel for a call, a write to a pipe whose reader keeps up, it would
+/// answer with the part that is done; most of these sleep soon, and need not be stopped then.
+std::uint64_t patience_with(const Task &task) {
+    constexpr std::uint64_t with_running_ns = 10'000'000;
+    switch (os::interrupted(task.pid, task.tid)) {
+    case os::Interrupted::runs: return with_running_ns;
+    case os::Interrupted::cut_short: return patience_for_calls_ns;
+    default: return 0;
+    }
+}
+
+/// Nobody stands still meanwhile.
+void let_fall_asleep(trace::Trace &trace, const SpacePointer &space, std::set<pid_t> &left_alone) {
     constexpr timespec moment{0, 200'000};
-    const std::uint64_t end = monotonic_ns() + patience_with_running_ns;
-    while (monotonic_ns() < end && !tasks_to_stop(trace, space, spare, {}, asleep).empty()) {
+    const std::uint64_t began_ns = monotonic_ns();
+    auto is_waited_for = [&](Tid tid) {
+        return monotonic_ns() - began_ns < patience_with(trace.engine.tasks.at(tid.value));
+    };
+    while (true) {
+        const std::vector<Tid> tids = tasks_to_stop(trace, space, {}, left_alone);
+        if (std::none_of(tids.begin(), tids.end(), is_waited_for)) return;
         serve_once(trace);
         ::nanosleep(&moment, nullptr);
     }
 }
 
 } // namespace
+
+bool ask_to_stop(trace::Trace &trace, Tid tid) { return trace.engine.waiter.has_news_of(tid) || os::interrupt(tid); }
 
 void run_on(trace::Trace &trace, Task &task, os::Stopped stopped) {
     if (stopped.stop().kind == os::Stop::Kind::group) os::interrupt(task.tid); // it stops again before it runs
@@ -184,16 +193,6 @@ std::vector<Tid> tasks_in(const trace::Trace &trace, const SpacePointer &space) 
     return tids;
 }
 
-bool is_spared(const Task &task) {
-    return !task.watching.empty() && task.over == Over::none && !os::has_ended(task.tid) &&
-           os::interrupted(task.pid, task.tid) == os::Interrupted::begins_anew;
-}
-
-bool has_spared(const trace::Trace &trace, const SpacePointer &space) {
-    const std::vector<Tid> tids = tasks_in(trace, space);
-    return std::any_of(tids.begin(), tids.end(), [&](Tid tid) { return is_spared(trace.engine.tasks.at(tid.value)); });
-}
-
 std::optional<os::Stop> await_stop_once(trace::Trace &trace, const SpacePointer &space, Tid tid, HeldTasks &held) {
     auto stop = trace.engine.waiter.next_of(tid, os::Waiter::Block::briefly);
     if (stop || errno != EINTR || os::has_ended(tid)) return stop;
@@ -204,41 +203,50 @@ std::optional<os::Stop> await_stop_once(trace::Trace &trace, const SpacePointer 
 
 namespace {
 
-/// Should a task that has an interrupt before it be waited for by others that stand still, or the other way round? It
-/// sleeps where nothing wakes it, or uses up a processor and does not come out of the kernel. (One that only waits for
-/// its processor stops in the end, and the sooner the fewer run.)
+/// A task that has an interrupt before it, and does not stop: it sleeps where nothing wakes it, or uses up a processor
+/// and does not come out of the kernel. (One that only waits for its processor stops in the end, and the sooner the
+/// fewer run.)
 class Stuck {
   public:
     Stuck(Pid pid, Tid tid) : pid_{pid}, tid_{tid}, run_before_ms_{os::processor_time_ms(pid, tid)} {}
+    /// Should it be waited for by others that stand still, or the other way round?
     bool is_so() {
-        if (found_ || monotonic_ns() < patient_until_) return found_;
-        found_ = os::sleeps_deeply(tid_) || os::processor_time_ms(pid_, tid_) > run_before_ms_ + patience_ms;
-        return found_;
+        if (monotonic_ns() - began_ns_ < patience_ms * 1'000'000) return false;
+        const bool found = os::sleeps_deeply(tid_) || os::processor_time_ms(pid_, tid_) > run_before_ms_ + patience_ms;
+        if (found && since_ns_ == 0) since_ns_ = monotonic_ns();
+        return since_ns_ != 0;
+    }
+    /// Enough of it.
+    bool is_for_long() const {
+        constexpr std::uint64_t with_sleeper_ns = 2'000'000'000, with_runner_ns = 10'000'000'000;
+        return since_ns_ != 0 &&
+               monotonic_ns() - since_ns_ > (os::sleeps_deeply(tid_) ? with_sleeper_ns : with_runner_ns);
     }
 
   private:
     static constexpr std::uint64_t patience_ms = 50;
     Pid pid_;
     Tid tid_;
-    std::uint64_t run_before_ms_, patient_until_ = monotonic_ns() + patience_ms * 1'000'000;
-    bool found_ = false;
+    std::uint64_t run_before_ms_, began_ns_ = monotonic_ns(), since_ns_ = 0;
 };
 
-} // namespace
-
+/// The stop of a task that was asked to stop; nothing: it is gone, or (`is_stuck`) it does not stop.
 std::optional<os::Stop> await_stop(trace::Trace &trace, const SpacePointer &space, Tid tid, HeldTasks &held,
-                                   Others others) {
+                                   Others others, bool &is_stuck) {
     auto task = trace.engine.tasks.find(tid.value);
     Stuck stuck(task == trace.engine.tasks.end() ? Pid{tid.value} : task->second.pid, tid);
     while (true) {
         auto stop = await_stop_once(trace, space, tid, held);
         if (stop || errno != EINTR || os::has_ended(tid)) return stop;
-        if (others == Others::run_where_it_needs_them && stuck.is_so())
-            let_others_run(trace, space, tid, held, Run::all);
+        if (!stuck.is_so()) continue;
+        if ((is_stuck = stuck.is_for_long())) return std::nullopt;
+        if (others == Others::run_where_it_needs_them) let_others_run(trace, space, tid, held, Run::all);
     }
 }
 
-std::optional<os::Stopped> bring_out(trace::Trace &trace, Process &process, Tid tid, HeldTasks &held, Others others) {
+} // namespace
+
+BroughtOut bring_out(trace::Trace &trace, Process &process, Tid tid, HeldTasks &held, Others others) {
     bool asked = false; // a stop is sure to come
     Pause pause;
     const std::uint64_t run_before_ms = os::processor_time_ms(process.target.pid, tid);
@@ -248,17 +256,20 @@ std::optional<os::Stopped> bring_out(trace::Trace &trace, Process &process, Tid 
     while (true) {
         if (!asked && !ask_to_stop(trace, tid)) break;
         asked = true;
-        auto stop = await_stop(trace, process.space, tid, held, others);
+        bool is_stuck = false;
+        auto stop = await_stop(trace, process.space, tid, held, others, is_stuck);
+        if (is_stuck) return {std::nullopt, true};
         if (!stop) break;
         if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
             os::Stopped stopped(trace.engine.waiter, *stop);
             Task &task = trace.engine.tasks.at(tid.value);
+            engine::see_restart(task, stopped);
             bool pending = fault_is_pending(stopped);
             bool stays = process.space->recovery.contains(stopped.pc()) && has_run_long();
             if (!pending && (leave_slot(process, task, stopped) || stays)) {
-                if (stop->kind == os::Stop::Kind::started) engine::go_unnoticed(process, task, stopped);
+                if (stop->kind == os::Stop::Kind::started) engine::see_interruption(process, task, stopped);
                 stopped.write_back(); // the slots go while it is held: should ktrace be killed then, it is outside
-                return stopped;
+                return {std::move(stopped), false};
             }
             // The trap's stop comes, or the step's; one that runs on in a slot is interrupted again.
             asked = pending || task.over != Over::none;
@@ -271,26 +282,29 @@ std::optional<os::Stopped> bring_out(trace::Trace &trace, Process &process, Tid 
         }
         os::interrupt(tid); // pending while it goes on: it stops again before it can start another task
         lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
-        if (!trace.engine.tasks.contains(tid.value)) return std::nullopt;
+        if (!trace.engine.tasks.contains(tid.value)) return {};
         asked = false;
     }
     lifecycle::handle_end(trace, tid);
-    return std::nullopt;
+    return {};
 }
 
-void hold_tasks(trace::Trace &trace, const SpacePointer &space, Spare spare, HeldTasks &held) {
-    std::set<pid_t> asleep;
-    if (held.empty()) let_fall_asleep(trace, space, spare, asleep);
+bool hold_tasks(trace::Trace &trace, const SpacePointer &space, HeldTasks &held) {
+    std::set<pid_t> left_alone;
+    bool all = true;
+    let_fall_asleep(trace, space, left_alone);
     while (true) {
-        const std::vector<Tid> running = tasks_to_stop(trace, space, spare, held, asleep);
-        if (running.empty()) return;
+        const std::vector<Tid> running = tasks_to_stop(trace, space, held, left_alone);
+        if (running.empty()) return all;
         for (Tid tid : running) ask_to_stop(trace, tid);
         for (Tid tid : running) {
             auto task = trace.engine.tasks.find(tid.value);
             Process *process = task == trace.engine.tasks.end() ? nullptr : trace.engine.process_of(task->second);
             if (!process || process->space != space) continue;
-            if (auto stopped = bring_out(trace, *process, tid, held, Others::run_where_it_needs_them))
-                held.emplace(tid.value, std::move(*stopped));
+            auto one = bring_out(trace, *process, tid, held, Others::run_where_it_needs_them);
+            if (one.stopped) held.emplace(tid.value, std::move(*one.stopped));
+            if (one.is_stuck) left_alone.insert(tid.value);
+            all = all && !one.is_stuck;
         }
     }
 }

@@ -1,7 +1,8 @@
 #include "tracees/unmap.h"
 
+#include "base/clock.h"
 #include "engine/space/site.h"
-#include "os/facts/blocked_syscall.h"
+#include "tracees/choice.h"
 #include "tracees/seize.h"
 #include "tracees/signal_frames.h"
 
@@ -24,51 +25,54 @@ os::Stopped *freest_of(const trace::Trace &trace, Pid pid, HeldTasks &held) {
     return freest;
 }
 
-/// A task that sleeps is free to make calls that might be the end of all who are held.
+/// A task that sleeps is free to make calls that might be the end of all that are held.
 bool is_sleeper_wanted(const trace::Trace &trace, Pid pid, const os::Stopped &held) {
-    auto sleeper = least_disturbed(trace, pid);
-    return sleeper && is_freer(*sleeper, held.tid()) && os::interrupted(pid, *sleeper) != os::Interrupted::begins_anew;
+    auto sleeper = best_task_but(trace, pid, {});
+    return sleeper && is_freer(sleeper->tid, held.tid()) && !sleeper->is_last_choice();
 }
 
-/// One of the process that is held or, where all sleep, one that is woken for it; nothing: they are gone.
+/// One of the process that is held or, where all sleep, one that is stopped for it; nothing: they are gone, or none can
+/// be stopped.
 os::Stopped *task_of(trace::Trace &trace, Pid pid, HeldTasks &held) {
     os::Stopped *freest = freest_of(trace, pid, held);
     if (freest && !is_sleeper_wanted(trace, pid, *freest)) return freest;
-    if (!freest)
-        if (auto woken = stop_at_waking(trace, pid)) {
-            const pid_t tid = woken->tid().value;
-            return &held.emplace(tid, std::move(*woken)).first->second;
-        }
+    const std::uint64_t since_ns = monotonic_ns();
+    std::unordered_set<pid_t> asked;
     // A parent in vfork stops when those that borrow its memory have gone on: they may be held.
-    while (auto tid = least_disturbed(trace, pid)) {
+    while (auto tid = task_to_ask(trace, pid, asked, since_ns)) {
         auto found = trace.engine.processes.find(pid.value);
         if (found == trace.engine.processes.end()) return nullptr;
-        if (auto one = bring_out(trace, *found->second, *tid, held))
-            return &held.emplace(tid->value, std::move(*one)).first->second;
+        auto one = bring_out(trace, *found->second, *tid, held);
+        if (one.stopped) return &held.emplace(tid->value, std::move(*one.stopped)).first->second;
+        if (one.is_stuck) asked.insert(tid->value);
+        if (!asked.empty() && !best_task_but(trace, pid, asked)) return nullptr;
     }
     return nullptr;
 }
 
-/// A stopped task of each process that runs in the memory.
-std::vector<std::pair<Process *, os::Stopped *>> tasks_of_all(trace::Trace &trace, const SpacePointer &space,
-                                                              HeldTasks &held) {
+using Workers = std::vector<std::pair<Process *, os::Stopped *>>;
+
+/// A stopped task of each process that runs in the memory. Nothing: one of them has none.
+std::optional<Workers> tasks_of_all(trace::Trace &trace, const SpacePointer &space, HeldTasks &held) {
     std::vector<Pid> members;
     for (const auto &[pid, process] : trace.engine.processes)
         if (process->space == space) members.push_back(Pid{pid});
-    for (Pid pid : members) task_of(trace, pid, held); // one may end while another is waited for
-    std::vector<std::pair<Process *, os::Stopped *>> tasks;
+    for (Pid pid : members) // one may end while another is waited for
+        if (!task_of(trace, pid, held) && trace.engine.processes.contains(pid.value)) return std::nullopt;
+    Workers tasks;
     for (Pid pid : members) {
         auto found = trace.engine.processes.find(pid.value);
         if (found == trace.engine.processes.end()) continue;
-        if (os::Stopped *stopped = task_of(trace, pid, held)) tasks.emplace_back(found->second.get(), stopped);
+        os::Stopped *stopped = task_of(trace, pid, held);
+        if (stopped) tasks.emplace_back(found->second.get(), stopped);
+        if (!stopped && trace.engine.processes.contains(pid.value)) return std::nullopt;
     }
     return tasks;
 }
 
 /// Our pages go, and each process gets its action for SIGTRAP back; the rescue page stays (and does no harm) where an
 /// action may still lead into it.
-Status unmap_pages(trace::Trace &trace, AddressSpaceState &space,
-                   const std::vector<std::pair<Process *, os::Stopped *>> &tasks) {
+Status unmap_pages(trace::Trace &trace, AddressSpaceState &space, const Workers &tasks) {
     auto hands = [&](const auto &task) {
         return recovery::Hands{*space.memory, *task.first->target.syscall_instruction, trace.engine.waiter,
                                *task.second};
@@ -99,15 +103,17 @@ void leave_lost(trace::Trace &trace, const Process &process) {
 
 } // namespace
 
-void unmap_ours(trace::Trace &trace, const SpacePointer &space, HeldTasks &held) {
-    if (space->slots.arenas().empty() && !space->recovery.mapped()) return;
-    auto tasks = tasks_of_all(trace, space, held);
-    if (tasks.empty()) return;
+bool unmap_ours(trace::Trace &trace, const SpacePointer &space, HeldTasks &held) {
+    if (space->slots.arenas().empty() && !space->recovery.mapped()) return true;
+    const auto workers = tasks_of_all(trace, space, held);
+    if (!workers) return false;
+    const Workers &tasks = *workers;
+    if (tasks.empty()) return true;
     // Of one that stands still: another may have ended meanwhile, or be in exec, and have none of the memory any more.
     leave_lost(trace, *tasks.front().first);
     const std::vector<engine::Arena> arenas = space->slots.arenas();
     const recovery::Page page = space->recovery;
-    if (arenas.empty() && !page.mapped()) return;
+    if (arenas.empty() && !page.mapped()) return true;
     if (trace.engine.mending && !lead_handlers_out(trace, space, held)) {
         trace.voice.complain({Error::Kind::refused,
                               "a thread is in a handler that returns into what a killed ktrace has mapped: that stays",
@@ -115,13 +121,14 @@ void unmap_ours(trace::Trace &trace, const SpacePointer &space, HeldTasks &held)
                               {},
                               -1,
                               1});
-        return;
+        return true;
     }
     auto unmapped = unmap_pages(trace, *space, tasks);
     if (!unmapped && unmapped.error().kind != Error::Kind::gone) trace.voice.complain(unmapped.error());
     // For the children that were born with them.
     for (const engine::Arena &arena : arenas) space->slots.add(arena);
     space->recovery = page;
+    return true;
 }
 
 } // namespace ktrace::tracees

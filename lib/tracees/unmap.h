@@ -5,8 +5,9 @@
 
 namespace ktrace::tracees {
 
-/// Done by tasks that are `held`; of a process in which all sleep, one is woken for it and held, too. All tasks that
-/// run are held, and outside of our pages. What cannot be unmapped is complained of, and stays.
-void unmap_ours(trace::Trace &trace, const SpacePointer &space, HeldTasks &held);
+/// Done by tasks that are `held`; of a process in which all sleep, one is stopped for it (choice.h) and held, too. All
+/// tasks that run are held, and outside of our pages. What cannot be unmapped is complained of, and stays. False:
+/// nothing was done, since no task of one of the processes can be stopped.
+bool unmap_ours(trace::Trace &trace, const SpacePointer &space, HeldTasks &held);
 
 } // namespace ktrace::tracees

@@ -289,18 +289,6 @@ def debug_registers_trap():
 NO_WATCHES = "the debug registers of this machine stop nothing"
 
 
-NO_TRIPWIRES = "this user has no breakpoints here that send signals"
-
-
-def breakpoints_signal():
-    """Whether this user may have such (perf_event_open(2)): of processes of its own, from Linux 5.13 on."""
-    if not debug_registers_trap():
-        return False
-    with open("/proc/sys/kernel/perf_event_paranoid") as setting:
-        allowed = os.geteuid() == 0 or int(setting.read()) <= 2
-    return allowed and tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= (5, 13)
-
-
 class LiveTest(unittest.TestCase):
     """Ends what a test started, whatever became of it."""
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import tempfile
 
-from live import (KTRACE, LIMIT, Ktrace, LiveTest, adds_up, breakpoints_signal, figure, ktrace, program, sleeps_in, state_of,
+from live import (KTRACE, LIMIT, Ktrace, LiveTest, adds_up, figure, ktrace, program, sleeps_in, state_of,
                   thread_folders, told_of, until, wait_until_let_go)
 from survivor import PROBES, Survivor
 

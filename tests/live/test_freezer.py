@@ -1,4 +1,5 @@
 """Targets that the freezer of a control group keeps from running: they make no system call for ktrace before they are thawed."""
+import itertools
 import os
 import re
 import signal
@@ -18,12 +19,15 @@ def mount_of(kind, option=""):
     return None
 
 
+GROUPS = itertools.count()
+
+
 class Group:
     """A control group with a freezer, `legacy`: of version 1."""
 
     def __init__(self, test, legacy):
         mount = mount_of("cgroup", "freezer") if legacy else mount_of("cgroup2")
-        self.folder, self.legacy = f"{mount}/ktrace-test-{os.getpid()}", legacy
+        self.folder, self.legacy = f"{mount}/ktrace-test-{os.getpid()}-{next(GROUPS)}", legacy
         try:
             os.mkdir(self.folder)
         except OSError as error:
@@ -95,41 +99,43 @@ class Frozen(Survivor):
             self.assertEqual(ktrace("ctl", "-p", self.target.pid, "add", "-k", "leaf", "--count").status, 0)
             self.assertEqual(tracer.stop().status, 0)
 
-    def test_thawed_before_detaching_has_been_given_up(self):
-        for group in self.both_kinds():
-            tracer = self.attach(self.target, *PROBES)
-            self.wait_random(60)
-            group.freeze()
-            tracer.process.send_signal(signal.SIGINT)
-            tracer.errors.until(f"process {self.target.pid}, which its control group has frozen, is thawed")
-            self.check_text(self.target, has_code_without_file=True)  # that needs nobody who runs
-            group.thaw()
-            trace = tracer.finish()
-            self.assertEqual(trace.status, 0, trace)
+    def check_at_rest(self, group, err):
+        """Its code is as it was, what is mapped is named, and taken out when the process is thawed."""
+        self.assertIn(f"process {self.target.pid} cannot be stopped (its control group has frozen it)", err)
+        self.assertIn(f"ktrace repair -p {self.target.pid} takes it out", err)
+        self.check_text(self.target, has_code_without_file=True)
+        group.thaw()
+        self.wait_random(60)
 
-    def test_thawed_behind_the_end(self):
-        """A second Ctrl-C ends ktrace, with its tables; what is left to do is done in the background."""
-        for group in self.both_kinds():
+    def test_frozen_at_the_end(self):
+        """ktrace ends, with its tables. A trace that begins later, or a repair, takes out what is left."""
+        def repair():
+            repaired = ktrace("repair", "-p", self.target.pid)
+            self.assertEqual(repaired.status, 0, repaired)
+            self.assertIn(f"took out of process {self.target.pid}", repaired.err)
+
+        def another():
             tracer = self.attach(self.target, *PROBES)
             self.wait_random(60)
-            group.freeze()
-            tracer.process.send_signal(signal.SIGINT)
-            tracer.errors.until("Ctrl-C ends the waiting")
-            trace = tracer.stop()
-            self.assertEqual(trace.status, 0, trace)
-            self.assertRegex(trace.err, f"process {self.target.pid} is frozen: when it is thawed, kt-leaving")
-            self.assertTrue(re.search(r"do_work\+0x0 .*: [1-9]\d* hits", trace.err), trace)
-            self.check_text(self.target, has_code_without_file=True)
-            group.thaw()
+            self.assertEqual(tracer.stop().status, 0)
+
+        for then in (repair, another):
+            for group in self.both_kinds():
+                tracer = self.attach(self.target, *PROBES)
+                self.wait_random(60)
+                group.freeze()
+                trace = tracer.stop()
+                self.assertEqual(trace.status, 0, trace)
+                self.assertTrue(re.search(r"do_work\+0x0 .*: [1-9]\d* hits", trace.err), trace)
+                self.check_at_rest(group, trace.err)
+                then()
 
     def test_tracing_process_is_killed(self):
-        """All bytes are put back at once, the rest is done when it is thawed."""
+        """All bytes are put back at once, the rest is left as at the end of a trace."""
         for group in self.both_kinds():
             tracer = self.attach(self.target, *PROBES)
             self.wait_random(60)
             group.freeze()
             os.kill(tracer.tracing, signal.SIGKILL)
-            tracer.errors.until("is thawed")
-            self.check_text(self.target, has_code_without_file=True)
-            group.thaw()
-            self.assertIn("took out of process", tracer.finish().err)
+            self.check_at_rest(group, tracer.finish().err)
+            self.assertEqual(ktrace("repair", "-p", self.target.pid).status, 0)

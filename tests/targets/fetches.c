@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -109,7 +110,14 @@ static int mount_it(void) {
     return mount("fetches", "/mnt", "fuse", 0, options);
 }
 
+/* Another thread, which may be stopped for nothing. */
+static void *rest(void *arg) {
+    for (;;) pause();
+    return arg;
+}
+
 int main(void) {
+    pthread_t other;
     char bytes[size];
     pid_t child;
     int file, error;
@@ -124,6 +132,7 @@ int main(void) {
     if (child == 0) serve();
     close(device);
     file = open("/mnt/file", O_RDONLY);
+    pthread_create(&other, NULL, rest, NULL);
     errno = 0;
     result = read(file, bytes, sizeof(bytes));
     error = errno;

@@ -75,16 +75,6 @@ static long sleep_nanosleep(void) {
 static long same_duration(long result, const struct timespec *now) {
     return result == 0 && memcmp(now, &duration, sizeof(duration)) != 0 ? -2 : result;
 }
-static long sleep_nanosleep_same(void) {
-    struct timespec left = duration;
-
-    return same_duration(syscall(SYS_nanosleep, &left, &left), &left);
-}
-static long sleep_clock_nanosleep_same(void) {
-    struct timespec left = duration;
-
-    return same_duration(clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left), &left);
-}
 static long sleep_clock_nanosleep(void) {
     struct timespec until;
     long nanoseconds;
@@ -317,17 +307,6 @@ static long sleep_int80_epoll_wait_timeout(void) {
 
     return call_by_int80(epoll_wait_32, epoll_idle, (long)low_memory(), 1, timeout_ms);
 }
-static long sleep_int80_nanosleep_timeout(void) {
-    const long nanosleep_32 = 162;
-    const int wanted[2] = {(int)duration.tv_sec, (int)duration.tv_nsec};
-    int *left = low_memory();
-    long result;
-
-    memcpy(left, wanted, sizeof(wanted));
-    result = call_by_int80(nanosleep_32, (long)left, (long)left, 0, 0);
-    return result == 0 && memcmp(left, wanted, sizeof(wanted)) != 0 ? -2 : result;
-}
-/* Whether this kernel has such calls; one that has not ends the program. */
 static long sleep_int80_getpid(void) {
     const long getpid_32 = 20;
 
@@ -340,9 +319,7 @@ static const struct {
     long (*sleep)(void);
 } calls[] = {
     {"nanosleep_timeout", sleep_nanosleep},
-    {"nanosleep_same_timeout", sleep_nanosleep_same},
     {"clock_nanosleep_timeout", sleep_clock_nanosleep},
-    {"clock_nanosleep_same_timeout", sleep_clock_nanosleep_same},
     {"poll", sleep_poll},
     {"poll_timeout", sleep_poll_timeout},
     {"ppoll_timeout", sleep_ppoll_timeout},
@@ -380,7 +357,6 @@ static const struct {
     {"io_getevents_timeout", sleep_io_getevents_timeout},
 #ifdef __x86_64__
     {"int80_epoll_wait_timeout", sleep_int80_epoll_wait_timeout},
-    {"int80_nanosleep_timeout", sleep_int80_nanosleep_timeout},
     {"int80_getpid", sleep_int80_getpid},
 #endif
 };

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -72,7 +73,14 @@ static void answer(int listener) {
     }
 }
 
+/* Another thread, which may be stopped for nothing. */
+static void *rest(void *arg) {
+    for (;;) pause();
+    return arg;
+}
+
 int main(void) {
+    pthread_t other;
     int listener = supervise_mkdirat(), error;
     pid_t supervisor;
     long result;
@@ -84,6 +92,7 @@ int main(void) {
     }
     supervisor = fork();
     if (supervisor == 0) answer(listener);
+    pthread_create(&other, NULL, rest, NULL);
     errno = 0;
     result = mkdirat(AT_FDCWD, "/nowhere/to/be/made", 0700);
     error = errno;

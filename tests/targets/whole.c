@@ -1,5 +1,6 @@
 /*
- * whole CALL: sleeps in a system call that has done a part of its work. Interrupted it would answer with that part.
+ * whole CALL [other]: sleeps in a system call that has done a part of its work. Interrupted it would answer with that
+ * part. With `other` a second thread sleeps in pause(2).
  *
  * Prints "ready PID" and sleeps. A helper process, which is nobody's business, reads a line and does what the call
  * waits for. Then the variable `awake` is written, do_work called, and "did RESULT of WANTED" printed; the process
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,8 +146,14 @@ static const struct {
     {"socket", by_socket, packets},  {"close", by_close, 1},
 };
 
+static void *rest(void *arg) {
+    for (;;) pause();
+    return arg;
+}
+
 int main(int argc, char **argv) {
     char line[64];
+    pthread_t other;
     pid_t self = getpid(), helper;
 
     call = argc > 1 ? argv[1] : "";
@@ -165,6 +173,7 @@ int main(int argc, char **argv) {
         _exit(0);
     }
     if (read(without[0], line, 1) != 1) return 2;
+    if (argc > 2) pthread_create(&other, NULL, rest, NULL);
     printf("ready %d\n", (int)self);
     fflush(stdout);
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)

@@ -22,7 +22,6 @@
 #include "engine/transparent/sigtrap/disposition.h"
 #include "engine/watch/watch.h"
 #include "os/tracee/syscall_user_dispatch.h"
-#include "os/tracee/tripwire.h"
 
 namespace ktrace::engine {
 
@@ -56,9 +55,12 @@ bool raised_by_kernel(Tid tid) {
     return info && info->si_code > 0;
 }
 
-/// A single step's end, a hardware breakpoint's, or an event's of perf_event_open(2): the pc is where the program goes
-/// on, and what lies before it has nothing to do with it.
-bool comes_behind(int code) { return code == TRAP_TRACE || code == TRAP_HWBKPT || code == os::trap_perf; }
+/// A single step's end, a hardware breakpoint's, or an event's of perf_event_open(2), which the program has set itself:
+/// the pc is where the program goes on, and what lies before it has nothing to do with it.
+bool comes_behind(int code) {
+    constexpr int trap_perf = 6; // TRAP_PERF: not in every libc's headers
+    return code == TRAP_TRACE || code == TRAP_HWBKPT || code == trap_perf;
+}
 
 /// May a SIGTRAP that somebody sends arrive in this process and leave it alive?
 bool may_be_sent_sigtrap(const Engine &engine, Process &process) {
@@ -112,7 +114,6 @@ Seen gather(const Engine &engine, Process &process, Task &task, const Stop &stop
         f.own_step = code == TRAP_TRACE && !steps;
         if (f.site && f.from_kernel && !f.behind) return seen;
         f.leftover = engine.mending && (code == TRAP_TRACE || code == TRAP_HWBKPT);
-        f.tripped = space.has_had_tripwires && !steps && os::is_tripwire(stop.tid);
         f.was_ours = space.memory->ever_planted(seen.trap_at) && !own_trap_at(process, seen.trap_at);
     } else {
         f.from_kernel = is_synchronous(stop.signal) && raised_by_kernel(stop.tid);
@@ -198,22 +199,6 @@ Event on_hit(Engine &engine, Process &process, Task &task, Site &site, Stopped s
     return event;
 }
 
-/// True at a stop from which a task of a ground that owes room would run on: the room is to be made first. At other
-/// stops it is seen to that the task stops once more before it does so.
-bool waits_for_room(const AddressSpaceState &space, Verdict verdict, Stopped &stopped) {
-    if (!space.owes_room) return false;
-    if (verdict == Verdict::hit) return true;
-    if (verdict == Verdict::go_on) return !os::has_fault_pending(stopped.tid(), SIGTRAP); // that comes first
-    if (verdict != Verdict::group_stop) os::interrupt(stopped.tid());
-    return false;
-}
-
-Event ask_for_room(Task &task, const Stop &stop, Stopped stopped) {
-    task.stopped_by_group = false;
-    task.announced = true;
-    Event event = event_of(Event::Kind::owed_room, task, std::move(stopped));
-    event.stop = stop;
-    return event;
 }
 
 /// The parent goes on when its child is what the program may find it to be.
@@ -282,9 +267,6 @@ Event on_end(Engine &engine, const Stop &stop) {
 }
 
 } // namespace
-
-Event serve_hit(Engine &engine, Process &process, Task &task, Site &site, Stopped stopped) {
-    return on_hit(engine, process, task, site, std::move(stopped));
 }
 
 void end_calls(Engine &engine, Process &process, Task &task) {
@@ -303,7 +285,9 @@ void continue_task(Engine &engine, Task &task, Stopped stopped, int signal) {
     else if (process && signal != 0 && !task.signals.saved_mask)
         restore_mask(*process, task);
     if (signal != 0) follow_handler(task, stopped, signal);
-    const bool at_calls = task.until_exec || task.follows != 0 || task.sigtrap.watches_action != 0;
+    lead_to_copy(engine, task, stopped);
+    const bool at_calls =
+        task.until_exec || task.follows != 0 || task.sigtrap.watches_action != 0 || task.restart.failed.has_value();
     const os::Resume how = way_on(task.over, at_calls, trap_pending);
     if (how == os::Resume::step) task.stepped_from = stopped.pc();
     if (task.calls && engine.waiter.looks_often()) {
@@ -344,6 +328,7 @@ Event serve(Engine &engine, const Stop &stop) {
     Task &task = found->second;
     task.last_stop = engine.stops;
     if (engine.overhead) engine.overhead->begin_stop();
+    see_restart(task, stopped);
     if (stop.kind == Stop::Kind::signal && stop.signal == SIGTRAP) see_sent_again(task);
     Seen seen = gather(engine, *process, task, stop, stopped);
     if (task.calls) note_stop(task, stopped);
@@ -353,10 +338,8 @@ Event serve(Engine &engine, const Stop &stop) {
     const Verdict verdict = classify(seen.facts);
     if (KT_LOG_SHOWS(log::Level::debug)) stopped.pc();
     task.verdict = engine.verdicts.note(stop, stopped.known_pc(), verdict);
-    if (stop.kind == Stop::Kind::started) go_unnoticed(*process, task, stopped); // of an interrupt of ours, perhaps
+    if (stop.kind == Stop::Kind::started) see_interruption(*process, task, stopped); // of an interrupt of ours, perhaps
     if (stop.kind == Stop::Kind::syscall && task.over == Over::none) renew_interrupt(stopped);
-    if (!engine.closing && waits_for_room(*process->space, verdict, stopped))
-        return ask_for_room(task, stop, std::move(stopped));
     switch (verdict) {
     case Verdict::watched:
         restore_signals(engine, *process, task, stopped);
@@ -372,8 +355,7 @@ Event serve(Engine &engine, const Stop &stop) {
         continue_task(engine, task, std::move(stopped));
         break;
     case Verdict::deliver:
-        note_stop_signal(engine, task, stop.signal);
-        go_unnoticed(*process, task, stopped);
+        see_interruption(*process, task, stopped);
         continue_task(engine, task, std::move(stopped), stop.signal);
         break;
     case Verdict::deliver_behind: deliver_outside(engine, *process, task, std::move(stopped), false); break;
@@ -394,7 +376,7 @@ Event serve(Engine &engine, const Stop &stop) {
     case Verdict::syscall_told: return on_syscall(engine, task, std::move(stopped));
     case Verdict::group_stop:
         task.stopped_by_group = true;
-        accept_interruption(task, stopped);
+        accept_interruption(stopped);
         if (engine.watches) set_watches(engine, task, stopped);
         engine.verdicts.note_resume(task.verdict, os::Resume::listen, 0);
         std::move(stopped).resume(os::Resume::listen);
@@ -402,7 +384,6 @@ Event serve(Engine &engine, const Stop &stop) {
     case Verdict::go_on:
         task.stopped_by_group = false;
         task.announced = true;
-        if (seen.facts.tripped) task.tripwire.reset();
         continue_task(engine, task, std::move(stopped));
         break;
     case Verdict::new_task: return on_new_task(engine, *process, task, std::move(stopped));

@@ -18,16 +18,13 @@ struct Event {
     Tid other;
     bool vfork = false;
     os::Stop stop;
-    /// may_exec, exec, loader, ifunc, woken, owed_room, dispatched, unknown: the receiver resumes it (continue_task).
+    /// may_exec, exec, loader, ifunc, dispatched, unknown: the receiver resumes it (continue_task).
     /// Apart, since most events are none: a token is a kilobyte.
     std::unique_ptr<os::Stopped> stopped;
 };
 
 /// Handles one stop.
 Event dispatch(Engine &engine, const os::Stop &stop);
-
-/// What dispatch does with a stop at a site's trap; for a task that stands at one once the room is there that was owed.
-Event serve_hit(Engine &engine, Process &process, Task &task, Site &site, os::Stopped stopped);
 
 /// Lets a task go on in whatever it was doing, with the books on its stopped time kept.
 void continue_task(Engine &engine, Task &task, os::Stopped stopped, int signal = 0);

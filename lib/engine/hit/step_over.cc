@@ -184,11 +184,6 @@ void mark_moved(Process &process, Task &task, os::Stopped &stopped) {
 }
 
 void step_over(Engine &engine, Process &process, Task &task, Site &site, os::Stopped stopped, Places post) {
-    if (!site.slot && arch::takes_slot(site.plan)) { // the ground owes it still: the trap is about to come out
-        stopped.set_pc(site.at);
-        continue_task(engine, task, std::move(stopped));
-        return;
-    }
     switch (site.method()) {
     case Method::emulate: {
         Host::Registers &registers = stopped.change_registers();

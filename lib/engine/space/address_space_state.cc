@@ -56,23 +56,25 @@ bool give_slot(AddressSpaceState &space, Site &site) {
     return true;
 }
 
+namespace {
+
+/// Writes what gets a task over the site's trap: the copy in its slot, the entry in the rescue page. Errors: refused.
 Status furnish(AddressSpaceState &space, Site &site) {
     if (site.left) return {};
-    if (!give_slot(space, site)) {
-        if (space.owes_room) return {};
+    if (!give_slot(space, site))
         return fail(Error::Kind::refused, "there is no place for its instruction within reach");
-    }
     if (site.slot) {
         if (site.placed.method == Method::refuse) return fail(Error::Kind::refused, site.placed.why);
         if (!space.memory->write_own(site.slot, std::span(site.placed.bytes, site.placed.size)))
             return fail(Error::Kind::refused, "its slot cannot be written");
     }
     if (space.recovery.mapped() &&
-        !space.recovery.add(*space.memory, Host::recovery_entry(site.plan, site.placed, site.at, site.slot)) &&
-        !space.owes_room)
+        !space.recovery.add(*space.memory, Host::recovery_entry(site.plan, site.placed, site.at, site.slot)))
         return fail(Error::Kind::refused, "the recovery page cannot be written");
     return {};
 }
+
+} // namespace
 
 Status arm(AddressSpaceState &space, Site &site) {
     if (site.armed) return {};
@@ -107,8 +109,7 @@ bool recovery_has_room(const AddressSpaceState &space, std::size_t sites) {
 }
 
 void tell_of_untold(recovery::Ledger *ledger, Pid pid, AddressSpaceState &space, VirtAddr at) {
-    const bool told_by_page = space.recovery.mapped() && !space.owes_room;
-    if (!ledger || told_by_page || space.memory->withholds()) return;
+    if (!ledger || space.recovery.mapped()) return;
     recovery::Untold trap{pid, at, {}, 0};
     trap.size = space.memory->read(at, std::span(trap.original).first(Host::trap_bytes().size()));
     ledger->tell(trap);

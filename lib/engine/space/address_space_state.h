@@ -50,11 +50,6 @@ struct AddressSpaceState {
     Slots slots;
     recovery::Page recovery; // what is left of us when we are killed
     bool recovery_tried = false;
-    // Sites are armed without slots, and not told in the rescue page: no task could be stopped for that. The room is
-    // made with the first task that stops, before it goes on. Where every task can have a tripwire, the traps are
-    // withheld until then (AddressSpace).
-    bool owes_room = false;
-    bool has_had_tripwires = false; // tasks of it (Task::tripwire)
     std::unordered_map<VirtAddr, std::unique_ptr<Site>> sites;
     std::unordered_map<VirtAddr, Site *> by_slot; // start of the slot → its site
     std::vector<RetiredSite> retired_sites;       // for buried.cc
@@ -86,9 +81,6 @@ Result<Site *> make_site(AddressSpaceState &space, VirtAddr at);
 /// Gives the site its slot, where it needs one. False: no slot within reach is free; map an arena first.
 bool give_slot(AddressSpaceState &space, Site &site);
 
-/// Writes what gets a task over the site's trap: the copy in its slot, the entry in the rescue page. Errors: refused.
-Status furnish(AddressSpaceState &space, Site &site);
-
 /// Makes sure that `sites` more can be armed: each is told in the rescue page before its trap is planted. A process
 /// that may not map memory is traced without that page. Errors: gone, refused (there are too many).
 Status prepare_recovery(AddressSpaceState &space, target::Process &process, os::Waiter &waiter, os::Stopped &stopped,
@@ -100,8 +92,7 @@ bool recovery_has_room(const AddressSpaceState &space, std::size_t sites);
 /// Tells the guardian of a trap that is to be planted, where no page will tell of it. `ledger` may be nullptr.
 void tell_of_untold(recovery::Ledger *ledger, Pid pid, AddressSpaceState &space, VirtAddr at);
 
-/// Plants the trap. There is a slot for the site, and the rescue page has room for it, or the ground owes that. Errors:
-/// refused.
+/// Plants the trap. There is a slot for the site, and the rescue page has room for it. Errors: refused.
 Status arm(AddressSpaceState &space, Site &site);
 /// Takes the trap out. The site stays known: tasks that are at it or in its slot are still understood.
 void disarm(AddressSpaceState &space, Site &site);

@@ -17,7 +17,7 @@ Verdict classify_trap(const Facts &f) {
     if (f.over == Over::stepping) return Verdict::step_done;
     if (f.watched && !f.own_step) return Verdict::watched;
     if (f.site && !f.behind) return Verdict::hit;
-    if (f.leftover || f.tripped) return Verdict::go_on;
+    if (f.leftover) return Verdict::go_on;
     if (f.was_ours && !f.behind) return Verdict::late_trap;
     if (f.slot == SlotPosition::after) return Verdict::deliver_behind;
     if (f.slot == SlotPosition::inside) return Verdict::hold; // the program's own step, of the whole instruction

@@ -25,7 +25,6 @@ struct Facts {
     bool until_exec = false;   // the task is to stop at system calls
     bool follows = false;      // so it is, until it returns from a signal's handler
     bool leftover = false;     // a step or hardware breakpoint of a ktrace that was killed
-    bool tripped = false;      // an os::Tripwire's
     bool controls_job = false; // SIGSTOP, SIGCONT or one of the terminal's, without a handler
     bool behind = false;       // no trap instruction's, but a step's or breakpoint's: the pc is where the program is
     bool own_step = false;     // a step's that the program makes itself

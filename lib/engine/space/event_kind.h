@@ -12,9 +12,7 @@ enum class EventKind : std::uint8_t {
     exec,        // `stopped` is the new leader, at its first instruction; `other` its former tid
     loader,      // the list of modules has changed; `stopped` is at the loader's breakpoint
     ifunc,       // a resolver is called or has returned; `stopped` is there
-    woken,       // a task has come out of a system call in which it could not be stopped; `stopped` is behind it
     ended,       // a task has ended; `status`, `signal` of it
-    owed_room,   // the process runs on, and AddressSpaceState::owes_room: `stopped` is at a trap, or may run on
     dispatched,  // the calls of a thread are sent back to it: `stopped` is at the trap of one, not served yet
     unknown,     // a stop of a task that is not known yet: a child that was faster than its parent's event
 };

@@ -1,12 +1,9 @@
 // Task: what ktrace knows of one traced thread. It knows its process by id only.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <csignal>
@@ -16,8 +13,8 @@
 #include "base/ids.h"
 #include "engine/space/clocks.h"
 #include "engine/space/places.h"
+#include "engine/space/task_restart.h"
 #include "engine/space/task_signals.h"
-#include "os/tracee/tripwire.h"
 
 namespace ktrace::engine {
 
@@ -35,20 +32,6 @@ enum class Over : std::uint8_t {
 /// A goroutine's stack, as it was before Go's runtime moved it.
 struct StackMove {
     VirtAddr goroutine, low, high;
-};
-
-/// What is left of a sleep, where the kernel has told it because of an interrupt of ours (rest.h).
-struct Rest {
-    VirtAddr at;
-    std::array<std::byte, 16> before{}, told{};            // a timespec: the program's, the kernel's
-    std::uint64_t switches = 0;                            // the task's, when it was interrupted
-    std::optional<std::pair<VirtAddr, VirtAddr>> slept_at; // `before` is there again: the task's pc and stack pointer
-};
-
-/// A task's registers before and after its interrupted system call was to be made again.
-struct Undone {
-    arch::Host::Registers failed, again;
-    bool fails_now = false; // job control stops its process meanwhile
 };
 
 struct Task {
@@ -69,8 +52,7 @@ struct Task {
     VirtAddr retry_at, retry_sp;
     std::uint16_t follows = 0;
 
-    // Its call, which had failed with EINTR, is made again when it goes on (interruption.h).
-    std::optional<Undone> undone;
+    SyscallRestart restart;
 
     bool wants_registers = false; // its last hit has read them all: the next one's pc is read with them
     std::uint64_t sequence = 0;   // records
@@ -81,9 +63,7 @@ struct Task {
     std::uint32_t unwinds = 0;    // exceptions and longjmps so far
     Instance *calls = nullptr;    // in flight, youngest first
     std::uint32_t watched_as = 0; // its debug registers are of this generation of watchpoints; 0: not looked at yet
-    std::optional<os::Tripwire> tripwire; // behind the call that it sleeps in: something has to be done when that ends
-    std::optional<StackMove> stack_move;  // of a goroutine, which the task is in the middle of
-    std::optional<Rest> rest;             // of the sleep that an interrupt of ours comes in
+    std::optional<StackMove> stack_move; // of a goroutine, which the task is in the middle of
     std::vector<std::uint32_t> watching; // what its debug registers watch (Watchpoint::id), by register; empty: nothing
     bool enclosures_known = false;       // calls that enclose it and began before ktrace came are among them
     bool stopped_by_group = false;       // in a group stop (PTRACE_LISTEN)

@@ -140,7 +140,6 @@ void set_watches(Engine &engine, Task &task, os::Stopped &stopped) {
     task.watched_as = space.watch_generation;
     if (wanted.watching.empty() && task.watching.empty()) return;
     task.watching = std::move(wanted.watching);
-    task.tripwire.reset(); // it takes a register
     if (!HostNative::set_watches(task.tid, std::span(wanted.registers).first(task.watching.size())) && !stopped.gone())
         engine.unwatched = task.tid;
 }

@@ -1,35 +1,36 @@
-// asleep: whether a task sleeps, and what an interrupt would make of the system call that it sleeps in.
+// blocked_syscall: whether a task sleeps in a system call, and what an interrupt makes of that call.
+//
+// Source: 37 calls that sleep were tried, on Linux 6.18. Interrupted, most show -512 to -516 (signal(7): the kernel
+// makes them again, where no handler runs), or a count of what they have done. The others show -EINTR: they are made
+// again by hand (engine/transparent/restart).
 #pragma once
 
 #include "os/proc/procfs.h"
 
 namespace ktrace::os {
 
+/// In the order in which tasks are asked to stop.
 enum class Interrupted : std::uint8_t {
-    runs,        // it does not sleep in a system call
-    goes_on,     // the kernel makes the call again by itself, with the time that is left
-    made_again,  // the call may fail with EINTR; made again it is the same, since it has no time-out
-    begins_anew, // made again it waits for the whole of its time-out once more; or it answers with a part of what it
-                 // was to do, and is not made again; or another process that answers it sees the interrupt, or
-                 // asked twice (a supervisor, seccomp_unotify(2); a file system, fuse(4)); or it cannot be
-                 // interrupted, but would use up a processor until it goes on (in a call whose memory userfaultfd(2)
-                 // has to fill in)
+    runs,      // it does not sleep in a system call
+    restarted, // the kernel makes the call again by itself
+    by_hand,   // it shows -EINTR: made again by hand, its time-out begins anew
+    cut_short, // it answers with the part that is done; or another process answers it, which hears of the interrupt
+               // or asked twice (a file system, fuse(4); a supervisor, seccomp_unotify(2)); or it waits for a page that
+               // somebody else fills in (userfaultfd(2)), and uses up a processor until then
 };
 
-/// `limited_by_file`: the call is one on a socket that limits how long such calls wait, or reads from one or from a
-/// terminal that waits for several bytes, or for a time. Pure. Source: which calls the kernel restarts is in
-/// signal(7); those with a time-out of their own that it does not, here.
-Interrupted interrupted(const TaskPlace &place, bool limited_by_file);
+/// `has_time_limit`: the call is on a socket that limits how long such calls wait (SO_RCVTIMEO, SO_SNDTIMEO). Pure.
+Interrupted interrupted(const TaskPlace &place, bool has_time_limit);
 
 /// The same of a task, as it is now. One that has ended `runs`.
 Interrupted interrupted(Pid pid, Tid tid);
 
-/// Where an interrupt makes the kernel write what is left of a sleep (nanosleep, clock_nanosleep), which it does not
-/// where the sleep comes to its end; 0: nowhere.
-VirtAddr told_rest_at(Pid pid, Tid tid, const TaskPlace &place);
+/// A call that shows -EINTR: has nothing been done, so that it can be made again? `on_socket`: its file is a socket.
+/// Pure.
+bool may_be_made_again(const TaskPlace &place, bool on_socket);
 
-/// The call blocks other signals than the task does outside of it.
-bool has_a_mask_of_its_own(const TaskPlace &place);
+/// The same of a task that stands at a stop with -EINTR.
+bool may_be_made_again(Pid pid, Tid tid);
 
 /// Asleep where no signal wakes it (a parent in vfork): its interrupt is seen when that has ended, before it runs on.
 bool sleeps_deeply(Tid tid);

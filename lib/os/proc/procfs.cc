@@ -340,7 +340,8 @@ std::optional<TaskPlace> read_task_place(Pid pid, Tid tid) {
     auto text = read_file(proc_task(pid, tid, "syscall"));
     if (!text) return std::nullopt;
     auto place = parse_task_place(*text);
-    if (place && !place->running && place->syscall >= 0) place->foreign = is_foreign(pid, tid, place->pc);
+    if (place && !place->running && place->syscall >= 0 && is_foreign(pid, tid, place->pc))
+        place->syscall = static_cast<long>(arch::Host::own_syscall_number(static_cast<std::uint64_t>(place->syscall)));
     return place;
 }
 
@@ -366,11 +367,6 @@ std::vector<Pid> read_processes() { return read_ids<Pid>("/proc"); }
 std::string read_sleep_function(Pid pid, Tid tid) {
     auto text = read_file(proc_task(pid, tid, "wchan"));
     return !text || *text == "0" ? std::string() : *text;
-}
-
-std::uint64_t read_personality(Pid pid, Tid tid) {
-    auto text = read_file(proc_task(pid, tid, "personality"));
-    return text ? hex(*text) : 0;
 }
 
 std::string read_comm(Pid pid, Tid tid) {

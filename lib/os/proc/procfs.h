@@ -44,7 +44,6 @@ struct ProcessStatus {
 struct TaskPlace {
     bool running = false; // on a processor or waiting for one: nothing more is known
     long syscall = -1;    // the number it sleeps in, -1: blocked, but not in a system call
-    bool foreign = false; // number and arguments are those of 32-bit programs (Host::is_foreign_syscall)
     std::uint64_t arguments[6] = {};
     VirtAddr sp, pc;
 };
@@ -115,8 +114,6 @@ std::string read_comm(Pid pid, Tid tid);
 
 /// The function of the kernel's that a task sleeps in; "": it does not, or that is not known.
 std::string read_sleep_function(Pid pid, Tid tid);
-/// The task's setting by personality(2); 0: nothing, or that is not known.
-std::uint64_t read_personality(Pid pid, Tid tid);
 /// Waits until a process, which need not be a child, has ended.
 void wait_for_end(Pid pid);
 /// An entry of the auxiliary vector (AT_*).

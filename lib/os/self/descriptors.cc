@@ -32,20 +32,6 @@ void hold_standard_descriptors() {
     }
 }
 
-void drop_inherited_descriptors() {
-    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup3(null, fd, O_CLOEXEC);
-    ::close(null);
-    std::error_code ignored;
-    std::vector<int> inherited;
-    for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
-        const int fd = std::atoi(entry.path().filename().c_str());
-        const int flags = ::fcntl(fd, F_GETFD);
-        if (flags >= 0 && (flags & FD_CLOEXEC) == 0) inherited.push_back(fd);
-    }
-    for (int fd : inherited) ::close(fd);
-}
-
 Status allow_many_descriptors() {
     constexpr rlim_t needed = 32; // besides those that it was started with
     if (::getrlimit(RLIMIT_NOFILE, &before) != 0) return {};

@@ -13,10 +13,6 @@ namespace ktrace::os {
 /// program that is started finds it closed. Call it before anything is opened.
 void hold_standard_descriptors();
 
-/// Lets go of all descriptors that this process was started with: whoever waits for the end of a pipe is not to wait
-/// for this process. The standard ones become /dev/null. Those that were opened since have FD_CLOEXEC, and stay.
-void drop_inherited_descriptors();
-
 /// From now on this process may have as many as the system allows it (RLIMIT_NOFILE, setrlimit(2)). Errors: refused:
 /// these are too few for anything.
 Status allow_many_descriptors();

@@ -11,7 +11,7 @@ namespace ktrace::os {
 
 namespace {
 
-volatile std::sig_atomic_t caught = 0, parent_is_dead = 0, must_leave = 0, wanted = 0;
+volatile std::sig_atomic_t caught = 0, parent_is_dead = 0, must_leave = 0;
 
 constexpr std::uint64_t repeat_ns = 5'000'000;
 
@@ -42,12 +42,6 @@ void on_leaving(int) {
     ring(repeat_ns);
 }
 
-void on_request(int signal, siginfo_t *info, void *) {
-    if (info->si_code != SI_QUEUE) return;
-    wanted = info->si_value.sival_int;
-    on_signal(signal);
-}
-
 constexpr int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, OwnSignals::abandoned};
 constexpr int leaving[] = {SIGXCPU, SIGUSR1, SIGUSR2, SIGPROF, SIGPWR, SIGVTALRM};
 
@@ -64,7 +58,6 @@ sigset_t watched_set() {
     sigemptyset(&set);
     for (int signal : watched) sigaddset(&set, signal);
     for (int signal : leaving) sigaddset(&set, signal);
-    sigaddset(&set, OwnSignals::hand_over);
     return set;
 }
 
@@ -105,16 +98,6 @@ void OwnSignals::unblock() {
 void OwnSignals::on_death_of_parent() { ::prctl(PR_SET_PDEATHSIG, abandoned); }
 
 bool OwnSignals::is_abandoned() const { return parent_is_dead != 0; }
-
-void OwnSignals::accept_hand_over() {
-    struct sigaction action {};
-    action.sa_sigaction = on_request;
-    action.sa_flags = SA_SIGINFO;
-    sigemptyset(&action.sa_mask);
-    ::sigaction(hand_over, &action, nullptr);
-}
-
-int OwnSignals::handed_over() { return wanted; }
 
 std::function<void()> OwnSignals::waker() {
     return [waiter = ::gettid()] { ::syscall(SYS_tgkill, ::getpid(), waiter, SIGALRM); };

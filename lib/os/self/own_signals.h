@@ -35,12 +35,6 @@ class OwnSignals {
     /// It has come.
     bool is_abandoned() const;
 
-    /// From now on another process may ask this one to hand a process over (`hand_over` with its id, sigqueue(3)):
-    /// take() has the signal, and this, which.
-    static void accept_hand_over();
-    static constexpr int hand_over = 40; // as `abandoned`
-    static int handed_over();
-
     /// A function that ends the waits of the calling thread; any thread may call it.
     static std::function<void()> waker();
 
@@ -61,8 +55,8 @@ class OwnSignals {
     static bool are_pending();
 
   private:
-    static constexpr int changed[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGALRM,   SIGPIPE,   SIGCHLD,  SIGXCPU,
-                                      SIGUSR1, SIGUSR2, SIGPROF, SIGPWR,  SIGVTALRM, abandoned, hand_over};
+    static constexpr int changed[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGALRM, SIGPIPE,   SIGCHLD,
+                                      SIGXCPU, SIGUSR1, SIGUSR2, SIGPROF, SIGPWR,  SIGVTALRM, abandoned};
     static constexpr std::size_t changed_count = sizeof changed / sizeof changed[0];
 
     struct sigaction before_[changed_count];

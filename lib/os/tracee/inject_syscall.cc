@@ -313,10 +313,7 @@ Result<std::int64_t> make_call(Waiter &waiter, Stopped &stopped, VirtAddr instru
     }
     bool trapped = was_trapped(meanwhile.held);
     tell_later(tid, meanwhile.held);
-    if (meanwhile.stopped_by_group) {
-        stopped.note_group_stop();
-        interrupt(tid); // it stops again before it runs on
-    }
+    if (meanwhile.stopped_by_group) interrupt(tid); // it stops again before it runs on
     if (!run) return tl::make_unexpected(run.error());
     if (!alive) return fail(Error::Kind::gone, "the task has ended");
     return trapped ? -EPERM : Host::syscall_result(after);

@@ -11,9 +11,9 @@ using arch::HostNative;
 
 // A token is moved several times a hit, mostly with no registers read: hundreds of bytes are not copied for nothing.
 Stopped::Stopped(Stopped &&other) noexcept
-    : waiter_(std::exchange(other.waiter_, nullptr)), stop_(other.stop_), rest_(other.rest_),
-      group_stop_(other.group_stop_), pc_(other.pc_), pc_changed_(other.pc_changed_),
-      registers_changed_(other.registers_changed_), floating_changed_(other.floating_changed_), gone_(other.gone_) {
+    : waiter_(std::exchange(other.waiter_, nullptr)), stop_(other.stop_), rest_(other.rest_), pc_(other.pc_),
+      pc_changed_(other.pc_changed_), registers_changed_(other.registers_changed_),
+      floating_changed_(other.floating_changed_), gone_(other.gone_) {
     if (other.registers_) registers_.emplace(*other.registers_);
     if (other.floating_) floating_.emplace(*other.floating_);
 }

@@ -35,9 +35,6 @@ class Stopped {
     /// that it has hit, not behind it, since the signal that leads over it when ktrace is killed is forgotten by then.
     void rest_at(VirtAddr pc) { rest_ = pc; }
     std::optional<VirtAddr> rest() const { return rest_; }
-    /// Job control stops the process since the stop that was reported: the task makes system calls for us nevertheless.
-    void note_group_stop() { group_stop_ = true; }
-    bool has_group_stop() const { return group_stop_; }
     /// All general registers, read on first use. After gone(): zeros.
     const arch::Host::Registers &registers();
     /// The same to be changed; written back by resume or write_back.
@@ -59,7 +56,6 @@ class Stopped {
     Waiter *waiter_;
     Stop stop_;
     std::optional<VirtAddr> rest_;
-    bool group_stop_ = false;
     std::optional<VirtAddr> pc_; // valid while registers_ are not read
     bool pc_changed_ = false;
     std::optional<arch::Host::Registers> registers_;

@@ -214,14 +214,6 @@ TEST_F(Rescue, StepsAndHardwareBreakpointsAreDropped) {
     }
 }
 
-TEST_F(Rescue, ATripwireBehindASiteIsNoHit) {
-    constexpr int trap_perf = 6; // TRAP_PERF
-    std::mt19937_64 random(7);
-    plant(ktrace::test::hex("55"));
-    X86_64Registers before = registers(random);
-    EXPECT_EQ(handle(before, trap_info(trap_perf)).ip, before.ip);
-}
-
 TEST_F(Rescue, WhatTheTracerHasMovedIsLeftWhereItIs) {
     std::mt19937_64 random(7);
     plant(ktrace::test::hex("55"));

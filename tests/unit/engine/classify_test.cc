@@ -26,11 +26,6 @@ Facts leftover(Facts facts) {
     return facts;
 }
 
-Facts tripped(Facts facts) {
-    facts.tripped = true;
-    return facts;
-}
-
 Facts followed(Facts facts) {
     facts.follows = true;
     return facts;
@@ -92,10 +87,6 @@ const Row rows[] = {
      signal(SIGTRAP, false, Over::none, true, false, SlotPosition::elsewhere), Verdict::deliver},
     {"a single step of a ktrace that was killed",
      leftover(signal(SIGTRAP, true, Over::none, false, false, SlotPosition::elsewhere)), Verdict::go_on},
-    {"a tripwire, behind the call of a sleeper",
-     tripped(signal(SIGTRAP, true, Over::none, false, false, SlotPosition::elsewhere)), Verdict::go_on},
-    {"a tripwire where a trap was withheld and taken back",
-     tripped(signal(SIGTRAP, true, Over::none, false, true, SlotPosition::elsewhere)), Verdict::go_on},
     {"the end of a step", signal(SIGTRAP, true, Over::stepping, false, false, SlotPosition::after), Verdict::step_done},
     {"a step that ended where a site is", signal(SIGTRAP, true, Over::stepping, true, false, SlotPosition::elsewhere),
      Verdict::step_done},

@@ -1,15 +1,18 @@
 #include "engine/transparent/restart/syscall_restart.h"
 
 #include <csignal>
+#include <utility>
 
 #include "arch/way_back.h"
 #include "base/signals.h"
 #include "engine/transparent/repeated_hit.h"
-#include "engine/transparent/restart/rest.h"
+#include "os/facts/blocked_syscall.h"
+#include "os/proc/procfs.h"
 
 namespace ktrace::engine {
 
 using arch::Host;
+using os::Stop;
 
 namespace {
 
@@ -17,77 +20,56 @@ namespace {
 constexpr std::uint64_t ignored_by_default =
     signal_bit(SIGCHLD) | signal_bit(SIGCONT) | signal_bit(SIGURG) | signal_bit(SIGWINCH);
 
-std::uint64_t passing(const os::ProcessStatus &status) {
-    return status.ignored | (ignored_by_default & ~status.caught);
+/// Is it the stop of a signal that the program sees? The kernel discards one that the process ignores when it is sent,
+/// but shows it to a tracer, and ends the task's system call for that.
+bool is_seen(const Stop &stop) {
+    if (stop.kind != Stop::Kind::signal) return false;
+    const auto status = os::read_status(stop.tid.value);
+    if (!status) return true;
+    return ((status->ignored | (ignored_by_default & ~status->caught)) & signal_bit(stop.signal)) == 0;
 }
 
-} // namespace
-
-bool lets_pass(const os::ProcessStatus &status, int signal) { return (passing(status) & signal_bit(signal)) != 0; }
-
-namespace {
-
-/// At such a stop: is nothing else the reason why its call has ended?
-bool is_only_reason(os::Stopped &stopped) {
-    auto status = os::read_status(stopped.tid().value);
-    if (!status) return false;
-    const os::Stop &stop = stopped.stop();
-    if (stop.kind == os::Stop::Kind::signal && !lets_pass(*status, stop.signal)) return false;
-    return (status->pending & ~status->blocked & ~passing(*status)) == 0;
-}
-
-} // namespace
-
-bool undo_interruption(os::Stopped &stopped) {
-    if (!Host::interrupted_for_good(stopped.registers()) || !is_only_reason(stopped)) return false;
-    Host::restart_syscall(stopped.change_registers());
-    return true;
-}
-
-namespace {
-
-void see_to_rest(Process &process, Task &task, os::Stopped &stopped) {
-    if (!task.rest) return;
-    if (!is_only_reason(stopped))
-        tell_rest(process, task, stopped);
-    else if (stopped.stop().kind == os::Stop::Kind::started)
-        take_back_rest(process, task, stopped);
-}
-
-/// It has not gone on since its call was to be made again.
-bool is_still_undone(const Task &task, os::Stopped &stopped) {
-    return task.undone && task.undone->again == stopped.registers();
-}
-
-void let_undone_fail(Task &task, os::Stopped &stopped) {
-    stopped.change_registers() = task.undone->failed;
-    task.undone.reset();
-    forget_retry(task);
-}
-
-} // namespace
-
-void go_unnoticed(Process &process, Task &task, os::Stopped &stopped) {
-    if (is_still_undone(task, stopped)) {
-        see_late_signal(task, stopped);
-        return;
-    }
-    task.undone.reset();
+/// The kernel makes the call again when the task goes on. Where a handler comes in between, that is a new hit.
+void see_kernels_restart(Process &process, Task &task, os::Stopped &stopped) {
     Host::Registers again = stopped.registers();
-    if (!arch::awaits_restart(again)) {
-        if (!undo_interruption(stopped)) return;
-        task.undone = Undone{again, stopped.registers(), false};
-        if (process.space->site_at(stopped.pc())) remember_retry(task, stopped.pc(), stopped);
-        return;
-    }
-    see_to_rest(process, task, stopped);
     Host::restart_syscall(again); // as the kernel is about to do
     const VirtAddr at = Host::pc(again);
     if (!process.space->site_at(at)) return;
-    if (is_only_reason(stopped))
-        remember_retry(task, at, stopped);
+    if (is_seen(stopped.stop()))
+        forget_retry(task);
     else
-        forget_retry(task); // a handler comes in between
+        remember_retry(task, at, stopped);
+}
+
+} // namespace
+
+void see_restart(Task &task, os::Stopped &stopped) {
+    const auto failed = std::exchange(task.restart.failed, std::nullopt);
+    if (!failed || stopped.stop().kind == Stop::Kind::syscall) return;
+    stopped.change_registers() = *failed;
+    task.over = Over::none; // of the way to the call in a slot
+    task.site = nullptr;
+}
+
+void see_interruption(Process &process, Task &task, os::Stopped &stopped) {
+    if (arch::awaits_restart(stopped.registers())) {
+        see_kernels_restart(process, task, stopped);
+        return;
+    }
+    if (!Host::interrupted_for_good(stopped.registers()) || is_seen(stopped.stop()) ||
+        !os::may_be_made_again(task.pid, task.tid))
+        return;
+    task.restart.failed = stopped.registers();
+    Host::restart_syscall(stopped.change_registers());
+}
+
+void lead_to_copy(Engine &engine, Task &task, os::Stopped &stopped) {
+    Process *process = task.restart.failed && task.over == Over::none ? engine.process_of(task) : nullptr;
+    Site *site = process ? process->space->site_at(stopped.pc()) : nullptr;
+    if (!site || !site->armed || site->method() != arch::Method::syscall) return;
+    task.over = Over::to_syscall;
+    task.site = site;
+    stopped.set_pc(site->slot + site->placed.copy_at);
 }
 
 void renew_interrupt(os::Stopped &stopped) {
@@ -95,26 +77,8 @@ void renew_interrupt(os::Stopped &stopped) {
     if (arch::awaits_restart(now) || Host::interrupted_for_good(now)) os::interrupt(stopped.tid());
 }
 
-void accept_interruption(Task &task, os::Stopped &stopped) {
-    if (is_still_undone(task, stopped)) let_undone_fail(task, stopped);
+void accept_interruption(os::Stopped &stopped) {
     if (Host::interrupted_for_good(stopped.registers())) Host::let_syscall_fail(stopped.change_registers());
-}
-
-void note_group_stop(Engine &engine, Pid pid) {
-    for (auto &[tid, task] : engine.tasks)
-        if (task.undone && task.pid == pid) task.undone->fails_now = true;
-}
-
-void note_stop_signal(Engine &engine, const Task &told, int signal) {
-    if ((stop_signals & signal_bit(signal)) == 0) return;
-    auto status = os::read_status(told.tid.value);
-    if (!status || ((status->ignored | status->caught) & signal_bit(signal)) != 0) return;
-    note_group_stop(engine, told.pid);
-}
-
-void see_late_signal(Task &task, os::Stopped &stopped) {
-    if (is_still_undone(task, stopped) && (task.undone->fails_now || !is_only_reason(stopped)))
-        let_undone_fail(task, stopped);
 }
 
 } // namespace ktrace::engine
