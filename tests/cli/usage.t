@@ -43,12 +43,12 @@ EXPECT ktrace: -k needs a value: -k SPEC
 NAME options in one word, the last of which takes the next word
 RUN ktrace attach -qk main -p bash
 STATUS 2
-EXPECT ktrace: -p needs the number of a process, not `bash'; pidof NAME tells it
+EXPECT ktrace: -p needs the number of a process, not `bash'; pidof NAME prints it
 
 NAME options in one word, the last of which has its value in it
 RUN ktrace attach -qkmain -p bash
 STATUS 2
-EXPECT ktrace: -p needs the number of a process, not `bash'; pidof NAME tells it
+EXPECT ktrace: -p needs the number of a process, not `bash'; pidof NAME prints it
 
 NAME options in one word, before an empty value
 RUN ktrace run -qk main --by= -- true

@@ -227,7 +227,7 @@ TEST_F(Rescue, WhatTheTracerHasMovedIsLeftWhereItIs) {
 }
 
 TEST_F(Rescue, AThreadThatWasSteppedGetsItsMaskBack) {
-    constexpr std::uint64_t own = 1U << (SIGUSR1 - 1), stepped = ktrace_recovery_blocked(own);
+    const std::uint64_t own = 1U << (SIGUSR1 - 1), stepped = ktrace_recovery_blocked(own);
     EXPECT_EQ(stepped & 1U << (SIGTRAP - 1), 0U);
     const auto tid = static_cast<std::uint64_t>(::syscall(SYS_gettid));
     std::mt19937_64 random(7);

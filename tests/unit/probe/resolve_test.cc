@@ -249,7 +249,6 @@ TEST(Resolve, TakesAPieceForAFunctionOnlyWhereThatIsNotThere) {
         functions += ".type " + std::string(name) + ",@function\n" + name + ": ret\n.size " + name + ",1\n";
     workshop.compile("program", "__asm__(R\"(" + functions + ")\"); int main(void) { return 0; }", "");
     std::vector<Loaded> modules{{workshop.open("program"), 0, true}};
-    using Names = std::vector<std::string>;
     auto found = [&](const char *spec) {
         Names names;
         for (const Location &location : resolve(*parse_spec(spec), Kind::probe, modules, nullptr)->locations)
