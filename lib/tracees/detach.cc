@@ -138,6 +138,7 @@ void release(trace::Trace &trace, os::Stopped stopped) {
     if (found != trace.engine.tasks.end() && found->second.restart.failed) {
         engine::continue_task(trace.engine, found->second, std::move(stopped));
         let_call_begin(trace, tid);
+        if (trace.engine.ledger) trace.engine.ledger->settle(tid);
         return;
     }
     if (found != trace.engine.tasks.end() && found->second.signals.held) {
@@ -148,6 +149,7 @@ void release(trace::Trace &trace, os::Stopped stopped) {
         // Where job control has stopped the process, the kernel stops the task again.
         std::move(stopped).resume(os::Resume::detach);
     }
+    if (trace.engine.ledger) trace.engine.ledger->settle(tid);
     trace.engine.waiter.forget(tid);
     trace.engine.tasks.erase(tid.value);
 }
@@ -171,8 +173,7 @@ std::optional<os::Freezer> freezer_of(const trace::Trace &trace, const SpacePoin
 void leave_at_rest(trace::Trace &trace, const SpacePointer &space, Pid pid, const std::optional<os::Freezer> &freezer) {
     for (Tid tid : tasks_in(trace, space)) {
         Task &task = trace.engine.tasks.at(tid.value);
-        if (task.held) engine::send_again(task, {*std::exchange(task.held, std::nullopt)});
-        engine::send_again(task, std::exchange(task.held_more, {}));
+        if (auto held = std::exchange(task.signals.held, std::nullopt)) os::send_again(task.pid, tid, *held);
     }
     const std::string id = std::to_string(pid.value);
     const char *why = freezer ? "its control group has frozen it" : "a thread of it waits in the kernel";

@@ -199,8 +199,6 @@ Event on_hit(Engine &engine, Process &process, Task &task, Site &site, Stopped s
     return event;
 }
 
-}
-
 /// The parent goes on when its child is what the program may find it to be.
 Event on_new_process(Task &task, const Stop &stop, Stopped stopped) {
     Event event;
@@ -267,7 +265,6 @@ Event on_end(Engine &engine, const Stop &stop) {
 }
 
 } // namespace
-}
 
 void end_calls(Engine &engine, Process &process, Task &task) {
     while (task.calls) end_unreturned(engine, process, *task.calls);
