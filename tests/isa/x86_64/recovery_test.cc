@@ -246,7 +246,8 @@ TEST_F(Rescue, AThreadThatWasSteppedGetsItsMaskBack) {
                            Row{"before the step, moved on already", tid, own, stepped, moved, SI_KERNEL, own},
                            Row{"at a trap that nobody has seen", tid, own, stepped, at_trap, SI_KERNEL, stepped},
                            Row{"one that has set another mask", tid, own, own | 1, moved, SI_KERNEL, own | 1},
-                           Row{"one that blocks as much itself", tid, 0, stepped, moved, SI_KERNEL, stepped},
+                           Row{"one that blocks none", tid, 0, stepped, moved, SI_KERNEL, 0},
+                           Row{"one that blocks as much itself", tid, stepped, stepped, moved, SI_KERNEL, stepped},
                            Row{"another thread", tid + 1, own, stepped, moved, SI_KERNEL, stepped}}) {
         keep_mask(row.kept_for, row.kept);
         mask_ = row.now;

@@ -1,4 +1,4 @@
-// The meaning of a system call's result: whether it has failed by an interrupt, and may be made again.
+// The meaning of a system call's result: whether it has failed by an interrupt.
 #include "x86_64/x86_64.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace ktrace::arch {
 namespace {
 
-constexpr std::uint64_t read_call = 0, close_call = 3;
+constexpr std::uint64_t read_call = 0;
 constexpr std::uint64_t none = ~std::uint64_t{0};
 
 bool interrupted(std::uint64_t number, std::int64_t result) {
@@ -22,8 +22,6 @@ TEST(X86Syscall, IsMadeAgainWhereItWasInterrupted) {
     EXPECT_FALSE(interrupted(read_call, 4));
     EXPECT_FALSE(interrupted(none, -4)) << "in no call";
 }
-
-TEST(X86Syscall, ThatClosesIsNot) { EXPECT_FALSE(interrupted(close_call, -4)) << "the descriptor is gone"; }
 
 TEST(X86Syscall, BeginsOnceMoreAtItsInstruction) {
     X86_64::Registers regs{};
