@@ -300,7 +300,7 @@ void Page::keep_mask(target::AddressSpace &space, std::uint64_t tid, std::uint64
     if (!installed() || lost_ || header_.header_size < sizeof header_ || header_.masks == 0) return;
     const std::size_t at = tid % ktrace_recovery_most_masks;
     ktrace_recovery_mask &kept = masks_[at];
-    if (kept.tid == tid && kept.mask == mask) return;
+    if ((kept.tid == tid && kept.mask == mask) || !is_there(space)) return;
     kept = {tid, mask};
     space.write_own(VirtAddr{header_.masks + at * sizeof kept}, bytes_of(kept));
 }

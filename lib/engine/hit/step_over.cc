@@ -235,10 +235,12 @@ void step_over(Engine &engine, Process &process, Task &task, Site &site, os::Sto
 
 void finish_step(Engine &engine, Process &process, Task &task, os::Stopped stopped) {
     Site &site = *task.site;
+    const bool traps_by_flag = task.signals.traps_by_flag;
     hide_step_flag(task, stopped);
     auto stepped = Host::finish_step(site.plan, site.placed, site.at, site.slot, task.old_scratch,
                                      stopped.change_registers(), *process.space->memory);
     if (stepped == arch::Stepped::again) {
+        if (traps_by_flag) show_step_flag(task, stopped);
         block_signals(engine, process, task, stopped);
         continue_task(engine, task, std::move(stopped));
         return;

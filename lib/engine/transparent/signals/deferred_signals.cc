@@ -49,11 +49,13 @@ void block_at_interrupt(Engine &engine, Process &process, Task &task, os::Stoppe
     // A handler of the program's own would be called for it, and a mask with SIGTRAP would make it the end.
     const bool is_dropped =
         process.space->recovery.installed() && (os::signal_mask(task.tid).value_or(~0ULL) & signal_bit(SIGTRAP)) == 0;
-    if (is_dropped && !task.steps_itself) {
-        Host::step_itself(stopped.change_registers(), true);
-        own.traps_by_flag = Host::steps_itself(stopped.registers());
-    }
+    if (is_dropped && !task.steps_itself) show_step_flag(task, stopped);
     block_signals(engine, process, task, stopped);
+}
+
+void show_step_flag(Task &task, os::Stopped &stopped) {
+    Host::step_itself(stopped.change_registers(), true);
+    task.signals.traps_by_flag = Host::steps_itself(stopped.registers());
 }
 
 void hide_step_flag(Task &task, os::Stopped &stopped) {

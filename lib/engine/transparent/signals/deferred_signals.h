@@ -24,6 +24,11 @@ void block_signals(Engine &engine, Process &process, Task &task, os::Stopped &st
 /// registers, too: the kernel's own goes with ktrace, and then no SIGTRAP would come.
 void block_at_interrupt(Engine &engine, Process &process, Task &task, os::Stopped &stopped);
 
+/// The step ends by the flag in the registers, too, and so do the others until the copy is done: of a task that is
+/// stepped once more the kernel takes a flag that it finds for the program's own (enable_single_step in
+/// arch/x86/kernel/step.c), and would leave it there.
+void show_step_flag(Task &task, os::Stopped &stopped);
+
 /// The flag of block_at_interrupt is taken out of the registers. Before anything reads them.
 void hide_step_flag(Task &task, os::Stopped &stopped);
 
