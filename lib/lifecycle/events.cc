@@ -122,12 +122,16 @@ void on_unknown(trace::Trace &trace, Event event) {
         engine::Task &task = trace.engine.tasks[tid.value];
         task.tid = tid;
         task.pid = Pid{status->tgid};
+        engine::guess_mask(trace.engine, task, task.pid);
         trace.engine.waiter.watch(tid);
         std::move(*event.stopped).keep();
         handle_event(trace, engine::dispatch(trace.engine, event.stop)); // its process may be stopped, and it with that
         return;
     }
-    adopt_child(trace, maker_of(trace, Pid{tid.value}, Pid{status->ppid}), std::move(*event.stopped));
+    Process *maker = maker_of(trace, Pid{tid.value}, Pid{status->ppid});
+    adopt_child(trace, maker, std::move(*event.stopped));
+    auto child = trace.engine.tasks.find(tid.value);
+    if (maker && child != trace.engine.tasks.end()) engine::guess_mask(trace.engine, child->second, maker->target.pid);
 }
 
 /// A probe that would have been refused, had it been known: it is taken out, and the call is the program's own again.

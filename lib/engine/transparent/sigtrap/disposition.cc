@@ -151,6 +151,11 @@ void inherit_mask(Task &child, const Task &maker) {
     child.sigtrap.changes_seen = maker.sigtrap.changes_seen;
 }
 
+void guess_mask(const Engine &engine, Task &child, Pid maker) {
+    for (const auto &[tid, task] : engine.tasks)
+        if (task.pid == maker && task.sigtrap.blocked) return inherit_mask(child, task);
+}
+
 bool is_forced(const Process &process, const Task &task) {
     return (task.sigtrap.blocked || process.space->recovery.has_action()) && !catches_sigtrap(task);
 }

@@ -28,6 +28,11 @@ void note_mask(Task &task);
 /// A new task of the maker's, which has its mask. Nothing, if it has come by a trap already.
 void inherit_mask(Task &child, const Task &maker);
 
+/// The same of a thread or process that was faster than the news of it, which says which task has made it: the mask of
+/// one of `maker` that blocks SIGTRAP. Where another one has made it, the first trap leaves the action for SIGTRAP in
+/// place, and the guess ends.
+void guess_mask(const Engine &engine, Task &child, Pid maker);
+
 /// The task has stopped with a SIGTRAP that was sent, at a site. True: it was pending, blocked, when the task came by
 /// the trap, and stands in the place of the trap's: the process's action for SIGTRAP is gone.
 bool is_forced(const Process &process, const Task &task);
