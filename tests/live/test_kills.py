@@ -250,11 +250,11 @@ class Requests(LiveTest):
         self.check(("4",), "-k", "leaf", "-k", "flags_popf", "-j", "do_work", "--max-events", "30")
 
     def test_behind_requests_to_tell_of_a_signal(self):
-        """One that came in the middle of a step is told in the place of the step's SIGTRAP: killed in between, ktrace
+        """One that came in a copy that runs without a step is told in the place of a step's SIGTRAP: killed in between, ktrace
         would leave it a SIGTRAP that looks as if somebody had sent it (ptrace(2), PTRACE_SETSIGINFO)."""
         target = self.start(program("survivor"), "4", "timer")
         for kills in range(1, ROUNDS + 1):
-            self.assertTrue(self.kill_before(target, f"i{kills}", ("-k", "flags_popf", "-k", "do_work", "--post")))
+            self.assertTrue(self.kill_before(target, f"i{kills}", ("-k", "calls_direct", "-k", "calls_table", "--count")))
         self.check_untouched(target)
         self.assertEqual(target.end(), 0, target.lines.seen)
         figure(f"{ROUNDS} kills behind a request to tell of a signal survived")
