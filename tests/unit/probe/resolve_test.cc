@@ -250,9 +250,9 @@ TEST(Resolve, TakesAPieceForAFunctionOnlyWhereThatIsNotThere) {
     workshop.compile("program", "__asm__(R\"(" + functions + ")\"); int main(void) { return 0; }", "");
     std::vector<Loaded> modules{{workshop.open("program"), 0, true}};
     auto found = [&](const char *spec) {
+        const auto resolved = resolve(*parse_spec(spec), Kind::probe, modules, nullptr);
         Names names;
-        for (const Location &location : resolve(*parse_spec(spec), Kind::probe, modules, nullptr)->locations)
-            names.push_back(location.symbol);
+        for (const Location &location : resolved->locations) names.push_back(location.symbol);
         return names;
     };
     EXPECT_EQ(found("f"), (Names{"f", "f.isra.0"}));
