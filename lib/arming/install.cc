@@ -1,8 +1,10 @@
 #include "arming/install.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -84,6 +86,8 @@ std::vector<Demand> unmet_demands(trace::Trace &trace, Process &process, const s
 /// How many traps of the plan and of calls' returns are to be told in the rescue page.
 std::size_t recovery_demand(std::size_t sites, bool returns) { return sites + (returns ? return_slots : 0); }
 
+constexpr auto forks_take = std::chrono::milliseconds(5); // at most, but on a busy processor
+
 /// Maps arenas so that every site can have its slot, and makes room in the rescue page.
 Status make_room(trace::Trace &trace, Process &process, const std::vector<PlannedSite> &planned, os::Stopped *stopped) {
     const bool returns = has_return_probe(planned);
@@ -93,6 +97,9 @@ Status make_room(trace::Trace &trace, Process &process, const std::vector<Planne
         auto made = engine::prepare_recovery(*process.space, process.target, trace.engine.waiter, *stopped, told);
         tell_of_page(trace, process);
         if (!made) return made;
+        // A fork that is under way may have copied the action that was there before, and copies the memory later, with
+        // the traps: its child would die by one, should both processes of ktrace be killed before it is seen.
+        if (trace.config.follow) std::this_thread::sleep_for(forks_take);
     }
     for (const Demand &demand : unmet_demands(trace, process, sites_of(planned), returns)) {
         KT_CHECK(stopped);
