@@ -30,7 +30,8 @@ struct Arm64Native {
     /// perf_event_attr::bp_len of one that stops where an instruction begins.
     static constexpr std::uint32_t audit_arch = AUDIT_ARCH_AARCH64;
     static bool set_watches(Tid, std::span<const WatchRegister>) { return false; }
-    static unsigned take_watch_hits(Tid) { return 0; }
+    static unsigned watch_hits(Tid) { return 0; }
+    static void clear_watch_hits(Tid) {}
     /// The SIGTRAP handler for a target's page (rescue.h); empty bytes: there is none for this machine.
     static RescueCode recovery_code();
 };

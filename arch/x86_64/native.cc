@@ -103,12 +103,12 @@ bool X86_64Native::set_watches(Tid tid, std::span<const WatchRegister> watches) 
     return poke_debug(tid, 7, control);
 }
 
-unsigned X86_64Native::take_watch_hits(Tid tid) {
+unsigned X86_64Native::watch_hits(Tid tid) {
     constexpr std::uint64_t fired = 0xf;
-    auto status = peek_user(tid, offsetof(user, u_debugreg) + 6 * sizeof(std::uint64_t));
-    if (!status || (*status & fired) == 0) return 0;
-    poke_debug(tid, 6, 0);
-    return static_cast<unsigned>(*status & fired);
+    const auto status = peek_user(tid, offsetof(user, u_debugreg) + 6 * sizeof(std::uint64_t));
+    return status ? static_cast<unsigned>(*status & fired) : 0;
 }
+
+void X86_64Native::clear_watch_hits(Tid tid) { poke_debug(tid, 6, 0); }
 
 } // namespace ktrace::arch

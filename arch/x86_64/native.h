@@ -30,8 +30,9 @@ struct X86_64Native {
     /// perf_event_attr::bp_len of one that stops where an instruction begins.
     static constexpr std::uint32_t audit_arch = AUDIT_ARCH_X86_64;
     static bool set_watches(Tid tid, std::span<const WatchRegister> watches);
-    /// Which of them have fired since they were asked last, bit N for the Nth.
-    static unsigned take_watch_hits(Tid tid);
+    /// Which of them have fired since they were cleared, bit N for the Nth.
+    static unsigned watch_hits(Tid tid);
+    static void clear_watch_hits(Tid tid);
     /// The SIGTRAP handler for a target's page (rescue.h); empty bytes: there is none for this machine.
     static RescueCode recovery_code();
 };

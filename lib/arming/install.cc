@@ -331,7 +331,7 @@ void watch_returns(trace::Trace &trace, Process &process) {
         if (!wanted || !engine::switch_on(space, *site, *internal)) engine::switch_off(space, *site, *internal);
     }
     if (unwatched)
-        for (auto &[tid, task] : trace.engine.tasks) task.unwinds++;
+        for (auto &[tid, task] : trace.engine.tasks) task.calls.unwinds++;
     if (!wanted) engine::drop_idle_return_sites(space);
 }
 

@@ -122,7 +122,7 @@ template <class F> void for_armed(trace::Trace &trace, std::span<const std::uint
 }
 
 void look_for_enclosing_calls(trace::Trace &trace) {
-    for (auto &[tid, task] : trace.engine.tasks) task.enclosures_known = false;
+    for (auto &[tid, task] : trace.engine.tasks) task.calls.enclosures_known = false;
 }
 
 /// Brings what is armed in line with what is on. Errors: the first; the rest is done nevertheless.

@@ -10,7 +10,7 @@
 #include "arming/inherit.h"
 #include "arming/install.h"
 #include "base/log.h"
-#include "engine/transparent/restart/syscall_restart.h"
+#include "engine/transparent/points.h"
 #include "engine/transparent/sigtrap/disposition.h"
 #include "os/facts/exec_rights.h"
 #include "tracees/seize.h"
@@ -107,7 +107,7 @@ void part_with_sharer(trace::Trace &trace, Pid pid) {
     const int signal = stop->kind == os::Stop::Kind::signal ? stop->signal : 0;
     os::Stopped stopped(trace.engine.waiter, *stop);
     Task &task = trace.engine.tasks.at(pid.value);
-    if (stop->kind == os::Stop::Kind::started) engine::see_interruption(*trace.engine.process_of(task), task, stopped);
+    engine::at_stop(trace.engine, *trace.engine.process_of(task), task, stopped);
     std::move(stopped).resume(os::Resume::detach, signal);
     forget(trace, pid);
 }

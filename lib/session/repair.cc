@@ -81,8 +81,8 @@ Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::Owed
     if (auto sharing = lifecycle::adopt_sharers(trace, process); !sharing) return sharing;
     // Debug registers that it had armed, whatever they watch: they are cleared where a task is let go.
     for (auto &[tid, task] : trace.engine.tasks) {
-        task.watched_as = ~task.watched_as;
-        task.watching.assign(1, 0);
+        task.watches.generation = ~task.watches.generation;
+        task.watches.registers.assign(1, 0);
     }
     recall_owed(trace, owed);
     tracees::detach_all(trace);

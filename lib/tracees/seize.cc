@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "engine/hit/dispatch.h"
-#include "engine/transparent/restart/syscall_restart.h"
+#include "engine/transparent/points.h"
 #include "engine/transparent/sigtrap/disposition.h"
 #include "lifecycle/events.h"
 #include "os/self/own_signals.h"
@@ -164,7 +164,7 @@ namespace {
 /// system call made now would take that for its own end.
 bool is_underway(const trace::Trace &trace, const os::Stopped &stopped) {
     auto found = trace.engine.tasks.find(stopped.tid().value);
-    bool over = found != trace.engine.tasks.end() && found->second.over != engine::Over::none;
+    bool over = found != trace.engine.tasks.end() && found->second.step.over != engine::Over::none;
     return over || os::has_fault_pending(stopped.tid());
 }
 
@@ -230,12 +230,11 @@ Result<os::Stopped> stop_one(trace::Trace &trace, Process &process) {
         if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
             os::Stopped stopped(trace.engine.waiter, *stop);
             Task &task = trace.engine.tasks.at(tid->value);
-            engine::see_restart(task, stopped);
+            engine::at_stop(trace.engine, process, task, stopped);
             if (is_underway(trace, stopped)) {
                 go_on(trace, std::move(stopped));
                 continue;
             }
-            if (stop->kind == os::Stop::Kind::started) engine::see_interruption(process, task, stopped);
             return stopped;
         }
         lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
@@ -249,7 +248,7 @@ namespace {
 std::vector<Tid> unwatched_tasks(const trace::Trace &trace, const engine::AddressSpaceState &space, Pid pid) {
     std::vector<Tid> tids;
     for (const auto &[id, task] : trace.engine.tasks)
-        if (task.pid == pid && task.watched_as != space.watch_generation && !os::has_ended(task.tid))
+        if (task.pid == pid && task.watches.generation != space.watch_generation && !os::has_ended(task.tid))
             tids.push_back(task.tid);
     return tids;
 }

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "engine/hit/dispatch.h"
 #include "engine/hit/step_over.h"
-#include "engine/transparent/restart/syscall_restart.h"
+#include "engine/transparent/points.h"
 #include "engine/transparent/signals/deferred_signals.h"
 #include "lifecycle/events.h"
 #include "os/facts/blocked_syscall.h"
@@ -42,29 +42,29 @@ bool leave_slot(Process &process, Task &task, os::Stopped &stopped) {
     engine::Site *site = process.space->site_of_pc_in_slot(stopped.pc());
     if (!site) {
         if (process.space->recovery.contains(stopped.pc())) return false;
-        if (task.over == Over::stepping) return false;
-        task.over = Over::none;
+        if (task.step.over == Over::stepping) return false;
+        task.step.over = Over::none;
         return true;
     }
     switch (Host::slot_position(site->placed, site->slot, stopped.pc())) {
     case SlotPosition::at_start:
         // One that sets the trap flag is only ever stepped: by a ktrace that was killed, if not by this one.
-        if (task.over == Over::stepping || site->placed.sets_trap_flag) engine::abort_step(task, *site, stopped);
+        if (task.step.over == Over::stepping || site->placed.sets_trap_flag) engine::abort_step(task, *site, stopped);
         stopped.set_pc(site->at);
         break;
     case SlotPosition::after:
-        if (task.over == Over::stepping) return false;
+        if (task.step.over == Over::stepping) return false;
         stopped.set_pc(site->at + site->plan.length);
         break;
     case SlotPosition::inside:
-        if (task.over == Over::none)
+        if (task.step.over == Over::none)
             engine::step_out(task, *site, stopped); // and no further: job control may have stopped it
         return false;
     case SlotPosition::elsewhere: break;
     }
     engine::give_back_state(task);
-    task.over = Over::none;
-    task.site = nullptr;
+    task.step.over = Over::none;
+    task.step.site = nullptr;
     return true;
 }
 
@@ -86,7 +86,8 @@ bool copies_memory(const AddressSpaceState &space, const os::TaskPlace &place) {
 bool sleeps_outside(const AddressSpaceState &space, const Task &task) {
     if (os::has_ended(task.tid)) return true;
     if (task.signals.saved_mask || task.signals.saved_dispatch || task.signals.held) return false; // to be given back
-    if (task.over == Over::stepping || task.over == Over::to_syscall || !task.watching.empty()) return false;
+    if (task.step.over == Over::stepping || task.step.over == Over::to_syscall || !task.watches.registers.empty())
+        return false;
     auto place = os::read_task_place(task.pid, task.tid);
     return place && !place->running && place->syscall >= 0 && !space.slots.contains(place->pc) &&
            !space.recovery.contains(place->pc) && !copies_memory(space, *place);
@@ -263,16 +264,15 @@ BroughtOut bring_out(trace::Trace &trace, Process &process, Tid tid, HeldTasks &
         if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
             os::Stopped stopped(trace.engine.waiter, *stop);
             Task &task = trace.engine.tasks.at(tid.value);
-            engine::see_restart(task, stopped);
+            engine::at_stop(trace.engine, process, task, stopped);
             bool pending = fault_is_pending(stopped);
             bool stays = process.space->recovery.contains(stopped.pc()) && has_run_long();
             if (!pending && (leave_slot(process, task, stopped) || stays)) {
-                if (stop->kind == os::Stop::Kind::started) engine::see_interruption(process, task, stopped);
                 stopped.write_back(); // the slots go while it is held: should ktrace be killed then, it is outside
                 return {std::move(stopped), false};
             }
             // The trap's stop comes, or the step's; one that runs on in a slot is interrupted again.
-            asked = pending || task.over != Over::none;
+            asked = pending || task.step.over != Over::none;
             if (pending)
                 std::move(stopped).resume(os::Resume::run); // to step again is to leave a stepped popf its trap flag
             else

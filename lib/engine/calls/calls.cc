@@ -44,7 +44,7 @@ Site *return_site(Engine &engine, Process &process, VirtAddr at, os::Stopped &st
 
 /// True where the task's exceptions and longjmps since the call began, or another's, are not known to be none.
 bool may_have_unwound(const Task &task, const Instance &call) {
-    return call.owner != task.tid || call.unwinds != task.unwinds;
+    return call.owner != task.tid || call.unwinds != task.calls.unwinds;
 }
 
 /// What becomes of older calls whose frame is where the new one's is. True: go on with the new call.
@@ -65,10 +65,10 @@ void settle_collisions(Engine &engine, Process &process, Task &task, Site &site,
 
 /// Calls of this task whose frames lie below the stack pointer and have been overwritten are over.
 void drop_dead_calls(Engine &engine, Process &process, Task &task, VirtAddr sp) {
-    while (task.calls && task.calls->frame.sp < sp) {
-        auto now = process.space->memory->read_value<std::uint64_t>(task.calls->frame.sp);
-        if (now && *now == task.calls->frame.return_address.value) return; // a fiber that waits, perhaps
-        end_unreturned(engine, process, *task.calls);
+    while (task.calls.youngest && task.calls.youngest->frame.sp < sp) {
+        auto now = process.space->memory->read_value<std::uint64_t>(task.calls.youngest->frame.sp);
+        if (now && *now == task.calls.youngest->frame.return_address.value) return; // a fiber that waits, perhaps
+        end_unreturned(engine, process, *task.calls.youngest);
     }
 }
 

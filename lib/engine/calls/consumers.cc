@@ -92,7 +92,7 @@ void end_calls_of_dismissed(Engine &engine, Process &process) {
 std::unordered_set<const Site *> sites_in_use(const Engine &engine) {
     std::unordered_set<const Site *> used;
     for (const auto &[tid, task] : engine.tasks)
-        if (!task.post.empty()) used.insert(task.site);
+        if (!task.step.post.empty()) used.insert(task.step.site);
     return used;
 }
 

@@ -60,8 +60,8 @@ void doubt_calls_of_others(Engine &engine, Process &process, const Task &task, o
     std::optional<os::Mapping> stack; // looked for with the first of them
     for (auto &[tid, other] : engine.tasks) {
         const Process *owner = engine.process_of(other);
-        if (&other == &task || !other.calls || !owner || owner->space != process.space) continue;
-        for (Instance *call = other.calls; call && !call->with_older; call = call->older_call) {
+        if (&other == &task || !other.calls.youngest || !owner || owner->space != process.space) continue;
+        for (Instance *call = other.calls.youngest; call && !call->with_older; call = call->older_call) {
             if (!stack) stack = mapping_of(process, stopped.sp());
             if (!stack) return;
             if (stack->contains(call->frame.sp)) doubt(engine, process, *call, stopped);
@@ -79,7 +79,7 @@ bool is_doubtful(const Instance &call, VirtAddr direct_target) {
 
 void doubt_calls(Engine &engine, Process &process, Task &task, const Site &unwinder, os::Stopped &stopped) {
     if (is_longjmp(process, unwinder)) end_calls_where_it_leads(engine, process, stopped);
-    for (Instance *call = task.calls; call && !call->with_older; call = call->older_call) {
+    for (Instance *call = task.calls.youngest; call && !call->with_older; call = call->older_call) {
         doubt(engine, process, *call, stopped);
         call->with_older = true;
     }

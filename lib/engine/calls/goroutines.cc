@@ -47,13 +47,14 @@ bool is_moving(const Instance &call) { return is_far_away(call.frame.sp); }
 namespace {
 
 void leave_stack(Engine &engine, Process &process, Task &task, Site & /*site*/, os::Stopped &stopped) {
-    task.stack_move = stack_of(process, VirtAddr{Host::go_argument(stopped.registers())});
-    if (task.stack_move) move_calls(engine, process, task.stack_move->low, task.stack_move->high, far_away);
+    task.calls.stack_move = stack_of(process, VirtAddr{Host::go_argument(stopped.registers())});
+    if (task.calls.stack_move)
+        move_calls(engine, process, task.calls.stack_move->low, task.calls.stack_move->high, far_away);
 }
 
 void arrive_on_stack(Engine &engine, Process &process, Task &task, Site & /*site*/, os::Stopped & /*stopped*/) {
-    if (!task.stack_move) return;
-    StackMove from = *std::exchange(task.stack_move, std::nullopt);
+    if (!task.calls.stack_move) return;
+    StackMove from = *std::exchange(task.calls.stack_move, std::nullopt);
     auto to = stack_of(process, from.goroutine);
     if (!to) return;
     make_way(engine, process, to->low, to->high);
@@ -72,12 +73,16 @@ const InternalPurpose leaves_stack{.at_hit = leave_stack, .serves_returns = true
 const InternalPurpose arrives_on_stack{.at_hit = arrive_on_stack, .serves_returns = true};
 const InternalPurpose starts_over{.at_hit = note_restart};
 
+const Restart *find_restart(const AddressSpaceState &space, VirtAddr function, VirtAddr sp) {
+    auto found = std::ranges::find_if(space.restarts,
+                                      [&](const Restart &each) { return each.function == function && each.sp == sp; });
+    return found == space.restarts.end() ? nullptr : &*found;
+}
+
 bool take_restart(AddressSpaceState &space, VirtAddr function, VirtAddr sp) {
-    auto found = std::find_if(space.restarts.begin(), space.restarts.end(),
-                              [&](const Restart &each) { return each.function == function && each.sp == sp; });
-    if (found == space.restarts.end()) return false;
-    space.restarts.erase(found);
-    return true;
+    const Restart *found = find_restart(space, function, sp);
+    if (found) space.restarts.erase(space.restarts.begin() + (found - space.restarts.data()));
+    return found != nullptr;
 }
 
 } // namespace ktrace::engine

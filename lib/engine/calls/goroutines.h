@@ -21,7 +21,10 @@ extern const InternalPurpose arrives_on_stack;
 /// At the jump of a function, which has found its stack too small, back to its first instruction: no new call.
 extern const InternalPurpose starts_over;
 
-/// Is a hit there, with this stack pointer, that function's new beginning? It is forgotten by that.
+/// Such a jump to that function with this stack pointer, whose hit has not come yet; nullptr: there is none.
+const Restart *find_restart(const AddressSpaceState &space, VirtAddr function, VirtAddr sp);
+
+/// Its hit has come: it is forgotten. False: there is none.
 bool take_restart(AddressSpaceState &space, VirtAddr function, VirtAddr sp);
 
 /// Between the two: where the call's return address is, is not known.

@@ -61,7 +61,7 @@ bool is_known(AddressSpaceState &space, const Attachment &attachment, VirtAddr s
 
 /// Finds the calls that began before the task was seen for the first time.
 void learn(Engine &engine, Process &process, Task &task, VirtAddr pc, os::Stopped &stopped) {
-    if (std::exchange(task.enclosures_known, true)) return;
+    if (std::exchange(task.calls.enclosures_known, true)) return;
     std::vector<Enclosing> enclosing = enclosing_probes(*process.space);
     if (enclosing.empty()) return;
     std::vector<StackFrame> frames = stack_of(engine, process, pc, stopped);
@@ -102,10 +102,10 @@ void enter_enclosing(Engine &engine, Process &process, Task &task, Attachment &a
 
 bool is_inside(Engine &engine, Process &process, Task &task, std::uint32_t number, VirtAddr pc, os::Stopped &stopped) {
     learn(engine, process, task, pc, stopped);
-    const Instance *call = task.calls;
+    const Instance *call = task.calls.youngest;
     while (call && call->attachment->encloses != number) call = call->older_call;
     std::uint32_t since = call ? call->unwinds : 0;
-    if (task.unwinds == since) return call != nullptr;
+    if (task.calls.unwinds == since) return call != nullptr;
     return is_on_stack(engine, process, number, pc, stopped);
 }
 

@@ -32,7 +32,7 @@ std::uint64_t quiet_since(Engine &engine, const AddressSpaceState &space, std::u
     for (auto &[tid, task] : engine.tasks) {
         const Process *process = engine.process_of(task);
         if (!process || process->space.get() != &space) continue;
-        if (task.site && is_buried(space, task.site)) return 0;
+        if (task.step.site && is_buried(space, task.step.site)) return 0;
         look_at(engine, space, task, newest);
         moment = std::min(moment, task.outside_at);
     }

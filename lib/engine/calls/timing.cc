@@ -63,7 +63,7 @@ void note_resume(Engine &engine, Task &task, const os::Stopped &stopped) {
         clock.at_hand = {};
         clock.switches->skip(); // of system calls that it made for us
     }
-    for (Instance *call = task.calls; call && call->hit == engine.stops; call = call->older_call) {
+    for (Instance *call = task.calls.youngest; call && call->hit == engine.stops; call = call->older_call) {
         call->start_ns = now;
         call->marks = clock.now;
         call->is_recorded = clock.switches != nullptr;

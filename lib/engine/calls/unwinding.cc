@@ -7,7 +7,7 @@ namespace ktrace::engine {
 namespace {
 
 void see_unwinding(Engine &engine, Process &process, Task &task, Site &site, os::Stopped &stopped) {
-    task.unwinds++;
+    task.calls.unwinds++;
     doubt_calls(engine, process, task, site, stopped);
 }
 

@@ -1,4 +1,4 @@
-// over: how a stopped task gets over the instruction under a trap, by the method that its site has.
+// step_over: how a stopped task gets over the instruction under a trap, by the method that its site has.
 #pragma once
 
 #include "engine/space/engine.h"
@@ -11,8 +11,8 @@ namespace ktrace::engine {
 void step_over(Engine &engine, Process &process, Task &task, Site &site, os::Stopped stopped, Places post);
 
 /// The task, at a trap's stop, is about to go to an address that may be right behind another trap of ours: killed
-/// before it has gone on, we leave it where the handler in the rescue page would take it for a hit there. Marks it for
-/// that.
+/// before it has gone on, ktrace leaves it where the handler in the recovery page would take it for a hit there. Marks
+/// it for that.
 void mark_moved(Process &process, Task &task, os::Stopped &stopped);
 
 /// The single step of the copy is done: fixes up, runs the post handlers, delivers what was held; or steps once more.
@@ -24,21 +24,21 @@ void step_out(Task &task, Site &site, os::Stopped &stopped);
 /// The step of the copy goes no further: nothing of the instruction was done, and the task is back at the site.
 void abort_step(Task &task, const Site &site, os::Stopped &stopped);
 
-/// The stepped copy has faulted: the fault is told at the site.
+/// The stepped copy has faulted: the fault is delivered at the site.
 void fault_in_step(Engine &engine, Process &process, Task &task, os::Stopped stopped);
 
 /// A signal arrived with nothing of the copy done, or in the middle of it: it waits until the copy is done.
 void hold_signal(Engine &engine, Process &process, Task &task, os::Stopped stopped);
 
-/// The pc is in a slot, and the signal is to be told at the program's own address. `again`: the site's instruction will
-/// run again without being a new hit.
+/// The pc is in a slot, and the signal is to be delivered at the program's own address. `again`: the site's instruction
+/// will run again without being a new hit.
 void deliver_outside(Engine &engine, Process &process, Task &task, os::Stopped stopped, bool again);
 
-/// The copy has faulted where it ran freely: the fault is told at the site.
+/// The copy has faulted where it ran freely: the fault is delivered at the site.
 void fault_outside(Engine &engine, Process &process, Task &task, os::Stopped stopped);
 
 /// At the entry (exit) of the system call that the slot's copy makes.
-void enter_syscall(Engine &engine, Process &process, Task &task, os::Stopped stopped);
+void enter_syscall(Engine &engine, Task &task, os::Stopped stopped);
 void leave_syscall(Engine &engine, Process &process, Task &task, os::Stopped stopped);
 
 } // namespace ktrace::engine

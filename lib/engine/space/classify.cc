@@ -13,10 +13,15 @@ bool is_synchronous(int signal) { return signal > 0 && (signal_bit(signal) & syn
 
 namespace {
 
+Verdict classify_hit(const Facts &f) {
+    if (f.dispatched) return Verdict::hit_dispatched;
+    return f.silent || f.repeated ? Verdict::hit_again : Verdict::hit;
+}
+
 Verdict classify_trap(const Facts &f) {
     if (f.over == Over::stepping) return Verdict::step_done;
     if (f.watched && !f.own_step) return Verdict::watched;
-    if (f.site && !f.behind) return Verdict::hit;
+    if (f.site && !f.behind) return classify_hit(f);
     if (f.leftover) return Verdict::go_on;
     if (f.was_ours && !f.behind) return Verdict::late_trap;
     if (f.slot == SlotPosition::after) return Verdict::deliver_behind;
@@ -58,8 +63,8 @@ Verdict classify(const Facts &f) {
     case Kind::syscall:
         if (f.over == Over::to_syscall) return Verdict::syscall_entered;
         if (f.over == Over::in_syscall) return Verdict::syscall_left;
-        if (f.until_exec) return Verdict::syscall_told;
-        return f.follows ? Verdict::handler_told : Verdict::go_on;
+        if (f.until_exec) return Verdict::own_syscall;
+        return f.follows ? Verdict::handler_syscall : Verdict::go_on;
     case Kind::group: return Verdict::group_stop;
     case Kind::started: return Verdict::go_on;
     case Kind::clone: return Verdict::new_task;

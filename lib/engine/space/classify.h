@@ -11,7 +11,7 @@
 
 namespace ktrace::engine {
 
-/// All that the decision depends on, gathered by dispatch.
+/// All that the decision depends on (engine/hit/gather.h).
 struct Facts {
     os::Stop::Kind kind = os::Stop::Kind::signal;
     int signal = 0;
@@ -28,10 +28,16 @@ struct Facts {
     bool controls_job = false; // SIGSTOP, SIGCONT or one of the terminal's, without a handler
     bool behind = false;       // no trap instruction's, but a step's or breakpoint's: the pc is where the program is
     bool own_step = false;     // a step's that the program makes itself
+    // of a hit:
+    bool silent = false;     // the process is only kept clean
+    bool repeated = false;   // it was counted before (engine/calls/repeated_hit.h)
+    bool dispatched = false; // of a system call whose copy would be sent to the program's handler
 };
 
 enum class Verdict : std::uint8_t {
-    hit,            // run the site's probes
+    hit,            // run the site's probes, then step over its instruction
+    hit_again,      // only step over it: it was counted, or nobody counts it
+    hit_dispatched, // a site that must not be: its probe is taken out
     watched,        // data that is watched was touched: run its probes, nothing else has happened
     late_trap,      // hit before the site was disarmed, seen after: back to the address
     deliver,        // the task's own signal, at an address of its own
@@ -43,8 +49,8 @@ enum class Verdict : std::uint8_t {
     step_fault, // the stepped copy has faulted
     syscall_entered,
     syscall_left,
-    syscall_told, // one of the task's own, at which it was to stop
-    handler_told, // the same, perhaps the return from the handler that is followed
+    own_syscall,     // one of the task's own, at which it was to stop
+    handler_syscall, // the same, perhaps the return from the handler that is followed
     group_stop,
     go_on,       // nothing to do: resume in whatever it was doing
     new_task,    // clone event

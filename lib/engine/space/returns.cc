@@ -21,16 +21,16 @@ Instance &Returns::begin(Task &task, const arch::Frame &frame) {
     in_flight_++;
     instance.frame = frame;
     instance.owner = task.tid;
-    instance.unwinds = task.unwinds;
+    instance.unwinds = task.calls.unwinds;
     instance.may_be_left = instance.with_older = false;
     instance.doubtful_at = nullptr;
     Instance *&chain = by_frame_[frame.sp];
     instance.older_in_chain = chain;
     chain = &instance;
     instance.younger_call = nullptr;
-    instance.older_call = task.calls;
-    if (task.calls) task.calls->younger_call = &instance;
-    task.calls = &instance;
+    instance.older_call = task.calls.youngest;
+    if (task.calls.youngest) task.calls.youngest->younger_call = &instance;
+    task.calls.youngest = &instance;
     return instance;
 }
 
@@ -48,8 +48,8 @@ void Returns::end(Instance &instance, Task *owner) {
     if (instance.older_call) instance.older_call->younger_call = instance.younger_call;
     if (instance.younger_call)
         instance.younger_call->older_call = instance.older_call;
-    else if (owner && owner->calls == &instance)
-        owner->calls = instance.older_call;
+    else if (owner && owner->calls.youngest == &instance)
+        owner->calls.youngest = instance.older_call;
     instance.older_call = instance.younger_call = instance.older_in_chain = nullptr;
     instance.captured.clear();
     instance.handler_call.reset();

@@ -34,42 +34,57 @@ struct StackMove {
     VirtAddr goroutine, low, high;
 };
 
-struct Task {
-    Tid tid;
-    Pid pid;
+struct TaskStep {
     Over over = Over::none;
     Site *site = nullptr;          // over != none: the site; the site outlives it
     std::uint64_t old_scratch = 0; // stepping with a scratch register
-    VirtAddr stepped_from;         // where it was let go by a single step last
+    VirtAddr from;                 // where the task was let go by a single step last
     bool steps_itself = false;     // stepping: the program steps itself, and is to be told of the end, too
     Places post;                   // the probes of the site that wait for the end of the instruction
-    TaskSignals signals;           // kept from it meanwhile
-    TaskSigtrap sigtrap;
+};
 
-    // The site's hit has been counted, but its instruction has not run: when the task comes back to it in the same
-    // frame, it is the same hit (retry.h). follows: how many stops at its system calls it is still to have, for the
-    // return from the signal's handler has not been seen.
-    VirtAddr retry_at, retry_sp;
+/// A hit that has been counted, but whose instruction has not run: when the task comes back to it in the same frame, it
+/// is the same hit (engine/calls/repeated_hit.h).
+struct TaskRepeat {
+    VirtAddr at, sp; // at 0: there is none
+    /// How many stops at its system calls the task is still to have, for the return from the signal's handler has not
+    /// been seen.
     std::uint16_t follows = 0;
+};
 
-    SyscallRestart restart;
-
-    bool wants_registers = false; // its last hit has read them all: the next one's pc is read with them
-    std::uint64_t sequence = 0;   // records
-    TaskClock clock;              // what durations are measured by
-    std::uint64_t verdict = 0;    // on its last stop: number in Engine::verdicts
-    std::uint64_t last_stop = 0;  // by the world's count of stops
-    std::uint64_t outside_at = 0; // when (by that count) it was last seen outside of all slots
-    std::uint32_t unwinds = 0;    // exceptions and longjmps so far
-    Instance *calls = nullptr;    // in flight, youngest first
-    std::uint32_t watched_as = 0; // its debug registers are of this generation of watchpoints; 0: not looked at yet
+/// The calls that the task is in (engine/calls).
+struct TaskCalls {
+    Instance *youngest = nullptr;        // in flight; the others are behind it
+    std::uint32_t unwinds = 0;           // exceptions and longjmps so far
+    bool enclosures_known = false;       // calls that enclose the task and began before ktrace came are among them
     std::optional<StackMove> stack_move; // of a goroutine, which the task is in the middle of
-    std::vector<std::uint32_t> watching; // what its debug registers watch (Watchpoint::id), by register; empty: nothing
-    bool enclosures_known = false;       // calls that enclose it and began before ktrace came are among them
-    bool stopped_by_group = false;       // in a group stop (PTRACE_LISTEN)
-    bool until_exec = false;             // stops at system calls, until it may be let go at an exec
-    bool announced = false;              // its first stop was seen
-    bool in_session = true;              // false: it was let go, or belongs to a process that is only kept clean
+};
+
+/// The task's debug registers (engine/watch).
+struct TaskWatches {
+    std::uint32_t generation = 0;         // of watchpoints, which they are of; 0: not looked at yet
+    std::vector<std::uint32_t> registers; // what they watch (Watchpoint::id), by register; empty: nothing
+};
+
+/// One traced thread: its ids, a struct a concern, and what belongs to none of these.
+struct Task {
+    Tid tid;
+    Pid pid;
+    TaskStep step;
+    TaskRepeat repeat;
+    TaskSignals signals;
+    TaskSigtrap sigtrap;
+    SyscallRestart restart;
+    TaskCalls calls;
+    TaskWatches watches;
+    TaskClock clock; // what durations are measured by
+
+    std::uint64_t sequence = 0;   // records
+    std::uint64_t verdict = 0;    // on its last stop: number in Engine::verdicts
+    std::uint64_t last_stop = 0;  // by the count of stops
+    std::uint64_t outside_at = 0; // when (by that count) it was last seen outside of all slots
+    bool wants_registers = false; // its last hit has read them all: the next one's pc is read with them
+    bool until_exec = false;      // stops at system calls, until it may be let go at an exec
 };
 
 } // namespace ktrace::engine

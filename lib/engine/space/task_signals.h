@@ -35,7 +35,11 @@ struct TaskSignals {
     std::optional<std::uint64_t> own_tid;    // its number in its own pid namespace, once asked for
     std::optional<siginfo_t> sent_again;     // a SIGTRAP that was sent again under our name: delivered as it was
     std::optional<os::SyscallUserDispatch> saved_dispatch; // a ktrace that was killed has left its calls' dispatch off
-    bool is_in_ledger = false;                             // the guardian knows of these
+    bool is_retold = false; // it is about to get a signal in the place of a trap's (points.h)
+    struct InLedger {
+        bool mask = false, signal = false;
+        bool operator==(const InLedger &) const = default;
+    } in_ledger; // what the guardian knows of
 };
 
 } // namespace ktrace::engine

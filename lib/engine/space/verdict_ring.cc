@@ -14,6 +14,8 @@ using Kind = os::Stop::Kind;
 const char *name_of(Verdict verdict) {
     switch (verdict) {
     case Verdict::hit: return "hit";
+    case Verdict::hit_again: return "hit_again";
+    case Verdict::hit_dispatched: return "hit_dispatched";
     case Verdict::watched: return "watched";
     case Verdict::late_trap: return "late_trap";
     case Verdict::deliver: return "deliver";
@@ -25,8 +27,8 @@ const char *name_of(Verdict verdict) {
     case Verdict::step_fault: return "step_fault";
     case Verdict::syscall_entered: return "syscall_entered";
     case Verdict::syscall_left: return "syscall_left";
-    case Verdict::syscall_told: return "syscall_told";
-    case Verdict::handler_told: return "handler_told";
+    case Verdict::own_syscall: return "own_syscall";
+    case Verdict::handler_syscall: return "handler_syscall";
     case Verdict::group_stop: return "group_stop";
     case Verdict::go_on: return "go_on";
     case Verdict::new_task: return "new_task";

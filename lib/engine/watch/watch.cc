@@ -130,25 +130,27 @@ void switch_watch(AddressSpaceState &space, Attachment &attachment, bool on) {
 
 void set_watches(Engine &engine, Task &task, os::Stopped &stopped) {
     Process *process = engine.process_of(task);
-    if (!process || process->silent || engine.closing || task.watched_as == process->space->watch_generation) return;
+    if (!process || process->silent || engine.closing || task.watches.generation == process->space->watch_generation)
+        return;
     AddressSpaceState &space = *process->space;
     // What has fired is told by registers that are still as they were then.
-    if (!task.watching.empty() && os::has_fault_pending(task.tid, SIGTRAP)) return;
+    if (!task.watches.registers.empty() && os::has_fault_pending(task.tid, SIGTRAP)) return;
     for (Watchpoint &watch : space.watches)
         if (watch.attachment->on) remember_value(engine, *process, task, watch, stopped);
     Wanted wanted = wanted_by(space, stopped);
-    task.watched_as = space.watch_generation;
-    if (wanted.watching.empty() && task.watching.empty()) return;
-    task.watching = std::move(wanted.watching);
-    if (!HostNative::set_watches(task.tid, std::span(wanted.registers).first(task.watching.size())) && !stopped.gone())
+    task.watches.generation = space.watch_generation;
+    if (wanted.watching.empty() && task.watches.registers.empty()) return;
+    task.watches.registers = std::move(wanted.watching);
+    if (!HostNative::set_watches(task.tid, std::span(wanted.registers).first(task.watches.registers.size())) &&
+        !stopped.gone())
         engine.unwatched = task.tid;
 }
 
 void clear_watches(Task &task) {
-    if (task.watching.empty()) return;
+    if (task.watches.registers.empty()) return;
     HostNative::set_watches(task.tid, {});
-    task.watching.clear();
-    task.watched_as = 0;
+    task.watches.registers.clear();
+    task.watches.generation = 0;
 }
 
 void forget_values(AddressSpaceState &space, const Task &task) {
@@ -160,8 +162,8 @@ void run_watches(Engine &engine, Process &process, Task &task, unsigned fired, o
     VirtAddr pc = own_pc(*process.space, stopped);
     for (Watchpoint &watch : process.space->watches) {
         bool has_fired = false;
-        for (std::size_t i = 0; i < task.watching.size(); i++)
-            has_fired = has_fired || ((fired >> i & 1) != 0 && task.watching[i] == watch.id);
+        for (std::size_t i = 0; i < task.watches.registers.size(); i++)
+            has_fired = has_fired || ((fired >> i & 1) != 0 && task.watches.registers[i] == watch.id);
         if (has_fired && watch.attachment->on && !engine.closing) run_watch(engine, process, task, watch, pc, stopped);
     }
 }

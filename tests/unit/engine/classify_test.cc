@@ -41,6 +41,14 @@ Facts controls_job(Facts facts) {
     return facts;
 }
 
+Facts hit(bool silent, bool repeated, bool dispatched) {
+    Facts facts = signal(SIGTRAP, true, Over::none, true, false, SlotPosition::elsewhere);
+    facts.silent = silent;
+    facts.repeated = repeated;
+    facts.dispatched = dispatched;
+    return facts;
+}
+
 /// A step that the program makes itself.
 Facts own_step(Facts facts) {
     facts.behind = facts.own_step = true;
@@ -59,6 +67,11 @@ Facts event(Kind kind, Over over = Over::none) {
 
 const Row rows[] = {
     {"a trap at a site", signal(SIGTRAP, true, Over::none, true, false, SlotPosition::elsewhere), Verdict::hit},
+    {"one that was counted before a signal was delivered there", hit(false, true, false), Verdict::hit_again},
+    {"one in a vfork child that is not followed", hit(true, false, false), Verdict::hit_again},
+    {"one at a system call under syscall user dispatch", hit(false, false, true), Verdict::hit_dispatched},
+    {"the same, of one that was counted, in a child that is not followed", hit(true, true, true),
+     Verdict::hit_dispatched},
     {"a watched write, and a site of ours ends where the pc is",
      {Kind::signal, SIGTRAP, true, Over::none, true, false, SlotPosition::elsewhere, false, true},
      Verdict::watched},
@@ -136,8 +149,8 @@ const Row rows[] = {
     {"the copy has entered its system call", event(Kind::syscall, Over::to_syscall), Verdict::syscall_entered},
     {"and left it", event(Kind::syscall, Over::in_syscall), Verdict::syscall_left},
     {"a system-call stop that nobody asked for", event(Kind::syscall), Verdict::go_on},
-    {"a system-call stop of a task that is let go at an exec", until_exec(event(Kind::syscall)), Verdict::syscall_told},
-    {"one in a handler that is followed to its return", followed(event(Kind::syscall)), Verdict::handler_told},
+    {"a system-call stop of a task that is let go at an exec", until_exec(event(Kind::syscall)), Verdict::own_syscall},
+    {"one in a handler that is followed to its return", followed(event(Kind::syscall)), Verdict::handler_syscall},
     {"a probed one in such a handler", followed(event(Kind::syscall, Over::to_syscall)), Verdict::syscall_entered},
     {"its way through a slot into a probed one", until_exec(event(Kind::syscall, Over::to_syscall)),
      Verdict::syscall_entered},

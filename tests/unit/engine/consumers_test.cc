@@ -103,14 +103,14 @@ TEST_F(Consumers, StayInTheirPlacesWhileATaskIsInTheMiddle) {
     enlist(*site_, second);
     ASSERT_TRUE(switch_on(space_, *site_, first));
     Task &task = engine.tasks[7];
-    task.site = site_;
-    task.post.add(1);
+    task.step.site = site_;
+    task.step.post.add(1);
     dismiss(space_, *site_, first);
     EXPECT_TRUE(first.dismissed);
     EXPECT_FALSE(is_planted());
     EXPECT_FALSE(remove_from_site(*site_, first, sites_in_use(engine)));
     EXPECT_EQ(site_->attachments, (std::vector{&first, &second}));
-    task.post = {};
+    task.step.post = {};
     EXPECT_TRUE(remove_from_site(*site_, first, sites_in_use(engine)));
     EXPECT_EQ(site_->attachments, std::vector{&second});
 }

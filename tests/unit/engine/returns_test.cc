@@ -63,7 +63,7 @@ TEST(Returns, KeepsChainsAndOwnersInOrder) {
     Instance &first = returns.begin(task, {sp, back});
     Instance &second = returns.begin(task, {sp, back});
     EXPECT_EQ(returns.at(sp), &second);
-    EXPECT_EQ(task.calls, &second);
+    EXPECT_EQ(task.calls.youngest, &second);
     EXPECT_EQ(returns.in_flight(), 3U);
     returns.end(first, &task);
     EXPECT_EQ(returns.at(sp), &second);
@@ -71,9 +71,9 @@ TEST(Returns, KeepsChainsAndOwnersInOrder) {
     EXPECT_EQ(second.older_call, &outer);
     returns.end(second, &task);
     EXPECT_EQ(returns.at(sp), nullptr);
-    EXPECT_EQ(task.calls, &outer);
+    EXPECT_EQ(task.calls.youngest, &outer);
     returns.end(outer, &task);
-    EXPECT_EQ(task.calls, nullptr);
+    EXPECT_EQ(task.calls.youngest, nullptr);
     EXPECT_EQ(returns.in_flight(), 0U);
 }
 

@@ -5,7 +5,7 @@
 
 #include "arch/way_back.h"
 #include "base/signals.h"
-#include "engine/transparent/repeated_hit.h"
+#include "engine/calls/repeated_hit.h"
 #include "os/facts/blocked_syscall.h"
 #include "os/proc/procfs.h"
 
@@ -36,9 +36,9 @@ void see_kernels_restart(Process &process, Task &task, os::Stopped &stopped) {
     const VirtAddr at = Host::pc(again);
     if (!process.space->site_at(at)) return;
     if (is_seen(stopped.stop()))
-        forget_retry(task);
+        forget_hit(task);
     else
-        remember_retry(task, at, stopped);
+        remember_hit(task, at, stopped);
 }
 
 } // namespace
@@ -47,8 +47,8 @@ void see_restart(Task &task, os::Stopped &stopped) {
     const auto failed = std::exchange(task.restart.failed, std::nullopt);
     if (!failed || stopped.stop().kind == Stop::Kind::syscall) return;
     stopped.change_registers() = *failed;
-    task.over = Over::none; // of the way to the call in a slot
-    task.site = nullptr;
+    task.step.over = Over::none; // of the way to the call in a slot
+    task.step.site = nullptr;
 }
 
 void see_interruption(Process &process, Task &task, os::Stopped &stopped) {
@@ -64,11 +64,11 @@ void see_interruption(Process &process, Task &task, os::Stopped &stopped) {
 }
 
 void lead_to_copy(Engine &engine, Task &task, os::Stopped &stopped) {
-    Process *process = task.restart.failed && task.over == Over::none ? engine.process_of(task) : nullptr;
+    Process *process = task.step.over == Over::none ? engine.process_of(task) : nullptr;
     Site *site = process ? process->space->site_at(stopped.pc()) : nullptr;
     if (!site || !site->armed || site->method() != arch::Method::syscall) return;
-    task.over = Over::to_syscall;
-    task.site = site;
+    task.step.over = Over::to_syscall;
+    task.step.site = site;
     stopped.set_pc(site->slot + site->placed.copy_at);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/signals.h"
+#include "engine/transparent/points.h"
 
 namespace ktrace::engine {
 
@@ -13,10 +14,10 @@ using arch::Host;
 
 void update_ledger(Engine &engine, Task &task) {
     TaskSignals &own = task.signals;
-    const bool is_kept = own.saved_mask || own.held;
-    if (!engine.ledger || (!is_kept && !own.is_in_ledger)) return;
-    own.is_in_ledger = is_kept;
-    if (!is_kept) {
+    const TaskSignals::InLedger now{own.saved_mask.has_value(), own.held.has_value()};
+    if (!engine.ledger || now == own.in_ledger) return;
+    own.in_ledger = now;
+    if (!now.mask && !now.signal) {
         engine.ledger->settle(task.tid);
         return;
     }
@@ -45,11 +46,12 @@ void block_signals(Engine &engine, Process &process, Task &task, os::Stopped &st
 void block_at_interrupt(Engine &engine, Process &process, Task &task, os::Stopped &stopped) {
     TaskSignals &own = task.signals;
     own.blocks_next = false;
-    if (task.over != Over::stepping || !own.held || own.saved_mask) return;
+    if (task.step.over != Over::stepping || !own.held || own.saved_mask) return;
     // A handler of the program's own would be called for it, and a mask with SIGTRAP would make it the end.
     const bool is_dropped =
         process.space->recovery.installed() && (os::signal_mask(task.tid).value_or(~0ULL) & signal_bit(SIGTRAP)) == 0;
-    if (is_dropped && !task.steps_itself) show_step_flag(task, stopped);
+    own.traps_by_flag = is_dropped && !task.step.steps_itself;
+    if (own.traps_by_flag) show_step_flag(task, stopped);
     block_signals(engine, process, task, stopped);
 }
 
@@ -58,9 +60,7 @@ void show_step_flag(Task &task, os::Stopped &stopped) {
     task.signals.traps_by_flag = Host::steps_itself(stopped.registers());
 }
 
-void hide_step_flag(Task &task, os::Stopped &stopped) {
-    if (std::exchange(task.signals.traps_by_flag, false)) Host::step_itself(stopped.change_registers(), false);
-}
+void hide_step_flag(os::Stopped &stopped) { Host::step_itself(stopped.change_registers(), false); }
 
 void give_back_state(Task &task) {
     if (auto mask = std::exchange(task.signals.saved_mask, std::nullopt)) os::set_signal_mask(task.tid, *mask);
@@ -68,6 +68,27 @@ void give_back_state(Task &task) {
 
 void send_trap_again(Task &task, const siginfo_t &info) {
     if (os::send_again(task.pid, task.tid, info) == os::SentAgain::under_our_name) task.signals.sent_again = info;
+}
+
+void defer_sent_trap(Task &task, const siginfo_t &info) {
+    if (task.step.over == Over::stepping && !task.signals.held)
+        task.signals.held = info;
+    else
+        send_trap_again(task, info);
+}
+
+bool is_end_of_step(const siginfo_t &info) { return info.si_signo == SIGTRAP && info.si_code == TRAP_TRACE; }
+
+void keep_end_of_step(Task &task, VirtAddr pc) {
+    auto &held = task.signals.held;
+    if (held && is_end_of_step(*held)) return; // of the copy's first half
+    const siginfo_t info = end_of_step(pc);
+    if (held && held->si_signo == SIGCONT) {
+        send_trap_again(task, info);
+        return;
+    }
+    if (held) os::send_again(task.pid, task.tid, *held);
+    held = info;
 }
 
 void see_sent_again(Task &task) {

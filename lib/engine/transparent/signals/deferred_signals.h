@@ -29,14 +29,22 @@ void block_at_interrupt(Engine &engine, Process &process, Task &task, os::Stoppe
 /// arch/x86/kernel/step.c), and would leave it there.
 void show_step_flag(Task &task, os::Stopped &stopped);
 
-/// The flag of block_at_interrupt is taken out of the registers. Before anything reads them.
-void hide_step_flag(Task &task, os::Stopped &stopped);
+/// That flag is taken out of the registers, at each stop, before anything reads them.
+void hide_step_flag(os::Stopped &stopped);
 
 /// The task is no longer in the middle of an instruction: its signals come in again.
 void give_back_state(Task &task);
 
-/// A SIGTRAP that was sent has been taken for the stop of a trap: it is sent again, and delivered as it was sent first.
-void send_trap_again(Task &task, const siginfo_t &info);
+/// A SIGTRAP that was sent has been taken for the stop of a trap, or a step's end, and is delivered when that has been
+/// seen to: it is held behind a step, else sent again, and delivered as it was sent first.
+void defer_sent_trap(Task &task, const siginfo_t &info);
+
+bool is_end_of_step(const siginfo_t &info);
+
+/// The stepped copy is done, of a program that steps itself: that signal is delivered first, as the kernel does with
+/// what an instruction raises. A signal that is held is sent again, but for SIGCONT: sent again, it would take back a
+/// stop that was asked for after it.
+void keep_end_of_step(Task &task, VirtAddr pc);
 
 /// At the stop of a SIGTRAP: one that was sent again under our name is delivered as it was.
 void see_sent_again(Task &task);

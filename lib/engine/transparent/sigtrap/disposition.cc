@@ -169,7 +169,6 @@ void restore_at_birth(Engine &engine, Process &child, Stopped &stopped) {
 void restore_signals(Engine &engine, Process &process, Task &task, Stopped &stopped) {
     TaskSigtrap &own = task.sigtrap;
     bool is_lost = std::exchange(process.action_lost, false);
-    look_at_signals(engine, process);
     if (task.signals.saved_mask) { // which it gets back behind the step, whatever the step's end has changed
         is_lost = is_lost || (*task.signals.saved_mask & sigtrap) != 0;
     } else if (own.hits_until_look != 0) {
