@@ -1,4 +1,4 @@
-// refusals: why a process is not traced, in the words that the user is told.
+// access_errors: why a process is not traced, in the words that the user is told.
 #pragma once
 
 #include "base/ids.h"

@@ -1,4 +1,4 @@
-// hold: brings the tasks of an address space that is to be left to stops from which they can be let go.
+// stop: brings the tasks of an address space that is to be left to stops from which they can be let go.
 #pragma once
 
 #include <map>

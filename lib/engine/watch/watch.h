@@ -1,7 +1,7 @@
 // watch: watchpoints: data (or code) that the debug registers of every task of an address space watch.
 //
 // Invariants: a task's debug registers are set whenever it goes on after the set of watchpoints has changed
-// (Task::watched_as is the generation that they are of), and it is known what each of them watches (Task::watching),
+// (Task::watches has the generation that they are of), and it is known what each of them watches,
 // since one that fires may be of an earlier set; a new task has none (the kernel does not inherit them) and gets them
 // at its first stop; before a task is let go they are cleared.
 #pragma once

@@ -29,13 +29,13 @@ bool is_seen(const Stop &stop) {
     return ((status->ignored | (ignored_by_default & ~status->caught)) & signal_bit(stop.signal)) == 0;
 }
 
-/// The kernel makes the call again when the task goes on. Where a handler comes in between, that is a new hit.
-void see_kernels_restart(Process &process, Task &task, os::Stopped &stopped) {
+/// The kernel makes the call again when the task goes on.
+void see_kernels_restart(Process &process, Task &task, os::Stopped &stopped, bool is_new_hit) {
     Host::Registers again = stopped.registers();
     Host::restart_syscall(again); // as the kernel is about to do
     const VirtAddr at = Host::pc(again);
     if (!process.space->site_at(at)) return;
-    if (is_seen(stopped.stop()))
+    if (is_new_hit)
         forget_hit(task);
     else
         remember_hit(task, at, stopped);
@@ -43,24 +43,30 @@ void see_kernels_restart(Process &process, Task &task, os::Stopped &stopped) {
 
 } // namespace
 
+bool has_begun(Stop::Kind next) { return next == Stop::Kind::syscall; }
+
 void see_restart(Task &task, os::Stopped &stopped) {
     const auto failed = std::exchange(task.restart.failed, std::nullopt);
-    if (!failed || stopped.stop().kind == Stop::Kind::syscall) return;
+    if (!failed || has_begun(stopped.stop().kind)) return;
     stopped.change_registers() = *failed;
     task.step.over = Over::none; // of the way to the call in a slot
     task.step.site = nullptr;
 }
 
 void see_interruption(Process &process, Task &task, os::Stopped &stopped) {
-    if (arch::awaits_restart(stopped.registers())) {
-        see_kernels_restart(process, task, stopped);
-        return;
+    const bool awaits = arch::awaits_restart(stopped.registers());
+    const bool failed = Host::interrupted_for_good(stopped.registers());
+    if (!awaits && !failed) return;
+    const auto may_be_made_again = [&] { return os::may_be_made_again(task.pid, task.tid); };
+    switch (interruption_of(awaits, failed, is_seen(stopped.stop()), may_be_made_again)) {
+    case Interruption::none: break;
+    case Interruption::by_kernel: see_kernels_restart(process, task, stopped, false); break;
+    case Interruption::new_hit: see_kernels_restart(process, task, stopped, true); break;
+    case Interruption::made_again:
+        task.restart.failed = stopped.registers();
+        Host::restart_syscall(stopped.change_registers());
+        break;
     }
-    if (!Host::interrupted_for_good(stopped.registers()) || is_seen(stopped.stop()) ||
-        !os::may_be_made_again(task.pid, task.tid))
-        return;
-    task.restart.failed = stopped.registers();
-    Host::restart_syscall(stopped.change_registers());
 }
 
 void lead_to_copy(Engine &engine, Task &task, os::Stopped &stopped) {

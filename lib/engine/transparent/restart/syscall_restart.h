@@ -13,10 +13,32 @@
 // came at the same time lost their EINTR: the handler ran, and the call slept on.)
 #pragma once
 
+#include <cstdint>
+
 #include "engine/space/engine.h"
 #include "os/tracee/stopped.h"
 
 namespace ktrace::engine {
+
+/// What a stop is, for the system call that its task is in.
+enum class Interruption : std::uint8_t {
+    none,       // the call goes on, has ended by itself, or fails as it would without a tracer
+    by_kernel,  // the kernel makes it again, and the program sees nothing: no new hit where a probe is on it
+    new_hit,    // the kernel makes it again behind a handler: a new hit
+    made_again, // it has failed with EINTR for nothing that the program sees: made again by hand
+};
+
+/// `awaits_restart`: the kernel is about to make the call again; `failed`: it has failed with -EINTR and stays so;
+/// `is_seen`: the stop is of a signal that the program sees; `may_be_made_again`: nothing of the call is lost by that
+/// (os/facts/blocked_syscall.h). Pure; `may_be_made_again` is asked for only where the others leave it open.
+template <typename Ask>
+Interruption interruption_of(bool awaits_restart, bool failed, bool is_seen, Ask may_be_made_again) {
+    if (awaits_restart) return is_seen ? Interruption::new_hit : Interruption::by_kernel;
+    return failed && !is_seen && may_be_made_again() ? Interruption::made_again : Interruption::none;
+}
+
+/// A call was to be made again, and this is its task's next stop: it has begun only if that is its entry. Pure.
+bool has_begun(os::Stop::Kind next);
 
 /// At every stop, first: whether a call that was to be made again has begun.
 void see_restart(Task &task, os::Stopped &stopped);
