@@ -1,5 +1,5 @@
-// signal_frames: threads that a killed ktrace has left in handlers of signals. A signal that came while a thread was in one
-// of our copies of instructions, and nobody traced it any more, has that address in its frame: the handler returns
+// signal_frames: threads that a killed ktrace has left in handlers of signals. A signal that came while a thread was in
+// one of our copies of instructions, and nobody traced it any more, has that address in its frame: the handler returns
 // there.
 #pragma once
 
