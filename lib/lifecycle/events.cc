@@ -15,6 +15,7 @@
 #include "lifecycle/exec_and_loader.h"
 #include "lifecycle/fork.h"
 #include "report/symbolizer.h"
+#include "trace/run_until.h"
 
 namespace ktrace::lifecycle {
 
@@ -41,7 +42,7 @@ void end_process(trace::Trace &trace, Pid pid) {
 /// A child that nobody knows yet: it is traced from its birth, and stops before it runs.
 void meet_child(trace::Trace &trace, Pid parent, Tid child) {
     if (!child.value || trace.engine.tasks.contains(child.value)) return;
-    auto stop = trace.engine.waiter.next_of(child);
+    auto stop = trace::next_stop_of(trace, child);
     if (!stop || stop->kind == os::Stop::Kind::exited || stop->kind == os::Stop::Kind::killed) {
         trace.engine.waiter.forget(child);
         return;
@@ -125,7 +126,7 @@ void on_unknown(trace::Trace &trace, Event event) {
         engine::guess_mask(trace.engine, task, task.pid);
         trace.engine.waiter.watch(tid);
         std::move(*event.stopped).keep();
-        handle_event(trace, engine::dispatch(trace.engine, event.stop)); // its process may be stopped, and it with that
+        trace::serve(trace, event.stop); // its process may be stopped, and it with that
         return;
     }
     Process *maker = maker_of(trace, Pid{tid.value}, Pid{status->ppid});

@@ -1,4 +1,4 @@
-// settle: what a stop means beyond its own task: a process starts, execs, ends; its loader has news.
+// events: what a stop means beyond its own task: a process starts, execs, ends; its loader has news.
 #pragma once
 
 #include "engine/hit/dispatch.h"
@@ -6,10 +6,10 @@
 
 namespace ktrace::lifecycle {
 
-/// Does what an Event asks for; its task runs on (or was let go).
+/// For trace::EventHandlers, which says what they do.
 void handle_event(trace::Trace &trace, engine::Event event);
-
-/// A task was found to be gone without a stop that said so.
 void handle_end(trace::Trace &trace, Tid tid);
+
+inline constexpr trace::EventHandlers event_handlers{handle_event, handle_end};
 
 } // namespace ktrace::lifecycle

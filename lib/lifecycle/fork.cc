@@ -13,6 +13,7 @@
 #include "engine/transparent/points.h"
 #include "engine/transparent/sigtrap/disposition.h"
 #include "os/facts/exec_rights.h"
+#include "trace/run_until.h"
 #include "tracees/seize.h"
 
 namespace ktrace::lifecycle {
@@ -98,7 +99,7 @@ void stop_at_calls(trace::Trace &trace, const Process &sharer) {
 /// It has a memory of its own since it was looked at. An exec that is still to be told is told.
 void part_with_sharer(trace::Trace &trace, Pid pid) {
     os::interrupt(Tid{pid.value});
-    auto stop = trace.engine.waiter.next_of(Tid{pid.value});
+    auto stop = trace::next_stop_of(trace, Tid{pid.value});
     if (!stop || stop->kind == os::Stop::Kind::exec || stop->kind == os::Stop::Kind::exited ||
         stop->kind == os::Stop::Kind::killed) {
         if (stop) trace.engine.waiter.put_back(*stop);

@@ -5,13 +5,12 @@
 #include "arming/registry.h"
 #include "base/clock.h"
 #include "ctl/orders.h"
-#include "engine/hit/dispatch.h"
-#include "lifecycle/events.h"
 #include "lifecycle/exec_and_loader.h"
 #include "os/tracee/placement.h"
 #include "report/records.h"
 #include "report/status_line.h"
 #include "session/overhead_limit.h"
+#include "trace/run_until.h"
 
 namespace ktrace::session {
 
@@ -37,6 +36,52 @@ bool all_gone(const trace::Trace &trace) {
     return true;
 }
 
+/// What is done between two stops. True: the trace is over.
+bool is_over(trace::Trace &trace) {
+    if (trace.has_dismissed) arming::clear_away(trace);
+    limit_overhead(trace);
+    if (report::output_failed(trace) || trace.engine.closing || all_gone(trace)) return true;
+    if (ends_trace(trace, trace.interrupts->take()) || trace.interrupts->time_is_up()) return true;
+    // In the middle of a dlclose nothing is armed anew. The end of that is a stop.
+    if (ctl::has_orders(trace) && !trace::anyone_unloads(trace)) ctl::serve_order(trace);
+    report::tell_progress(trace);
+    return false;
+}
+
+/// When records are shown: while the tracees are quiet, or right after a stop was seen. That time is known to be no
+/// part of a call's duration. Between a resume and the next stop, rendering would take the processor from the tracee,
+/// or let it wait at its next stop unseen.
+class Showing {
+  public:
+    explicit Showing(trace::Trace &trace) : trace_{trace} {}
+
+    /// How the next stop is waited for.
+    trace::Wait wait() {
+        waiting_ = trace_.engine.records.size() > 0 || trace_.writer->pending();
+        return waiting_ || trace_.postponed ? trace::Wait::briefly : trace::Wait::yes;
+    }
+    /// The wait is over.
+    void show(bool has_stop) {
+        quiet_ = has_stop ? 0 : quiet_ + 1;
+        if (!waiting_ || !is_due()) return;
+        report::report_records(trace_, true);
+        shown_ns_ = monotonic_ns();
+    }
+
+  private:
+    bool is_due() {
+        if (trace_.engine.records.size() >= most_waiting || quiet_ >= quiet_looks) return true;
+        if (++since_clock_ < look_at_clock_every) return false;
+        since_clock_ = 0;
+        return monotonic_ns() - shown_ns_ >= longest_wait_ns;
+    }
+
+    trace::Trace &trace_;
+    std::uint64_t shown_ns_ = monotonic_ns();
+    unsigned quiet_ = 0, since_clock_ = 0;
+    bool waiting_ = false; // records do, to be shown
+};
+
 } // namespace
 
 void pass_on(Pid program, int signal) {
@@ -44,41 +89,16 @@ void pass_on(Pid program, int signal) {
     if (signal != 0 && !of_the_terminal) ::kill(program.value, signal);
 }
 
-// Records are shown when the tracees are quiet, or right after a stop was seen: that time is known to be no part of a
-// call's duration. Between a resume and the next stop, rendering would take the processor from the tracee, or let it
-// wait at its next stop unseen.
 void run_loop(trace::Trace &trace) {
     os::Placement placement(trace.engine.waiter);
-    std::uint64_t shown_ns = monotonic_ns();
-    unsigned quiet = 0, since_clock = 0;
-    while (!trace.engine.closing && !all_gone(trace)) {
-        if (ends_trace(trace, trace.interrupts->take()) || trace.interrupts->time_is_up()) return;
-        // In the middle of a dlclose nothing is armed anew. The end of that is a stop.
-        if (ctl::has_orders(trace) && !trace::anyone_unloads(trace)) ctl::serve_order(trace);
-        report::tell_progress(trace);
-        bool waiting = trace.engine.records.size() > 0 || trace.writer->pending();
-        const bool is_brief = waiting || trace.postponed;
-        auto stop = trace.engine.waiter.next(is_brief ? os::Waiter::Block::briefly : os::Waiter::Block::yes);
-        if (!stop && trace.engine.waiter.none_left()) return;
-        quiet = stop ? 0 : quiet + 1;
-        bool due = trace.engine.records.size() >= most_waiting || quiet >= quiet_looks;
-        if (waiting && !due && ++since_clock >= look_at_clock_every) {
-            since_clock = 0;
-            due = monotonic_ns() - shown_ns >= longest_wait_ns;
-        }
-        if (waiting && due) {
-            report::report_records(trace, true);
-            shown_ns = monotonic_ns();
-        }
-        if (stop) {
-            placement.note(*stop);
-            trace.engine.corrections.is_apart = placement.apart();
-            lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
-        }
-        if (trace.has_dismissed) arming::clear_away(trace);
-        limit_overhead(trace);
-        if (report::output_failed(trace)) return;
-    }
+    Showing showing(trace);
+    auto before = [&](const os::Stop *stop) {
+        showing.show(stop != nullptr);
+        if (!stop) return;
+        placement.note(*stop);
+        trace.engine.corrections.is_apart = placement.apart();
+    };
+    trace::run_until(trace, [&] { return is_over(trace); }, {[&] { return showing.wait(); }, before});
 }
 
 } // namespace ktrace::session

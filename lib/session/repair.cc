@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "lifecycle/events.h"
 #include "lifecycle/fork.h"
 #include "recovery/remains.h"
 #include "trace/tracing_thread.h"
@@ -71,7 +72,7 @@ void recall_owed(trace::Trace &trace, const std::vector<recovery::Owed> &owed) {
 /// One page and all that belongs to it; of an empty Left: what is not in memory.
 Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::Owed> &owed, const trace::Voice &voice) {
     const trace::Config config;
-    trace::Trace trace(config, voice);
+    trace::Trace trace(config, voice, lifecycle::event_handlers);
     auto looked = tracees::look_at(trace, pid.value);
     if (!looked) return tl::make_unexpected(looked.error());
     Process &process = *(trace.engine.processes[pid.value] = std::move(*looked));
@@ -110,7 +111,7 @@ Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<
     // Whoever traces it owns what is there; in a zombie is nothing.
     if (status->tracer != 0 || os::has_ended(Tid{pid.value})) {
         const trace::Config config;
-        trace::Trace trace(config, voice);
+        trace::Trace trace(config, voice, lifecycle::event_handlers);
         auto looked = tracees::look_at(trace, pid.value);
         if (!looked) return tl::make_unexpected(looked.error());
     }

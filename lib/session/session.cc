@@ -7,6 +7,7 @@
 
 #include "arming/registry.h"
 #include "ctl/server.h"
+#include "engine/hit/dispatch.h"
 #include "lifecycle/events.h"
 #include "lifecycle/exec_and_loader.h"
 #include "os/tracee/spawn.h"
@@ -21,9 +22,9 @@
 #include "session/repair.h"
 #include "trace/calibrate.h"
 #include "trace/downloads.h"
+#include "trace/run_until.h"
 #include "trace/tracing_thread.h"
 #include "tracees/detach.h"
-#include "tracees/stop.h"
 
 namespace ktrace::session {
 
@@ -80,7 +81,7 @@ void conclude(trace::Trace &trace) {
     if (trace.plugins) trace.plugins->stop();
     report::report_records(trace, true);
     tracees::detach_all(trace);
-    report::report_summary(trace, [&] { tracees::serve_once(trace); });
+    report::report_summary(trace, [&] { trace::serve_each(trace); });
     if (trace.trouble == 0) complain_of_unplaced(trace);
 }
 
@@ -108,7 +109,8 @@ bool is_untouched(const trace::Trace &trace) {
 
 /// A trace with a voice of its own.
 struct Tracing {
-    Tracing(const trace::Config &config, trace::Voice own) : voice(std::move(own)), trace(config, voice) {}
+    Tracing(const trace::Config &config, trace::Voice own)
+        : voice(std::move(own)), trace(config, voice, lifecycle::event_handlers) {}
     const trace::Voice voice;
     trace::Trace trace;
 };

@@ -33,6 +33,10 @@ namespace ktrace::ctl {
 class Control;
 }
 
+namespace ktrace::engine {
+struct Event;
+}
+
 namespace ktrace::trace {
 
 /// A place in a file that a probe of the user's is at, in however many processes: its counts outlive them.
@@ -108,11 +112,22 @@ class Plugins {
     virtual void stop() = 0;
 };
 
+struct Trace;
+
+/// For the loop, which is below lifecycle: the events of a trace that are no hits.
+struct EventHandlers {
+    /// Does what an Event asks for; its task runs on (or was let go).
+    void (*handle_event)(Trace &trace, engine::Event event);
+    /// A task was found to be gone without a stop that said so.
+    void (*handle_end)(Trace &trace, Tid tid);
+};
+
 struct Trace {
-    Trace(const Config &c, const Voice &v) : config(c), voice(v) {}
+    Trace(const Config &c, const Voice &v, const EventHandlers &e) : config(c), voice(v), events(e) {}
 
     const Config &config;
     const Voice &voice;
+    const EventHandlers &events;
     std::shared_ptr<Plugins> plugins; // nullptr: the command has none. Outlives what is armed: handlers see its end
     engine::Engine engine;
     target::ModuleCache modules;

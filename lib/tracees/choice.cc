@@ -1,6 +1,5 @@
 #include "tracees/choice.h"
 
-#include <ctime>
 #include <limits>
 #include <tuple>
 
@@ -8,7 +7,7 @@
 
 #include "base/clock.h"
 #include "os/self/own_signals.h"
-#include "tracees/stop.h"
+#include "trace/run_until.h"
 
 namespace ktrace::tracees {
 
@@ -45,19 +44,19 @@ std::optional<Candidate> best_task_but(const trace::Trace &trace, Pid pid, const
 }
 
 std::optional<Tid> task_to_ask(trace::Trace &trace, Pid pid, std::unordered_set<pid_t> &asked, std::uint64_t since_ns) {
-    constexpr timespec moment{0, 1'000'000};
-    while (true) {
-        auto best = best_task_but(trace, pid, asked);
+    constexpr std::uint64_t moment_ns = 1'000'000;
+    std::optional<Candidate> best;
+    auto is_chosen = [&] {
+        best = best_task_but(trace, pid, asked);
         if (!best && !asked.empty()) {
             asked.clear();
             best = best_task_but(trace, pid, asked);
         }
-        if (!best) return std::nullopt;
-        const bool is_over = monotonic_ns() - since_ns >= patience_for_calls_ns || os::OwnSignals::are_pending();
-        if (!best->is_last_choice() || is_over) return best->tid;
-        serve_once(trace);
-        ::nanosleep(&moment, nullptr);
-    }
+        return !best || !best->is_last_choice() || monotonic_ns() - since_ns >= patience_for_calls_ns ||
+               os::OwnSignals::are_pending();
+    };
+    trace::serve_each_until(trace, is_chosen, moment_ns);
+    return best ? std::optional(best->tid) : std::nullopt;
 }
 
 } // namespace ktrace::tracees

@@ -27,9 +27,8 @@
 #include "engine/transparent/signals/deferred_signals.h"
 #include "engine/transparent/sigtrap/disposition.h"
 #include "engine/watch/watch.h"
-#include "lifecycle/events.h"
 #include "os/facts/freezer.h"
-#include "os/self/ticker.h"
+#include "trace/run_until.h"
 #include "tracees/stop.h"
 #include "tracees/unmap.h"
 
@@ -89,7 +88,7 @@ std::optional<os::Stopped> stop_for_held(trace::Trace &trace, Task &task, os::St
     if (stand_in == 0 && !os::has_signal_queued(tid)) return stopped; // others have them; it would run on meanwhile
     std::vector<siginfo_t> behind;
     std::move(stopped).resume(os::Resume::run);
-    while (auto stop = trace.engine.waiter.next_of(tid)) {
+    while (auto stop = trace::next_stop_of(trace, tid)) {
         os::Stopped again(trace.engine.waiter, *stop);
         const bool is_signal = stop->kind == os::Stop::Kind::signal;
         if (is_signal && stop->signal == SIGTRAP) engine::see_sent_again(task);
@@ -107,7 +106,7 @@ std::optional<os::Stopped> stop_for_held(trace::Trace &trace, Task &task, os::St
         if (is_signal && stand_in == 0) stand_in = send_stand_in(task, held.si_signo); // there is room for one now
         std::move(again).resume(os::Resume::run, is_signal && !waits ? stop->signal : 0);
     }
-    lifecycle::handle_end(trace, tid);
+    trace.events.handle_end(trace, tid);
     return std::nullopt;
 }
 
@@ -117,13 +116,8 @@ void let_call_begin(trace::Trace &trace, Tid tid) {
         auto found = trace.engine.tasks.find(tid.value);
         return found != trace.engine.tasks.end() && found->second.restart.failed;
     };
-    while (is_on_its_way()) {
-        auto stop = trace.engine.waiter.next_of(tid);
-        if (stop)
-            lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
-        else
-            lifecycle::handle_end(trace, tid);
-    }
+    while (is_on_its_way())
+        if (!trace::serve_next_of(trace, tid, trace::Wait::yes)) trace.events.handle_end(trace, tid);
 }
 
 void release(trace::Trace &trace, os::Stopped stopped) {
@@ -191,7 +185,7 @@ void leave(trace::Trace &trace, const SpacePointer &space, Pid pid) {
     HeldTasks held;
     const auto freezer = freezer_of(trace, space);
     const bool has_left = !freezer && hold_tasks(trace, space, held) && unmap_ours(trace, space, held);
-    serve_once(trace);
+    trace::serve_each(trace);
     for (auto &[tid, stopped] : held) release(trace, std::move(stopped));
     if (!has_left && !processes_in(trace, space).empty()) leave_at_rest(trace, space, pid, freezer);
 }
@@ -199,7 +193,7 @@ void leave(trace::Trace &trace, const SpacePointer &space, Pid pid) {
 } // namespace
 
 void serve_for_the_last_time(trace::Trace &trace) {
-    serve_once(trace);
+    trace::serve_each(trace);
     std::vector<Tid> tids;
     for (const auto &[id, task] : trace.engine.tasks) tids.push_back(Tid{id});
     for (Tid tid : tids) let_call_begin(trace, tid);
@@ -210,8 +204,6 @@ void detach_all(trace::Trace &trace) {
     std::map<SpacePointer, Pid> spaces;
     for (auto &[pid, process] : trace.engine.processes)
         if (spaces.try_emplace(process->space, Pid{pid}).second) restore_text(trace, process->space, Pid{pid});
-    os::Ticker ticker; // no wait for one task is for ever
-    ticker.start();
     for (const auto &[space, pid] : spaces) leave(trace, space, pid);
     for (auto &[pid, process] : trace.engine.processes) engine::end_all(trace.engine, *process);
     if (trace.engine.ledger) trace.engine.ledger->clear();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <ctime>
 #include <unordered_set>
 #include <utility>
 
@@ -13,10 +12,10 @@
 #include "engine/hit/dispatch.h"
 #include "engine/transparent/points.h"
 #include "engine/transparent/sigtrap/disposition.h"
-#include "lifecycle/events.h"
 #include "os/self/own_signals.h"
 #include "os/self/ticker.h"
 #include "recovery/guardian.h"
+#include "trace/run_until.h"
 #include "tracees/access_errors.h"
 #include "tracees/choice.h"
 #include "tracees/stop.h"
@@ -28,14 +27,14 @@ using engine::Task;
 
 std::optional<os::ProcessStatus> read_status_without_ending_tracer(pid_t pid) {
     constexpr std::uint64_t patience_ns = 5'000'000'000;
-    constexpr timespec moment{0, 500'000};
+    constexpr std::uint64_t moment_ns = 500'000;
     const std::uint64_t end = monotonic_ns() + patience_ns;
     auto is_ending = [](Tid tracer) { // not this thread, whose own guardian may be gone
         return tracer.value != ::gettid() && (os::is_dying(tracer) || recovery::is_abandoned(tracer));
     };
     auto status = os::read_status(pid);
     while (status && status->tracer != 0 && is_ending(Tid{status->tracer}) && monotonic_ns() < end) {
-        ::nanosleep(&moment, nullptr);
+        trace::pause(moment_ns);
         status = os::read_status(pid);
     }
     return status;
@@ -178,17 +177,18 @@ void go_on(trace::Trace &trace, os::Stopped stopped) {
         engine::continue_task(trace.engine, found->second, std::move(stopped));
 }
 
-/// As await_stop, but not for long: where the kernel waits for a disk, or for a page that somebody else fills in, no
-/// interrupt reaches the task. Nothing, and `patient` false: it has not stopped.
-std::optional<os::Stop> await_stop_briefly(trace::Trace &trace, const SpacePointer &space, Tid tid,
-                                           std::uint64_t patience_ns, bool &patient) {
+/// A task is asked to stop and waited for, but not for long: where the kernel waits for a disk, or for a page that
+/// somebody else fills in, no interrupt reaches it.
+trace::Answer ask_patiently(trace::Trace &trace, const SpacePointer &space, Tid tid) {
+    constexpr std::uint64_t patience_ns = 200'000'000;
+    if (!ask_to_stop(trace, tid)) return {};
     const std::uint64_t end = monotonic_ns() + patience_ns;
     HeldTasks none;
-    while ((patient = monotonic_ns() < end)) {
-        auto stop = await_stop_once(trace, space, tid, none);
-        if (stop || errno != EINTR || os::has_ended(tid)) return stop;
-    }
-    return std::nullopt;
+    auto gives_up = [&] {
+        let_borrowers_run(trace, space, tid, none);
+        return monotonic_ns() >= end;
+    };
+    return trace::await_answer(trace, tid, {gives_up});
 }
 
 /// Where the user waits with us: nobody of the process has stopped for a while.
@@ -202,18 +202,15 @@ void tell_of_waiting(trace::Trace &trace, Pid pid, Tid tid) {
 } // namespace
 
 Result<os::Stopped> stop_one(trace::Trace &trace, Process &process) {
-    constexpr std::uint64_t patience_ns = 200'000'000, silence_ns = 1'000'000'000;
+    using Kind = trace::Answer::Kind;
+    constexpr std::uint64_t silence_ns = 1'000'000'000;
     const std::uint64_t began_ns = monotonic_ns();
-    os::Ticker ticker; // no wait for one task is for ever
-    ticker.start();
     Pid pid = process.target.pid;
     auto space = process.space;
     std::unordered_set<pid_t> asked;
     while (auto tid = task_to_ask(trace, pid, asked, began_ns)) {
-        bool patient = true;
-        auto stop =
-            ask_to_stop(trace, *tid) ? await_stop_briefly(trace, space, *tid, patience_ns, patient) : std::nullopt;
-        if (!stop && !patient) {
+        const trace::Answer answer = ask_patiently(trace, space, *tid);
+        if (answer.kind == Kind::given_up) {
             if (os::OwnSignals::are_pending())
                 return fail(Error::Kind::refused,
                             "no thread of process " + std::to_string(pid.value) + " can be stopped: thread " +
@@ -221,23 +218,17 @@ Result<os::Stopped> stop_one(trace::Trace &trace, Process &process) {
                             "attach again when it has gone on");
             if (monotonic_ns() - began_ns > silence_ns) tell_of_waiting(trace, pid, *tid);
             asked.insert(tid->value);
+        }
+        if (answer.kind == Kind::gone) trace.events.handle_end(trace, *tid);
+        if (answer.kind != Kind::stands) continue;
+        os::Stopped stopped(trace.engine.waiter, *answer.stop);
+        Task &task = trace.engine.tasks.at(tid->value);
+        engine::at_stop(trace.engine, process, task, stopped);
+        if (is_underway(trace, stopped)) {
+            go_on(trace, std::move(stopped));
             continue;
         }
-        if (!stop) {
-            lifecycle::handle_end(trace, *tid);
-            continue;
-        }
-        if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
-            os::Stopped stopped(trace.engine.waiter, *stop);
-            Task &task = trace.engine.tasks.at(tid->value);
-            engine::at_stop(trace.engine, process, task, stopped);
-            if (is_underway(trace, stopped)) {
-                go_on(trace, std::move(stopped));
-                continue;
-            }
-            return stopped;
-        }
-        lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
+        return stopped;
     }
     return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
 }
@@ -259,16 +250,6 @@ bool is_waited_for(const Task &task, std::uint64_t since_ns) {
            os::interrupted(task.pid, task.tid) == os::Interrupted::cut_short;
 }
 
-/// Serves what stops within a millisecond or so, but not for ever.
-void serve_for_a_moment(trace::Trace &trace) {
-    constexpr int most = 64;
-    for (int i = 0; i < most; i++) {
-        auto stop = trace.engine.waiter.next(os::Waiter::Block::briefly);
-        if (!stop) return;
-        lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
-    }
-}
-
 } // namespace
 
 Status set_all_watches(trace::Trace &trace, Process &process) {
@@ -277,11 +258,16 @@ Status set_all_watches(trace::Trace &trace, Process &process) {
     if (space->watch_generation == 0 || process.silent) return {};
     trace.engine.unwatched = {};
     const std::uint64_t since_ns = monotonic_ns();
-    std::unordered_set<pid_t> asked; // all are before one is waited for: many may share a processor
+    constexpr unsigned look_every = 64; // stops, if they come without a pause
+    std::unordered_set<pid_t> asked;    // all are before one is waited for: many may share a processor
+    unsigned in_a_row = 0;
+    bool waits = true;
     // An interrupt that was made is there before the task runs on, however long that takes.
-    for (bool waits = true; waits && monotonic_ns() - since_ns < 2 * patience_for_calls_ns; serve_for_a_moment(trace)) {
+    auto is_done = [&] {
+        if (in_a_row % look_every != 0) return false;
+        if (!waits || monotonic_ns() - since_ns >= 2 * patience_for_calls_ns) return true;
         auto found = trace.engine.processes.find(pid.value);
-        if (found == trace.engine.processes.end() || found->second->space != space) break; // an exec sees to everything
+        if (found == trace.engine.processes.end() || found->second->space != space) return true; // an exec sees to all
         waits = false;
         for (Tid tid : unwatched_tasks(trace, *space, pid)) {
             const Task &task = trace.engine.tasks.at(tid.value);
@@ -291,7 +277,11 @@ Status set_all_watches(trace::Trace &trace, Process &process) {
             }
             waits = waits || !asked.contains(tid.value) || !os::sleeps_deeply(tid);
         }
-    }
+        return false;
+    };
+    trace::run_until(
+        trace, is_done,
+        {[] { return trace::Wait::briefly; }, [&](const os::Stop *stop) { in_a_row = stop ? in_a_row + 1 : 0; }});
     if (trace.engine.unwatched.value == 0) return {};
     return fail(Error::Kind::refused,
                 "the debug registers of thread " + std::to_string(trace.engine.unwatched.value) + " cannot be set",
@@ -308,9 +298,7 @@ void release_one(trace::Trace &trace, os::Stopped stopped) {
         std::move(stopped).resume(os::Resume::run);
     else
         engine::continue_task(trace.engine, found->second, std::move(stopped));
-    if (!group) return;
-    if (auto stop = trace.engine.waiter.next_of(tid))
-        lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
+    if (group) trace::serve_next_of(trace, tid, trace::Wait::yes);
 }
 
 } // namespace ktrace::tracees

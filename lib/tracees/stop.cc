@@ -8,9 +8,7 @@
 #include "tracees/stop.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <ctime>
 #include <set>
 
 #include <sched.h>
@@ -21,8 +19,8 @@
 #include "engine/hit/step_over.h"
 #include "engine/transparent/points.h"
 #include "engine/transparent/signals/deferred_signals.h"
-#include "lifecycle/events.h"
 #include "os/facts/blocked_syscall.h"
+#include "trace/run_until.h"
 #include "tracees/choice.h"
 
 namespace ktrace::tracees {
@@ -102,15 +100,12 @@ bool fault_is_pending(os::Stopped &stopped) { return os::has_fault_pending(stopp
 class Pause {
   public:
     void take() {
-        const std::uint64_t end = monotonic_ns() + next_ns_;
-        const timespec until{static_cast<time_t>(end / second_ns), static_cast<long>(end % second_ns)};
-        while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
-        }
-        next_ns_ = std::min(next_ns_ * 2, second_ns / 2);
+        trace::pause(next_ns_);
+        next_ns_ = std::min(next_ns_ * 2, longest_ns);
     }
 
   private:
-    static constexpr std::uint64_t second_ns = 1'000'000'000;
+    static constexpr std::uint64_t longest_ns = 500'000'000;
     std::uint64_t next_ns_ = 50'000;
 };
 
@@ -130,8 +125,8 @@ void let_others_run(trace::Trace &trace, const SpacePointer &space, Tid waiting,
         if (auto stopped = held.find(tid.value); stopped != held.end()) {
             run_on(trace, task->second, std::move(stopped->second));
             held.erase(stopped);
-        } else if (auto stop = trace.engine.waiter.next_of(tid, os::Waiter::Block::no)) {
-            lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
+        } else {
+            trace::serve_next_of(trace, tid, trace::Wait::no);
         }
     }
 }
@@ -163,17 +158,16 @@ std::uint64_t patience_with(const Task &task) {
 
 /// Nobody stands still meanwhile.
 void let_fall_asleep(trace::Trace &trace, const SpacePointer &space, std::set<pid_t> &left_alone) {
-    constexpr timespec moment{0, 200'000};
+    constexpr std::uint64_t moment_ns = 200'000;
     const std::uint64_t began_ns = monotonic_ns();
     auto is_waited_for = [&](Tid tid) {
         return monotonic_ns() - began_ns < patience_with(trace.engine.tasks.at(tid.value));
     };
-    while (true) {
+    auto is_over = [&] {
         const std::vector<Tid> tids = tasks_to_stop(trace, space, {}, left_alone);
-        if (std::none_of(tids.begin(), tids.end(), is_waited_for)) return;
-        serve_once(trace);
-        ::nanosleep(&moment, nullptr);
-    }
+        return std::none_of(tids.begin(), tids.end(), is_waited_for);
+    };
+    trace::serve_each_until(trace, is_over, moment_ns);
 }
 
 } // namespace
@@ -194,12 +188,8 @@ std::vector<Tid> tasks_in(const trace::Trace &trace, const SpacePointer &space) 
     return tids;
 }
 
-std::optional<os::Stop> await_stop_once(trace::Trace &trace, const SpacePointer &space, Tid tid, HeldTasks &held) {
-    auto stop = trace.engine.waiter.next_of(tid, os::Waiter::Block::briefly);
-    if (stop || errno != EINTR || os::has_ended(tid)) return stop;
-    if (os::sleeps_deeply(tid)) let_others_run(trace, space, tid, held, Run::borrowers);
-    errno = EINTR;
-    return std::nullopt;
+void let_borrowers_run(trace::Trace &trace, const SpacePointer &space, Tid waiting, HeldTasks &held) {
+    if (os::sleeps_deeply(waiting)) let_others_run(trace, space, waiting, held, Run::borrowers);
 }
 
 namespace {
@@ -231,18 +221,18 @@ class Stuck {
     std::uint64_t run_before_ms_, began_ns_ = monotonic_ns(), since_ns_ = 0;
 };
 
-/// The stop of a task that was asked to stop; nothing: it is gone, or (`is_stuck`) it does not stop.
-std::optional<os::Stop> await_stop(trace::Trace &trace, const SpacePointer &space, Tid tid, HeldTasks &held,
-                                   Others others, bool &is_stuck) {
+/// The answer of a task that was asked to stop; given_up: it does not stop.
+trace::Answer await_stop(trace::Trace &trace, SpacePointer space, Tid tid, HeldTasks &held, Others others) {
     auto task = trace.engine.tasks.find(tid.value);
     Stuck stuck(task == trace.engine.tasks.end() ? Pid{tid.value} : task->second.pid, tid);
-    while (true) {
-        auto stop = await_stop_once(trace, space, tid, held);
-        if (stop || errno != EINTR || os::has_ended(tid)) return stop;
-        if (!stuck.is_so()) continue;
-        if ((is_stuck = stuck.is_for_long())) return std::nullopt;
+    auto is_stuck = [&] {
+        let_borrowers_run(trace, space, tid, held);
+        if (!stuck.is_so()) return false;
+        if (stuck.is_for_long()) return true;
         if (others == Others::run_where_it_needs_them) let_others_run(trace, space, tid, held, Run::all);
-    }
+        return false;
+    };
+    return trace::await_answer(trace, tid, {is_stuck, true});
 }
 
 } // namespace
@@ -257,35 +247,32 @@ BroughtOut bring_out(trace::Trace &trace, Process &process, Tid tid, HeldTasks &
     while (true) {
         if (!asked && !ask_to_stop(trace, tid)) break;
         asked = true;
-        bool is_stuck = false;
-        auto stop = await_stop(trace, process.space, tid, held, others, is_stuck);
-        if (is_stuck) return {std::nullopt, true};
-        if (!stop) break;
-        if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group) {
-            os::Stopped stopped(trace.engine.waiter, *stop);
-            Task &task = trace.engine.tasks.at(tid.value);
-            engine::at_stop(trace.engine, process, task, stopped);
-            bool pending = fault_is_pending(stopped);
-            bool stays = process.space->recovery.contains(stopped.pc()) && has_run_long();
-            if (!pending && (leave_slot(process, task, stopped) || stays)) {
-                stopped.write_back(); // the slots go while it is held: should ktrace be killed then, it is outside
-                return {std::move(stopped), false};
-            }
-            // The trap's stop comes, or the step's; one that runs on in a slot is interrupted again.
-            asked = pending || task.step.over != Over::none;
-            if (pending)
-                std::move(stopped).resume(os::Resume::run); // to step again is to leave a stepped popf its trap flag
-            else
-                engine::continue_task(trace.engine, task, std::move(stopped));
-            if (!asked) pause.take();
+        const trace::Answer answer = await_stop(trace, process.space, tid, held, others);
+        if (answer.kind == trace::Answer::Kind::given_up) return {std::nullopt, true};
+        if (answer.kind == trace::Answer::Kind::gone) break;
+        if (answer.kind == trace::Answer::Kind::served) {
+            if (!trace.engine.tasks.contains(tid.value)) return {};
+            asked = false;
             continue;
         }
-        os::interrupt(tid); // pending while it goes on: it stops again before it can start another task
-        lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
-        if (!trace.engine.tasks.contains(tid.value)) return {};
-        asked = false;
+        os::Stopped stopped(trace.engine.waiter, *answer.stop);
+        Task &task = trace.engine.tasks.at(tid.value);
+        engine::at_stop(trace.engine, process, task, stopped);
+        bool pending = fault_is_pending(stopped);
+        bool stays = process.space->recovery.contains(stopped.pc()) && has_run_long();
+        if (!pending && (leave_slot(process, task, stopped) || stays)) {
+            stopped.write_back(); // the slots go while it is held: should ktrace be killed then, it is outside
+            return {std::move(stopped), false};
+        }
+        // The trap's stop comes, or the step's; one that runs on in a slot is interrupted again.
+        asked = pending || task.step.over != Over::none;
+        if (pending)
+            std::move(stopped).resume(os::Resume::run); // to step again is to leave a stepped popf its trap flag
+        else
+            engine::continue_task(trace.engine, task, std::move(stopped));
+        if (!asked) pause.take();
     }
-    lifecycle::handle_end(trace, tid);
+    trace.events.handle_end(trace, tid);
     return {};
 }
 
@@ -307,15 +294,6 @@ bool hold_tasks(trace::Trace &trace, const SpacePointer &space, HeldTasks &held)
             all = all && !one.is_stuck;
         }
     }
-}
-
-void serve_once(trace::Trace &trace) {
-    std::vector<Tid> tids;
-    for (const auto &[id, task] : trace.engine.tasks) tids.push_back(Tid{id});
-    for (Tid tid : tids)
-        if (trace.engine.tasks.contains(tid.value))
-            if (auto stop = trace.engine.waiter.next_of(tid, os::Waiter::Block::no))
-                lifecycle::handle_event(trace, engine::dispatch(trace.engine, *stop));
 }
 
 } // namespace ktrace::tracees

@@ -29,11 +29,9 @@ bool ask_to_stop(trace::Trace &trace, Tid tid);
 /// of them fills in, for a file system that one of them serves).
 enum class Others : std::uint8_t { stay, run_where_it_needs_them };
 
-/// The next stop of a task that was asked to stop, for which a millisecond is waited at most: nothing, and errno is
-/// EINTR, where it has not stopped yet; nothing: it is gone. A parent in vfork stops only when those that borrow its
-/// memory have gone on: what they stop for is served meanwhile, and those of them that are `held` run on. A Ticker
-/// runs.
-std::optional<os::Stop> await_stop_once(trace::Trace &trace, const SpacePointer &space, Tid tid, HeldTasks &held);
+/// While a task is waited for that was asked to stop. A parent in vfork stops only when those that borrow its memory
+/// have gone on: what they stop for is served, and those of them that are `held` run on.
+void let_borrowers_run(trace::Trace &trace, const SpacePointer &space, Tid waiting, HeldTasks &held);
 
 /// A task that was held runs on; where job control has stopped its process, it stays stopped with that.
 void run_on(trace::Trace &trace, engine::Task &task, os::Stopped stopped);
@@ -43,13 +41,8 @@ struct BroughtOut {
     bool is_stuck = false;              // or it cannot be stopped
 };
 
-/// Brings a task to a stop from which it can be let go. Of those that are `held` some may have to run on for that. A
-/// Ticker runs.
+/// Brings a task to a stop from which it can be let go. Of those that are `held` some may have to run on for that.
 BroughtOut bring_out(trace::Trace &trace, engine::Process &process, Tid tid, HeldTasks &held,
                      Others others = Others::stay);
-
-/// Serves the stop at which a task stands already, of each task at most one: who stops as fast as it is served keeps
-/// nobody.
-void serve_once(trace::Trace &trace);
 
 } // namespace ktrace::tracees

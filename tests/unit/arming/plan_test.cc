@@ -7,6 +7,7 @@
 #include "../symbols/workshop.h"
 #include "arming/internal_sites.h"
 #include "engine/calls/unwinding.h"
+#include "lifecycle/events.h"
 
 namespace ktrace::arming {
 namespace {
@@ -97,7 +98,7 @@ class Plans : public testing::Test {
     static inline Workshop *workshop = nullptr;
     trace::Config config;
     trace::Voice voice;
-    trace::Trace trace{config, voice};
+    trace::Trace trace{config, voice, lifecycle::event_handlers};
     engine::AddressSpaceState space;
     trace::Arming installed;
     FileMemory memory;
