@@ -13,7 +13,7 @@
 #include "engine/calls/retired_sites.h"
 #include "engine/watch/watch.h"
 #include "target/loader.h"
-#include "trace/run_until.h"
+#include "tracees/stop.h"
 
 namespace ktrace::arming {
 
@@ -85,20 +85,19 @@ std::vector<Demand> unmet_demands(trace::Trace &trace, Process &process, const s
 /// How many traps of the plan and of calls' returns are to be told in the rescue page.
 std::size_t recovery_demand(std::size_t sites, bool returns) { return sites + (returns ? return_slots : 0); }
 
-constexpr std::uint64_t forks_take_ns = 5'000'000; // at most, but on a busy processor
-
 /// Maps arenas so that every site can have its slot, and makes room in the rescue page.
 Status make_room(trace::Trace &trace, Process &process, const std::vector<PlannedSite> &planned, os::Stopped *stopped) {
     const bool returns = has_return_probe(planned);
     const std::size_t told = recovery_demand(planned.size(), returns);
     if (!engine::recovery_has_room(*process.space, told)) {
         KT_CHECK(stopped);
+        const bool has_action = process.space->recovery.mapped();
         auto made = engine::prepare_recovery(*process.space, process.target, trace.engine.waiter, *stopped, told);
         tell_of_page(trace, process);
         if (!made) return made;
         // A fork that is under way may have copied the action that was there before, and copies the memory later, with
         // the traps: its child would die by one, should both processes of ktrace be killed before it is seen.
-        if (trace.config.follow) trace::pause(forks_take_ns);
+        if (!has_action && trace.config.follow) tracees::let_forks_end(trace, process.space);
     }
     for (const Demand &demand : unmet_demands(trace, process, sites_of(planned), returns)) {
         KT_CHECK(stopped);

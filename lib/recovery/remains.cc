@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
+#include <utility>
 
 #include "os/proc/procfs.h"
 #include "os/tracee/memory.h"
@@ -84,6 +86,21 @@ void clean(const std::vector<os::Mapping> &maps, ktrace_recovery_header &header)
     if (header.header_size < sizeof header) header.masks = 0;
 }
 
+/// How many of the mappings something of it is in: the kernel shows neighbours as one.
+std::size_t count_mappings(const std::vector<os::Mapping> &maps, const Left &left) {
+    const ktrace_recovery_header &header = left.header;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges{{left.page.value, header.size}};
+    for (const auto &table : std::span(header.table, header.tables))
+        ranges.emplace_back(table.address, table.capacity * header.entry_size);
+    for (const auto &arena : std::span(header.arena, header.arenas)) ranges.emplace_back(arena.address, arena.size);
+    return static_cast<std::size_t>(std::ranges::count_if(maps, [&](const os::Mapping &mapping) {
+        return std::ranges::any_of(ranges, [&](const auto &range) {
+            const auto [start, size] = range;
+            return mapping.start.value < start + size && start < mapping.end.value;
+        });
+    }));
+}
+
 /// What a page tells, `most` entries of it.
 std::optional<Left> read_page(const os::ProcessMemory &memory, const std::vector<os::Mapping> &maps, VirtAddr page,
                               std::size_t most) {
@@ -93,6 +110,7 @@ std::optional<Left> read_page(const os::ProcessMemory &memory, const std::vector
         !is_sound(left.header) || !may_be_ours(maps, page.value, left.header.size))
         return std::nullopt;
     clean(maps, left.header);
+    left.mappings = count_mappings(maps, left);
     for (std::uint32_t i = 0; i < left.header.tables; i++)
         read_table(memory, left.header, left.header.table[i], most, left.entries);
     return left;

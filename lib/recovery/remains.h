@@ -20,6 +20,7 @@ struct Left {
     VirtAddr page;
     ktrace_recovery_header header{};
     std::vector<ktrace_recovery_entry> entries; // those in use
+    std::size_t mappings = 0;                   // of the process that something of it is in, as the kernel shows them
 };
 
 /// True where all of a range lies in mappings as ktrace makes them, and nothing else can be harmed by unmapping it.

@@ -129,7 +129,7 @@ Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<
             continue;
         }
         repaired.pages++;
-        repaired.mappings += 1 + each.header.arenas;
+        repaired.mappings += each.mappings;
     }
     return repaired;
 }

@@ -15,7 +15,7 @@ namespace ktrace::session {
 struct Repaired {
     std::size_t traps = 0;    // that were still planted
     std::size_t pages = 0;    // of how many ktraces
-    std::size_t mappings = 0; // that belonged to them, pages included
+    std::size_t mappings = 0; // that something of them was in, as the kernel shows them
     bool stays = false;       // something could not be taken out, and was complained of
 };
 

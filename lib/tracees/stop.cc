@@ -296,4 +296,33 @@ bool hold_tasks(trace::Trace &trace, const SpacePointer &space, HeldTasks &held)
     }
 }
 
+namespace {
+
+/// False: it sleeps in another call, stands at a stop, or has ended.
+bool may_copy_memory(trace::Trace &trace, const AddressSpaceState &space, Tid tid) {
+    if (trace.engine.waiter.has_news_of(tid)) return false;
+    auto place = os::read_task_place(trace.engine.tasks.at(tid.value).pid, tid);
+    return place && (place->running || copies_memory(space, *place));
+}
+
+} // namespace
+
+void let_forks_end(trace::Trace &trace, const SpacePointer &space) {
+    constexpr std::uint64_t moment_ns = 50'000;
+    const std::uint64_t began_ns = monotonic_ns();
+    std::vector<Tid> tids = tasks_in(trace, space);
+    std::set<pid_t> asked;
+    while (true) {
+        std::erase_if(tids, [&](Tid tid) { return !may_copy_memory(trace, *space, tid); });
+        const std::uint64_t passed_ns = monotonic_ns() - began_ns;
+        if (tids.empty() || passed_ns >= patience_for_calls_ns) return;
+        for (Tid tid : tids)
+            if (!asked.contains(tid.value) && passed_ns >= patience_with(trace.engine.tasks.at(tid.value))) {
+                os::interrupt(tid);
+                asked.insert(tid.value);
+            }
+        trace::pause(moment_ns);
+    }
+}
+
 } // namespace ktrace::tracees

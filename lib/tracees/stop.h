@@ -45,4 +45,9 @@ struct BroughtOut {
 BroughtOut bring_out(trace::Trace &trace, engine::Process &process, Tid tid, HeldTasks &held,
                      Others others = Others::stay);
 
+/// Returns when no fork (or clone of the memory) that began before is under way any more. A task that runs has a moment
+/// to fall asleep elsewhere, and is stopped then; what it stops for is served later. One that does not stop, since it
+/// waits for a page that another of them fills in, is given up in the end.
+void let_forks_end(trace::Trace &trace, const SpacePointer &space);
+
 } // namespace ktrace::tracees

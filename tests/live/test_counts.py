@@ -27,10 +27,10 @@ class Counts(LiveTest):
         self.count(4, 100000, "-k")
 
     def test_sixteen_threads(self):
-        self.count(16, 100000, "-k")
+        self.count(16, 25000, "-k")
 
     def test_four_threads_returning(self):
         self.count(4, 100000, "-r")
 
     def test_sixteen_threads_returning(self):
-        self.count(16, 100000, "-r")
+        self.count(16, 25000, "-r")

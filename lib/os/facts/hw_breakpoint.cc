@@ -24,17 +24,23 @@ volatile int watched;
     ::_exit(0);
 }
 
-/// False: it has ended. Other signals, as those of a terminal, are nothing to it.
+/// False: it has ended. Other signals, as those of a terminal, are nothing to it; one that has stopped it before it was
+/// traced is undone.
 bool stops_by(pid_t child, int signal) {
     while (true) {
         int status = 0;
-        if (::waitpid(child, &status, __WALL) < 0) {
+        if (::waitpid(child, &status, __WALL | WUNTRACED) < 0) {
             if (errno != EINTR) return false;
             continue;
         }
         if (!WIFSTOPPED(status)) return false;
-        if (WSTOPSIG(status) == signal) return true;
-        ::ptrace(PTRACE_CONT, child, nullptr, nullptr);
+        const bool is_traced = ::ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_EXITKILL) == 0;
+        if (!is_traced)
+            ::kill(child, SIGCONT);
+        else if (WSTOPSIG(status) == signal)
+            return true;
+        else
+            ::ptrace(PTRACE_CONT, child, nullptr, nullptr);
     }
 }
 

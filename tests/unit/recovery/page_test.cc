@@ -59,6 +59,33 @@ TEST_F(LeftPage, KeepsWhomItsLastKtraceWasTellingOfASignal) {
     EXPECT_EQ(header().retold, 0x7f0000001000);
 }
 
+TEST_F(LeftPage, CountsTheMappingsThatItsTablesAreInAsTheKernelShowsThem) {
+    constexpr std::size_t size = std::size_t{3} * ktrace_recovery_page;
+    auto *room = static_cast<char *>(::mmap(nullptr, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(room, MAP_FAILED);
+    ASSERT_EQ(::mprotect(room + ktrace_recovery_page, ktrace_recovery_page, PROT_NONE), 0);
+    auto tell = [&](std::uint32_t tables) {
+        ASSERT_EQ(::mprotect(page_, ktrace_recovery_page, PROT_READ | PROT_WRITE), 0);
+        header().tables = tables;
+        header().table[0] = {reinterpret_cast<std::uint64_t>(room), 8};
+        header().table[1] = {reinterpret_cast<std::uint64_t>(room) + 2048, 8};
+        header().table[2] = {reinterpret_cast<std::uint64_t>(room) + std::uint64_t{2} * ktrace_recovery_page, 8};
+        ASSERT_EQ(::mprotect(page_, ktrace_recovery_page, PROT_READ | PROT_EXEC), 0);
+    };
+    auto mappings = [&] {
+        auto left = read_left(Pid{::getpid()}, address());
+        return left ? left->mappings : 0;
+    };
+    tell(0);
+    const std::size_t alone = mappings();
+    EXPECT_EQ(alone, 1);
+    tell(2);
+    const std::size_t with_neighbours = mappings();
+    tell(3);
+    EXPECT_EQ(mappings(), with_neighbours + 1);
+    ::munmap(room, size);
+}
+
 TEST_F(LeftPage, TellsWhomItsNextKtraceTellsOfASignal) {
     Page page = adopted();
     page.retell(*space_, VirtAddr{0x7f0000002000});
