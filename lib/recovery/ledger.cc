@@ -9,7 +9,7 @@
 namespace ktrace::recovery {
 
 Ledger::Ledger() {
-    // Zeroed, and only what is used takes memory.
+    // Zeroed, and only pages in use take memory.
     void *memory =
         ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     shared_ = memory == MAP_FAILED ? nullptr : static_cast<Shared *>(memory);
@@ -59,7 +59,7 @@ void Ledger::tell(const Untold &trap) {
 
 void Ledger::forget_untold(Pid pid) {
     if (!shared_) return;
-    std::size_t left = 0; // entries from the front that somebody needs
+    std::size_t left = 0; // entries from the front, up to the last in use
     for (std::size_t i = 0; i < shared_->traps_used; i++) {
         if (shared_->traps[i].pid == pid.value) shared_->traps[i].pid = 0;
         if (shared_->traps[i].pid != 0) left = i + 1;
@@ -93,7 +93,7 @@ std::vector<Covered> Ledger::covered() const {
     return all;
 }
 
-/// Of the first entries; tid 0: the first that is free, or nothing.
+/// The task's entry; tid 0: a free one. Nothing: there is none.
 Ledger::OwedEntry *Ledger::owed_entry(pid_t tid) {
     for (std::size_t i = 0; i < shared_->owed_used; i++)
         if (shared_->owed[i].tid == tid) return &shared_->owed[i];

@@ -1,6 +1,6 @@
-// Ledger: what the tracing process tells its guardian, in memory that the two share: where in each process the rescue
-// page is or that there can be none, what traps there are that no page tells of, what is owed to a task whose signals
-// wait for the end of an instruction, and the program that `run` has started.
+// Ledger: memory that the tracing process shares with its guardian. It has the address of each process's recovery page,
+// or that there can be none; the traps that are in no page; the mask and signal of each task in a step, which it gets
+// back; and the program that `run` has started.
 //
 // Invariants: a process, or the trap itself, is entered before the trap is planted; an entry is complete when its pid
 // (its tid) is there; one process writes, the other reads when the first is dead.
@@ -25,7 +25,7 @@ struct Covered {
     VirtAddr page; // 0: the process may not map memory; its debug registers may be ours
 };
 
-/// A trap in a process that has no page, or none yet.
+/// A trap that is in no page: the process has none, or none yet.
 struct Untold {
     Pid pid;
     VirtAddr at;
@@ -33,15 +33,15 @@ struct Untold {
     std::size_t size = 0;              // and how many bytes that is
 };
 
-/// What a task has to get back: in the middle of an instruction its signals are blocked, and one that came before it is
-/// held; a system call for us is made of one whose calls would be sent back to it.
+/// The state that a task gets back. In a step its signals are blocked, and one that came before is held. During an
+/// injected call its syscall user dispatch is off.
 struct Owed {
     Pid pid;
     Tid tid;
     bool has_mask = false;
-    std::uint64_t mask = 0; // its own, while others are blocked, too
+    std::uint64_t mask = 0; // its own, while the step's is in force
     bool has_dispatch = false;
-    os::SyscallUserDispatch dispatch; // its own, while its calls are not sent back to it
+    os::SyscallUserDispatch dispatch; // its own, while it is off
     bool has_signal = false;
     siginfo_t held; // taken from it
 };
@@ -51,7 +51,7 @@ class Ledger : public os::DispatchKeeper {
     Ledger();
     ~Ledger() override;
 
-    /// The process has our page there; 0: it is traced without one.
+    /// The process's page; 0: it is traced without one.
     void cover(Pid pid, VirtAddr page);
     /// Nothing of ours is left anywhere.
     void clear();
@@ -60,20 +60,20 @@ class Ledger : public os::DispatchKeeper {
     std::vector<Covered> covered() const;
     bool empty() const { return covered().empty() && untold().empty(); }
 
-    /// A trap is to be planted. Beyond what there is room for nothing is told.
+    /// A trap is about to be planted. Not entered where there is no room.
     void tell(const Untold &trap);
-    /// The process goes, and another one stays in its memory.
+    /// The process ends, and another one stays in its memory.
     void hand_over_untold(Pid from, Pid to);
     std::vector<Untold> untold() const;
 
-    /// In place of what was said of that task before. Beyond what there is room for nothing is told.
+    /// Replaces that task's entry. Not entered where there is no room.
     void owe(const Owed &owed);
-    /// It has all that is its own.
+    /// The task has got everything back.
     void settle(Tid tid);
-    /// Whatever else it is owed.
+    /// Notes the dispatch beside what is noted of the task.
     void keep(Tid task, const os::SyscallUserDispatch &own) override;
     void settle_dispatch(Tid task) override;
-    /// What the tasks of a process are owed.
+    /// The state that the tasks of a process get back.
     std::vector<Owed> owed(Pid pid) const;
 
     void set_program(Pid pid);
@@ -105,7 +105,7 @@ class Ledger : public os::DispatchKeeper {
         std::atomic<std::size_t> owed_used;
         OwedEntry owed[most_owed];
     };
-    Shared *shared_; // nullptr: there was no memory; then nothing is told
+    Shared *shared_; // nullptr: there was no memory; then nothing is noted
 };
 
 } // namespace ktrace::recovery

@@ -1,5 +1,5 @@
-// A process with what was left in it becomes a trace without probes, whose traps are out already; then it is detached
-// from, as at the end of any trace: that moves every task out of our pages before they go.
+// A process with remains becomes a trace without probes, whose traps are out already. Then ktrace detaches from it, as
+// at the end of any trace: that moves every task out of ktrace's pages before they are unmapped.
 #include "session/repair.h"
 
 #include <map>
@@ -23,7 +23,7 @@ using recovery::Left;
 
 namespace {
 
-/// The site that an entry tells of, so far as a task in its slot needs it.
+/// The site of an entry, as far as a task in its slot needs it.
 void recall_site(AddressSpaceState &space, const ktrace_recovery_entry &entry, bool is_of_this_build) {
     const VirtAddr at{entry.site};
     const auto trap = Host::trap_bytes();
@@ -39,7 +39,7 @@ void recall_site(AddressSpaceState &space, const ktrace_recovery_entry &entry, b
     Site &site = *space.site_at(at);
     site.slot = VirtAddr{entry.slot};
     site.placed = Host::place(site.plan, at, site.slot);
-    // The version that wrote the slot knows best what is where in it.
+    // The entry has the slot's layout, as the version that wrote it knew it.
     site.placed.copy_at = entry.copy_at;
     site.placed.copy_end = entry.copy_end;
     site.placed.size = std::max(site.placed.size, entry.copy_end);
@@ -57,7 +57,7 @@ void recall(AddressSpaceState &space, const Left &left) {
     space.recovery = recovery::Page::adopt(left.page, left.header);
 }
 
-/// What it held of a task's, and what it blocked: a signal is sent again, the rest is given back when it is let go.
+/// Takes over the signals that were held, which are sent again, and the masks, which the tasks get back at detach.
 void recall_owed(trace::Trace &trace, const std::vector<recovery::Owed> &owed) {
     for (const recovery::Owed &each : owed) {
         auto found = trace.engine.tasks.find(each.tid.value);
@@ -69,7 +69,7 @@ void recall_owed(trace::Trace &trace, const std::vector<recovery::Owed> &owed) {
     }
 }
 
-/// One page and all that belongs to it; of an empty Left: what is not in memory.
+/// Takes out one page and all that belongs to it; of an empty Left: debug registers, masks and signals.
 Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::Owed> &owed, const trace::Voice &voice) {
     const trace::Config config;
     trace::Trace trace(config, voice, lifecycle::event_handlers);
@@ -80,7 +80,7 @@ Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::Owed
     recall(*process.space, left);
     if (auto seized = tracees::seize_all(trace, process); !seized) return seized;
     if (auto sharing = lifecycle::adopt_sharers(trace, process); !sharing) return sharing;
-    // Debug registers that it had armed, whatever they watch: they are cleared where a task is let go.
+    // Debug registers that it may have set: they are cleared at detach.
     for (auto &[tid, task] : trace.engine.tasks) {
         task.watches.generation = ~task.watches.generation;
         task.watches.registers.assign(1, 0);
@@ -108,7 +108,7 @@ Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<
     if (!status) return fail(tracees::unseen(pid.value));
     pid = Pid{status->tgid};
     Repaired repaired;
-    // Whoever traces it owns what is there; in a zombie is nothing.
+    // Another tracer owns the traps that are there; a zombie has none.
     if (status->tracer != 0 || os::has_ended(Tid{pid.value})) {
         const trace::Config config;
         trace::Trace trace(config, voice, lifecycle::event_handlers);
@@ -117,14 +117,14 @@ Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<
     }
     auto left = recovery::find_left(pid);
     if (!left) return fail(left.error().kind == Error::Kind::denied ? tracees::denied(pid.value) : left.error());
-    if (left->empty() && (pageless || !owed.empty())) // its last call for ktrace was the one that has unmapped the page
+    if (left->empty() && (pageless || !owed.empty())) // its last injected call has unmapped the page
         if (auto out = take_out_page(pid, Left{}, owed, voice); !out) return tl::make_unexpected(out.error());
     for (const Left &each : *left) repaired.traps += recovery::put_back(pid, each);
     for (const Left &each : *left) {
-        const bool first = repaired.pages == 0; // what is owed is given once
+        const bool first = repaired.pages == 0; // tasks get their state back once
         if (auto out = take_out_page(pid, each, first ? owed : std::vector<recovery::Owed>{}, voice); !out)
             return tl::make_unexpected(out.error());
-        if (recovery::read_left(pid, each.page)) { // and why was said
+        if (recovery::read_left(pid, each.page)) { // the reason was printed
             repaired.stays = true;
             continue;
         }
@@ -135,9 +135,9 @@ Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<
 }
 
 void take_out_what_is_left(Pid pid, const trace::Voice &voice) {
-    if (!tracees::refuse_frozen(pid)) return; // attaching says so
+    if (!tracees::refuse_frozen(pid)) return; // attaching reports it
     auto status = tracees::read_status_without_ending_tracer(pid.value);
-    if (!status || status->tracer != 0) return; // attaching says why it cannot be
+    if (!status || status->tracer != 0) return; // attaching reports the reason
     auto left = recovery::find_left(Pid{status->tgid});
     if (!left || left->empty()) return;
     auto repaired = take_out(pid, voice);
@@ -175,7 +175,7 @@ void mend_after(const recovery::Ledger &ledger, int signal, const trace::Voice &
         }
         if (!repaired || pageless) continue;
         repaired->traps += traps[i];
-        if (repaired->pages == 0 && repaired->traps == 0) continue; // it shares the memory of one that was named
+        if (repaired->pages == 0 && repaired->traps == 0) continue; // it shares the memory of one that was reported
         voice.notice(what_was_taken_out(covered[i].pid, *repaired));
     }
 }

@@ -36,7 +36,7 @@ void run_until(Trace &trace, const std::function<bool()> &is_done, const Serving
 void serve_each_until(Trace &trace, const std::function<bool()> &is_done, std::uint64_t pause_ns);
 
 /// Serves the stop at which a task stands already, of each task at most one: a task that stops as fast as it is served
-/// keeps nobody.
+/// does not keep it.
 void serve_each(Trace &trace);
 
 /// Serves the next stop of one task. False: there is none, with Wait::yes since the task is gone.
