@@ -20,7 +20,7 @@ namespace ktrace::trace {
 /// How long a stop is waited for; `briefly`: a millisecond or so.
 using Wait = os::Waiter::Block;
 
-/// Does all that follows from a stop; its task runs on, or was let go.
+/// Serves a stop; its task is resumed, or was detached.
 void serve(Trace &trace, const os::Stop &stop);
 
 struct Serving {

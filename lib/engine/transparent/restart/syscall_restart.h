@@ -19,7 +19,7 @@
 
 namespace ktrace::engine {
 
-/// What a stop is, for the system call that its task is in.
+/// The effect of a stop on the system call that its task is in.
 enum class Interruption : std::uint8_t {
     none,       // the call goes on, has ended by itself, or fails as it would without a tracer
     by_kernel,  // the kernel restarts it, and the program sees nothing: no new hit where a probe is on it
