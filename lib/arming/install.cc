@@ -118,7 +118,7 @@ Status plant(engine::AddressSpaceState &space, const PlannedSite &planned) {
 /// Notes in the ledger each trap that is written and is in no page.
 void tell_guardian(trace::Trace &trace, const Process &process, const std::vector<PlannedSite> &planned) {
     for (const PlannedSite &p : planned)
-        engine::tell_of_untold(trace.engine.ledger, process.target.pid, *process.space, p.site->at);
+        engine::note_pageless_trap(trace.engine.ledger, process.target.pid, *process.space, p.site->at);
 }
 
 void remove_from(engine::Site &site, Attachment *attachment) { std::erase(site.attachments, attachment); }

@@ -215,7 +215,7 @@ void leave_ledger(trace::Trace &trace, Pid pid) {
     if (!ledger || leaving == trace.engine.processes.end()) return;
     for (const auto &[other, process] : trace.engine.processes) {
         if (other == pid.value || process->space != leaving->second->space) continue;
-        ledger->hand_over_untold(pid, Pid{other});
+        ledger->hand_over_traps(pid, Pid{other});
         break;
     }
     ledger->drop(pid);
@@ -293,7 +293,7 @@ void adopt_child(trace::Trace &trace, Process *parent, os::Stopped stopped) {
     if (trace.engine.ledger && process.space->recovery_tried)
         trace.engine.ledger->cover(child, process.space->recovery.address());
     for (VirtAddr at : process.space->memory->plants())
-        engine::tell_of_untold(trace.engine.ledger, child, *process.space, at);
+        engine::note_pageless_trap(trace.engine.ledger, child, *process.space, at);
     Task &task = make_task(trace, child, tid);
     engine::continue_task(trace.engine, task, std::move(stopped));
 }

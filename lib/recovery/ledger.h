@@ -26,7 +26,7 @@ struct Covered {
 };
 
 /// A trap that is in no page: the process has none, or none yet.
-struct Untold {
+struct PagelessTrap {
     Pid pid;
     VirtAddr at;
     std::array<std::byte, 8> original; // what the trap replaces,
@@ -35,7 +35,7 @@ struct Untold {
 
 /// The state that a task gets back. In a step its signals are blocked, and one that came before is held. During an
 /// injected call its syscall user dispatch is off.
-struct Owed {
+struct SavedState {
     Pid pid;
     Tid tid;
     bool has_mask = false;
@@ -58,43 +58,43 @@ class Ledger : public os::DispatchKeeper {
     /// Nothing of ours is left in this process, or it has ended.
     void drop(Pid pid);
     std::vector<Covered> covered() const;
-    bool empty() const { return covered().empty() && untold().empty(); }
+    bool empty() const { return covered().empty() && pageless_traps().empty(); }
 
     /// A trap is about to be planted. Not entered where there is no room.
-    void tell(const Untold &trap);
+    void note(const PagelessTrap &trap);
     /// The process ends, and another one stays in its memory.
-    void hand_over_untold(Pid from, Pid to);
-    std::vector<Untold> untold() const;
+    void hand_over_traps(Pid from, Pid to);
+    std::vector<PagelessTrap> pageless_traps() const;
 
     /// Replaces that task's entry. Not entered where there is no room.
-    void owe(const Owed &owed);
+    void save(const SavedState &saved);
     /// The task has got everything back.
-    void settle(Tid tid);
+    void forget(Tid tid);
     /// Notes the dispatch beside what is noted of the task.
     void keep(Tid task, const os::SyscallUserDispatch &own) override;
-    void settle_dispatch(Tid task) override;
+    void forget_dispatch(Tid task) override;
     /// The state that the tasks of a process get back.
-    std::vector<Owed> owed(Pid pid) const;
+    std::vector<SavedState> saved(Pid pid) const;
 
     void set_program(Pid pid);
     Pid program() const;
 
   private:
-    static constexpr std::size_t most = 65536, most_traps = 1 << 20, most_owed = 4096;
+    static constexpr std::size_t most = 65536, most_traps = 1 << 20, most_saved = 4096;
     struct Entry {
         std::atomic<std::uint64_t> page;
         std::atomic<pid_t> pid;
     };
     struct TrapEntry {
         std::atomic<pid_t> pid;
-        Untold trap;
+        PagelessTrap trap;
     };
-    struct OwedEntry {
+    struct SavedEntry {
         std::atomic<pid_t> tid;
-        Owed owed;
+        SavedState saved;
     };
-    OwedEntry *owed_entry(pid_t tid);
-    void forget_untold(Pid pid);
+    SavedEntry *saved_entry(pid_t tid);
+    void forget_traps(Pid pid);
 
     struct Shared {
         std::atomic<pid_t> program;
@@ -102,8 +102,8 @@ class Ledger : public os::DispatchKeeper {
         Entry entries[most];
         std::atomic<std::size_t> traps_used;
         TrapEntry traps[most_traps];
-        std::atomic<std::size_t> owed_used;
-        OwedEntry owed[most_owed];
+        std::atomic<std::size_t> saved_used;
+        SavedEntry saved[most_saved];
     };
     Shared *shared_; // nullptr: there was no memory; then nothing is noted
 };

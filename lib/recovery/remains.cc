@@ -168,7 +168,7 @@ std::size_t put_back(Pid pid, const Left &left) {
     return count;
 }
 
-bool put_back(const Untold &trap) {
+bool put_back(const PagelessTrap &trap) {
     auto memory = os::ProcessMemory::open(trap.pid);
     return memory && put_back_at(*memory, trap.at, std::span(trap.original).first(trap.size));
 }

@@ -42,6 +42,6 @@ std::optional<Left> read_left(Pid pid, VirtAddr page);
 std::size_t put_back(Pid pid, const Left &left);
 
 /// Puts the original bytes back where the trap is still there. False: it is not.
-bool put_back(const Untold &trap);
+bool put_back(const PagelessTrap &trap);
 
 } // namespace ktrace::recovery

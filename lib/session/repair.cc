@@ -58,8 +58,8 @@ void recall(AddressSpaceState &space, const Left &left) {
 }
 
 /// Takes over the signals that were held, which are sent again, and the masks, which the tasks get back at detach.
-void recall_owed(trace::Trace &trace, const std::vector<recovery::Owed> &owed) {
-    for (const recovery::Owed &each : owed) {
+void recall_saved(trace::Trace &trace, const std::vector<recovery::SavedState> &saved) {
+    for (const recovery::SavedState &each : saved) {
         auto found = trace.engine.tasks.find(each.tid.value);
         if (found == trace.engine.tasks.end() || found->second.pid != each.pid) continue;
         engine::TaskSignals &signals = found->second.signals;
@@ -70,7 +70,8 @@ void recall_owed(trace::Trace &trace, const std::vector<recovery::Owed> &owed) {
 }
 
 /// Takes out one page and all that belongs to it; of an empty Left: debug registers, masks and signals.
-Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::Owed> &owed, const trace::Voice &voice) {
+Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::SavedState> &saved,
+                     const trace::Voice &voice) {
     const trace::Config config;
     trace::Trace trace(config, voice, lifecycle::event_handlers);
     auto looked = tracees::look_at(trace, pid.value);
@@ -85,7 +86,7 @@ Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::Owed
         task.watches.generation = ~task.watches.generation;
         task.watches.registers.assign(1, 0);
     }
-    recall_owed(trace, owed);
+    recall_saved(trace, saved);
     tracees::detach_all(trace);
     tracees::serve_for_the_last_time(trace);
     return {};
@@ -103,7 +104,8 @@ std::string what_was_taken_out(Pid pid, const Repaired &repaired) {
 
 } // namespace
 
-Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<recovery::Owed> &owed, bool pageless) {
+Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<recovery::SavedState> &saved,
+                          bool pageless) {
     auto status = tracees::read_status_without_ending_tracer(pid.value);
     if (!status) return fail(tracees::unseen(pid.value));
     pid = Pid{status->tgid};
@@ -117,12 +119,12 @@ Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<
     }
     auto left = recovery::find_left(pid);
     if (!left) return fail(left.error().kind == Error::Kind::denied ? tracees::denied(pid.value) : left.error());
-    if (left->empty() && (pageless || !owed.empty())) // its last injected call has unmapped the page
-        if (auto out = take_out_page(pid, Left{}, owed, voice); !out) return tl::make_unexpected(out.error());
+    if (left->empty() && (pageless || !saved.empty())) // its last injected call has unmapped the page
+        if (auto out = take_out_page(pid, Left{}, saved, voice); !out) return tl::make_unexpected(out.error());
     for (const Left &each : *left) repaired.traps += recovery::put_back(pid, each);
     for (const Left &each : *left) {
         const bool first = repaired.pages == 0; // tasks get their state back once
-        if (auto out = take_out_page(pid, each, first ? owed : std::vector<recovery::Owed>{}, voice); !out)
+        if (auto out = take_out_page(pid, each, first ? saved : std::vector<recovery::SavedState>{}, voice); !out)
             return tl::make_unexpected(out.error());
         if (recovery::read_left(pid, each.page)) { // the reason was printed
             repaired.stays = true;
@@ -149,8 +151,9 @@ void take_out_what_is_left(Pid pid, const trace::Voice &voice) {
 }
 
 void mend_after(const recovery::Ledger &ledger, int signal, const trace::Voice &voice) {
-    std::map<pid_t, std::size_t> untold; // traps, by process
-    for (const recovery::Untold &trap : ledger.untold()) untold[trap.pid.value] += recovery::put_back(trap) ? 1 : 0;
+    std::map<pid_t, std::size_t> restored; // traps, by process
+    for (const recovery::PagelessTrap &trap : ledger.pageless_traps())
+        restored[trap.pid.value] += recovery::put_back(trap) ? 1 : 0;
     const std::vector<recovery::Covered> covered = ledger.covered();
     std::vector<std::size_t> traps;
     for (const recovery::Covered &each : covered) {
@@ -159,11 +162,11 @@ void mend_after(const recovery::Ledger &ledger, int signal, const trace::Voice &
     }
     voice.complain(
         {Error::Kind::system, "the tracing process was killed by " + text::signal_name(signal), {}, {}, -1, 1});
-    for (const auto &[pid, count] : untold)
+    for (const auto &[pid, count] : restored)
         if (count != 0) voice.notice(what_was_taken_out(Pid{pid}, {.traps = count}));
     for (std::size_t i = 0; i < covered.size(); i++) {
         const bool pageless = covered[i].page.value == 0;
-        auto repaired = take_out(covered[i].pid, voice, ledger.owed(covered[i].pid), pageless);
+        auto repaired = take_out(covered[i].pid, voice, ledger.saved(covered[i].pid), pageless);
         if (!repaired && repaired.error().kind != Error::Kind::gone &&
             repaired.error().kind != Error::Kind::not_found) {
             Error error = repaired.error();

@@ -18,10 +18,10 @@ struct Repaired {
     bool stays = false;       // something could not be taken out, and was complained of
 };
 
-/// Takes out all remains in the process; there may be none. `owed`: the state that its tasks get back, by the ledger.
+/// Takes out all remains in the process; there may be none. `saved`: the state that its tasks get back, by the ledger.
 /// `pageless`: it was traced without a page; its debug registers are cleared all the same. The calling thread traces
 /// the process until it ends (see in_tracing_thread). Errors: not_found, denied, refused (it is traced), gone.
-Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<recovery::Owed> &owed = {},
+Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<recovery::SavedState> &saved = {},
                           bool pageless = false);
 
 /// Before a process is attached to: the same with a notice, where there is anything.

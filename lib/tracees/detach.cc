@@ -136,7 +136,7 @@ void release(trace::Trace &trace, os::Stopped stopped) {
     if (found != trace.engine.tasks.end() && found->second.restart.failed) {
         engine::continue_task(trace.engine, found->second, std::move(stopped));
         let_call_begin(trace, tid);
-        if (trace.engine.ledger) trace.engine.ledger->settle(tid);
+        if (trace.engine.ledger) trace.engine.ledger->forget(tid);
         return;
     }
     if (found != trace.engine.tasks.end() && found->second.signals.held) {
@@ -147,7 +147,7 @@ void release(trace::Trace &trace, os::Stopped stopped) {
         // Where job control has stopped the process, the kernel stops the task again.
         std::move(stopped).resume(os::Resume::detach);
     }
-    if (trace.engine.ledger) trace.engine.ledger->settle(tid);
+    if (trace.engine.ledger) trace.engine.ledger->forget(tid);
     trace.engine.waiter.forget(tid);
     trace.engine.tasks.erase(tid.value);
 }

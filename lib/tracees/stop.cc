@@ -238,7 +238,7 @@ trace::Answer await_stop(trace::Trace &trace, SpacePointer space, Tid tid, HeldT
 
 } // namespace
 
-BroughtOut bring_out(trace::Trace &trace, Process &process, Tid tid, HeldTasks &held, Others others) {
+MovedOut move_out_of_slot(trace::Trace &trace, Process &process, Tid tid, HeldTasks &held, Others others) {
     bool asked = false; // a stop is sure to come
     Pause pause;
     const std::uint64_t run_before_ms = os::processor_time_ms(process.target.pid, tid);
@@ -289,7 +289,7 @@ bool hold_tasks(trace::Trace &trace, const SpacePointer &space, HeldTasks &held)
             auto task = trace.engine.tasks.find(tid.value);
             Process *process = task == trace.engine.tasks.end() ? nullptr : trace.engine.process_of(task->second);
             if (!process || process->space != space) continue;
-            auto one = bring_out(trace, *process, tid, held, Others::run_where_it_needs_them);
+            auto one = move_out_of_slot(trace, *process, tid, held, Others::run_where_it_needs_them);
             if (one.stopped) held.emplace(tid.value, std::move(*one.stopped));
             if (one.is_stuck) left_alone.insert(tid.value);
             all = all && !one.is_stuck;

@@ -36,14 +36,14 @@ void let_borrowers_run(trace::Trace &trace, const SpacePointer &space, Tid waiti
 /// A task that was held runs on; where job control has stopped its process, it stays stopped with that.
 void run_on(trace::Trace &trace, engine::Task &task, os::Stopped stopped);
 
-struct BroughtOut {
+struct MovedOut {
     std::optional<os::Stopped> stopped; // nothing: it has ended, or left the process's memory;
     bool is_stuck = false;              // or it cannot be stopped
 };
 
 /// Brings a task to a stop from which it can be let go. Of those that are `held` some may have to run on for that.
-BroughtOut bring_out(trace::Trace &trace, engine::Process &process, Tid tid, HeldTasks &held,
-                     Others others = Others::stay);
+MovedOut move_out_of_slot(trace::Trace &trace, engine::Process &process, Tid tid, HeldTasks &held,
+                          Others others = Others::stay);
 
 /// Returns when no fork (or clone of the memory) that began before is under way any more. A task that runs has a moment
 /// to fall asleep elsewhere, and is stopped then; its stop is served later. One that does not stop, since it

@@ -42,7 +42,7 @@ os::Stopped *task_of(trace::Trace &trace, Pid pid, HeldTasks &held) {
     while (auto tid = task_to_ask(trace, pid, asked, since_ns)) {
         auto found = trace.engine.processes.find(pid.value);
         if (found == trace.engine.processes.end()) return nullptr;
-        auto one = bring_out(trace, *found->second, *tid, held);
+        auto one = move_out_of_slot(trace, *found->second, *tid, held);
         if (one.stopped) return &held.emplace(tid->value, std::move(*one.stopped)).first->second;
         if (one.is_stuck) asked.insert(tid->value);
         if (!asked.empty() && !best_task_but(trace, pid, asked)) return nullptr;

@@ -104,7 +104,7 @@ Site *trap_caller(Engine &engine, Process &process, VirtAddr at, os::Stopped &st
     }
     if (!recovery_has_room(space, 1) && !prepare_recovery(space, process.target, engine.waiter, stopped, sites_at_once))
         return nullptr;
-    tell_of_untold(engine.ledger, process.target.pid, space, at);
+    note_pageless_trap(engine.ledger, process.target.pid, space, at);
     return arm(space, site) ? &site : nullptr;
 }
 

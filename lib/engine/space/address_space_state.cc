@@ -108,11 +108,11 @@ bool recovery_has_room(const AddressSpaceState &space, std::size_t sites) {
     return space.recovery.mapped() ? space.recovery.room() >= sites : space.recovery_tried;
 }
 
-void tell_of_untold(recovery::Ledger *ledger, Pid pid, AddressSpaceState &space, VirtAddr at) {
+void note_pageless_trap(recovery::Ledger *ledger, Pid pid, AddressSpaceState &space, VirtAddr at) {
     if (!ledger || space.recovery.mapped()) return;
-    recovery::Untold trap{pid, at, {}, 0};
+    recovery::PagelessTrap trap{pid, at, {}, 0};
     trap.size = space.memory->read(at, std::span(trap.original).first(Host::trap_bytes().size()));
-    ledger->tell(trap);
+    ledger->note(trap);
 }
 
 namespace {

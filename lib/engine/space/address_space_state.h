@@ -90,7 +90,7 @@ Status prepare_recovery(AddressSpaceState &space, target::Process &process, os::
 bool recovery_has_room(const AddressSpaceState &space, std::size_t sites);
 
 /// Notes a trap in the ledger that is to be planted, where no page has it. `ledger` may be nullptr.
-void tell_of_untold(recovery::Ledger *ledger, Pid pid, AddressSpaceState &space, VirtAddr at);
+void note_pageless_trap(recovery::Ledger *ledger, Pid pid, AddressSpaceState &space, VirtAddr at);
 
 /// Plants the trap. There is a slot for the site, and the recovery page has room for it. Errors: refused.
 Status arm(AddressSpaceState &space, Site &site);

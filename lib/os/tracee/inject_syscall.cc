@@ -147,7 +147,7 @@ class Undispatched {
     ~Undispatched() {
         if (own_.mode == 0) return;
         set_dispatch(tid_, own_);
-        if (keeper_) keeper_->settle_dispatch(tid_);
+        if (keeper_) keeper_->forget_dispatch(tid_);
     }
     Undispatched(const Undispatched &) = delete;
 
