@@ -132,11 +132,11 @@ struct Probeable {
     std::optional<std::uint64_t> before, after; // not on a boundary: the nearest offsets that are
 };
 
-/// Code that is copied into a target (rescue.h), and where its two entries are in it.
-struct RescueCode {
+/// Code that is copied into a target (recovery.h), and where its two entries are in it.
+struct RecoveryCode {
     std::span<const std::byte> bytes;
     std::size_t handler = 0;  // the action for SIGTRAP
-    std::size_t restorer = 0; // what that returns to
+    std::size_t restorer = 0; // its return address
 };
 
 // clang-format off
@@ -158,7 +158,7 @@ concept InstructionSet = requires(
     { I::stack_pointer_dwarf } -> std::convertible_to<int>;
     { I::frame_pointer_dwarf } -> std::convertible_to<int>;                // points at {the caller's frame pointer, the return address}
     // traps
-    { I::trap_bytes() } -> std::same_as<std::span<const std::byte>>;       // what is planted
+    { I::trap_bytes() } -> std::same_as<std::span<const std::byte>>;       // the trap
     { I::trap_address(address) } -> std::same_as<VirtAddr>;                // pc of a trap stop → where the trap is
     // instructions
     { I::probeable(code, address, number) } -> std::same_as<Probeable>;    // function's bytes, its address, offset
@@ -173,7 +173,7 @@ concept InstructionSet = requires(
     { I::step_itself(regs, true) };                                        // it does from now on, or no more
     { I::slot_position(placed, address, address) } -> std::same_as<SlotPosition>; // slot, pc
     { I::recovery_entry(plan, placed, address, address) } -> std::same_as<ktrace_recovery_entry>; // site, slot: how its trap is got over when the tracer was killed
-    { I::fault_number(signal, post) } -> std::same_as<int>;                // what the machine calls the trap behind a signal (with an address?), for fault handlers
+    { I::fault_number(signal, post) } -> std::same_as<int>;                // the machine's number of the trap behind a signal (with an address?), for fault handlers
     { I::leave_slot_in_syscall(plan, address, regs) };                     // site; at the entry stop of Method::syscall: the pc goes behind the site
     // calls and returns
     { I::argument(cregs, memory, n) } -> std::same_as<std::optional<std::uint64_t>>; // nth integer argument, at a function's first instruction
@@ -182,7 +182,7 @@ concept InstructionSet = requires(
     { I::return_address(cregs, memory) } -> std::same_as<std::optional<VirtAddr>>; // at a function's first instruction
     { I::return_at_once(regs, memory) } -> std::same_as<bool>;             // at a function's first instruction: as if it had returned; false: fault
     { I::frame(cregs, address) } -> std::same_as<Frame>;                   // at a function's first instruction; its return address
-    { I::return_pop } -> std::convertible_to<std::int64_t>;                // what a return takes off the stack: sp just after it is Frame::sp + this
+    { I::return_pop } -> std::convertible_to<std::int64_t>;                // bytes that a return takes off the stack: sp just after it is Frame::sp + this
     { I::frame_alive(frame, address, when) } -> std::same_as<bool>;        // sp of now, on the same stack
     { I::redirect_return(regs, memory, address) } -> std::same_as<bool>;   // for the in-process engine
     { I::signal_trampoline() } -> std::same_as<std::span<const std::byte>>; // the C library's code that signal handlers return to
@@ -200,7 +200,7 @@ concept InstructionSet = requires(
     { I::set_syscall(regs, number, std::span<const std::uint64_t>{}) };    // number and up to six arguments
     { I::is_foreign_syscall(std::byte{}) } -> std::same_as<bool>;          // by its last byte: its number is of another set than SYS_*
     { I::own_syscall_number(number) } -> std::same_as<std::uint64_t>;      // of that other set → SYS_*, for calls that ktrace knows; no_syscall: none
-    { I::interrupted_for_good(cregs) } -> std::same_as<bool>;              // a system call has just failed with EINTR that can be made again
+    { I::interrupted_for_good(cregs) } -> std::same_as<bool>;              // a system call that can be restarted has just failed with EINTR
     { I::restart_syscall(regs) };                                          // make that call once more, as the kernel restarts one
     { I::let_syscall_fail(regs) };                                         // it has failed: not interrupted_for_good any more
     { I::syscall_result(cregs) } -> std::same_as<std::int64_t>;            // -errno or the value

@@ -27,7 +27,7 @@ enum {
     ktrace_recovery_page = 4096,
 };
 
-/* How the handler gets over an instruction whose trap nobody serves. */
+/* How the handler gets past an instruction whose trap no tracer serves. */
 enum ktrace_recovery_kind {
     ktrace_recovery_slot = 0, /* on in its slot, at go_to */
     ktrace_recovery_jump,     /* the rest is done on the registers */
@@ -110,7 +110,7 @@ struct ktrace_recovery_header {
      */
     uint64_t retold;
     /*
-     * ABI 3. How many seccomp filters have let the page be made, and 1; 0: nobody knows. Where there are more, one that
+     * ABI 3. How many seccomp filters have let the page be made, and 1; 0: not known. Where there are more, one that
      * has come since may end the process for what would take the page out.
      */
     uint64_t filters;

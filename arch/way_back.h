@@ -14,7 +14,8 @@
 
 namespace ktrace::arch {
 
-/// Bytes right behind the page of rescue.h, before the first table: for the frame of a task that makes its call there.
+/// Bytes right behind the page of recovery.h, before the first table: for the frame of a task that makes its call
+/// there.
 inline constexpr std::size_t recovery_frame_size = 16384;
 
 /// The frame of a signal that has come to a stopped task: rt_sigreturn with the stack pointer at `at` (a multiple of
@@ -22,8 +23,8 @@ inline constexpr std::size_t recovery_frame_size = 16384;
 /// for this task.
 std::vector<std::byte> signal_frame(Tid tid, const Host::Registers &before, std::uint64_t mask, VirtAddr at);
 
-/// Where in the code for the page (HostNative::rescue_code) the system call instruction is whose task comes to
-/// rt_sigreturn with that frame; nothing: there is none.
+/// Where in the code for the page (HostNative::recovery_code) the system call instruction is behind which a task comes
+/// to rt_sigreturn with that frame; nothing: there is none.
 std::optional<std::size_t> call_in_recovery_code();
 
 /// A system call instruction and a return right behind it, as the C library has them; empty: no such is used.
@@ -43,12 +44,12 @@ struct SignalFrame {
 /// The frames that lie between `sp` and `end` of a stack, by what is the same in each of them.
 std::vector<SignalFrame> signal_frames(VirtAddr sp, VirtAddr end, Memory &memory);
 
-/// At the entry of rt_sigreturn; nothing: what the task would return by cannot be read.
+/// At the entry of rt_sigreturn; nothing: the frame cannot be read.
 std::optional<SignalReturn> signal_return(const Host::Registers &registers, Memory &memory);
 
 void set_stack_pointer(Host::Registers &registers, VirtAddr sp);
 
-/// True in a system call that the kernel makes again when the task goes on.
+/// True in a system call that the kernel restarts when the task is resumed.
 bool awaits_restart(const Host::Registers &registers);
 
 } // namespace ktrace::arch

@@ -160,7 +160,7 @@ class Allocation {
         if (type == nullptr || lost_ || !(type->by_reference || size_is_known(*type))) {
             lost_ = true;
             return Place::unavailable(
-                "the debug information does not tell the size of this parameter or of one before it");
+                "the debug information does not give the size of this parameter or of one before it");
         }
         if (type->by_reference) return by_pointer();
         if (type->size == 0 && is_composite(*type)) return no_contents();

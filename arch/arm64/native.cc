@@ -66,6 +66,6 @@ std::optional<VirtAddr> Arm64Native::read_sp(Tid tid) {
     return VirtAddr{regs.sp};
 }
 
-RescueCode Arm64Native::recovery_code() { return {}; }
+RecoveryCode Arm64Native::recovery_code() { return {}; }
 
 } // namespace ktrace::arch

@@ -32,8 +32,8 @@ struct Arm64Native {
     static bool set_watches(Tid, std::span<const WatchRegister>) { return false; }
     static unsigned watch_hits(Tid) { return 0; }
     static void clear_watch_hits(Tid) {}
-    /// The SIGTRAP handler for a target's page (rescue.h); empty bytes: there is none for this machine.
-    static RescueCode recovery_code();
+    /// The SIGTRAP handler for a target's page (recovery.h); empty bytes: there is none for this machine.
+    static RecoveryCode recovery_code();
 };
 
 } // namespace ktrace::arch

@@ -1,4 +1,4 @@
-// Rescue: what is kept of a site in the page of ours in a target. No handler for arm64 uses it yet; a guardian and a
+// Recovery: the entry of a site in the recovery page of a target. No handler for arm64 uses it yet; a guardian and a
 // later ktrace take the traps out by it.
 #include "arch/recovery.h"
 

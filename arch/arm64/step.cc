@@ -39,7 +39,7 @@ void Arm64::abort_step(const Placement &placed, VirtAddr site, VirtAddr slot, st
     switch (slot_position(placed, slot, pc(regs))) {
     case SlotPosition::at_start:
     case SlotPosition::inside: set_pc(regs, site); break;
-    // The instruction is done; what was stopped is what comes behind it.
+    // The instruction is done; the task has stopped at the next one.
     case SlotPosition::after: set_pc(regs, site + a64_size); break;
     case SlotPosition::elsewhere: break;
     }

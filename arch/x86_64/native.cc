@@ -7,7 +7,7 @@
 #include <sys/user.h>
 #include <unistd.h>
 
-// rescue_handler.c; the linker makes the names of the section's ends.
+// recovery_handler.c; the linker makes the names of the section's ends.
 extern "C" {
 extern const std::byte __start_ktrace_recovery[], __stop_ktrace_recovery[];
 extern const std::byte ktrace_recovery_handler[], ktrace_recovery_restorer[];
@@ -68,7 +68,7 @@ std::optional<VirtAddr> X86_64Native::read_sp(Tid tid) {
     return VirtAddr{*value};
 }
 
-RescueCode X86_64Native::recovery_code() {
+RecoveryCode X86_64Native::recovery_code() {
     return {{__start_ktrace_recovery, __stop_ktrace_recovery},
             static_cast<std::size_t>(ktrace_recovery_handler - __start_ktrace_recovery),
             static_cast<std::size_t>(ktrace_recovery_restorer - __start_ktrace_recovery)};

@@ -33,8 +33,8 @@ struct X86_64Native {
     /// Which of them have fired since they were cleared, bit N for the Nth.
     static unsigned watch_hits(Tid tid);
     static void clear_watch_hits(Tid tid);
-    /// The SIGTRAP handler for a target's page (rescue.h); empty bytes: there is none for this machine.
-    static RescueCode recovery_code();
+    /// The SIGTRAP handler for a target's page (recovery.h); empty bytes: there is none for this machine.
+    static RecoveryCode recovery_code();
 };
 
 } // namespace ktrace::arch

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-// rescue_handler.c; the linker makes the name of the section's start.
+// recovery_handler.c; the linker makes the name of the section's start.
 extern "C" {
 extern const std::byte __start_ktrace_recovery[], ktrace_recovery_syscall[];
 }
@@ -158,7 +158,7 @@ std::vector<SignalFrame> signal_frames(VirtAddr sp, VirtAddr end, Memory &memory
 }
 
 std::optional<SignalReturn> signal_return(const Host::Registers &registers, Memory &memory) {
-    const auto context = memory.read_value<Context>(Host::sp(registers)); // what is above it has been taken off
+    const auto context = memory.read_value<Context>(Host::sp(registers)); // the return address above it is gone
     if (!context) return std::nullopt;
     return SignalReturn{VirtAddr{context->ip}, VirtAddr{context->sp}};
 }

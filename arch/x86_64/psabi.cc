@@ -71,7 +71,7 @@ bool fits(const Classes &classes, const RegisterOrder &order) {
     return order.next_integer + integers <= order.integer.size() && order.next_sse + vectors <= order.sse;
 }
 
-/// An SSE register's piece for the eightbyte `i` and the SSEUP ones behind it; what is beyond xmm is not in FXSAVE's
+/// An SSE register's piece for the eightbyte `i` and the SSEUP ones behind it; bits beyond xmm are not in FXSAVE's
 /// state.
 void append_vector(const Classes &classes, std::size_t &i, std::uint64_t left, std::uint16_t reg, Place &place) {
     std::uint64_t size = eightbyte;

@@ -1,5 +1,5 @@
-// Rescue: what the SIGTRAP handler in a target (rescue_handler.c) has to know of a site: the copy in its slot, or, for
-// an instruction that is emulated, its operands.
+// Recovery: the data by which the SIGTRAP handler in a target (recovery_handler.c) gets past a site: the copy in its
+// slot, or, for an instruction that is emulated, its operands.
 #include "arch/recovery.h"
 
 #include <algorithm>

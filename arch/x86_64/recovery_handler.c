@@ -109,7 +109,7 @@ PART int count_branch_taken(const struct ktrace_recovery_entry *entry, ucontext_
 }
 
 /* The pc after the instruction under the trap, or in its slot. */
-PART uint64_t get_over(const struct ktrace_recovery_entry *entry, ucontext_t *context) {
+PART uint64_t step_over(const struct ktrace_recovery_entry *entry, ucontext_t *context) {
     uint64_t next = entry->site + entry->length;
     uint64_t flags = (uint64_t)context->uc_mcontext.gregs[REG_EFL];
     if (entry->kind == ktrace_recovery_slot) return entry->go_to;
@@ -187,7 +187,7 @@ IN_PAGE void ktrace_recovery_handler(int signal, siginfo_t *info, ucontext_t *co
     if (entry) {
         /* A trap that was taken out after it was hit: the instruction is there again. */
         int planted = *(const volatile unsigned char *)at == int3;
-        *pc = (greg_t)(planted ? get_over(entry, context) : at);
+        *pc = (greg_t)(planted ? step_over(entry, context) : at);
     } else if (is_own_trap((uint64_t)*pc)) {
         take_default_action();
         *pc -= *(const volatile unsigned char *)at == int3 ? 1 : 2; /* it traps once more, and ends there */

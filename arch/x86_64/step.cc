@@ -67,7 +67,7 @@ void X86_64::abort_step(const Placement &placed, VirtAddr site, VirtAddr slot, s
         // would leave it to the program.
         if (placed.sets_trap_flag) regs.flags &= ~std::uint64_t{x86::flag_trap};
         break;
-    // The instruction is done; what was stopped is what comes behind it.
+    // The instruction is done; the task has stopped at the next one.
     case SlotPosition::after: set_pc(regs, site + placed.copy_end - placed.copy_at); break;
     case SlotPosition::elsewhere: break;
     }

@@ -25,7 +25,7 @@ void X86_64::set_syscall(Registers &regs, std::uint64_t number, std::span<const 
                                                            &Registers::r10, &Registers::r8, &Registers::r9};
     KT_CHECK(arguments.size() <= std::size(places));
     regs.ax = number;
-    regs.flags &= ~std::uint64_t{x86::flag_trap}; // what follows the call is none of the program's code
+    regs.flags &= ~std::uint64_t{x86::flag_trap}; // the code behind the call is not the program's
     // No call is in progress: the kernel must not restart one by moving the pc back.
     regs.orig_ax = ~std::uint64_t{0};
     for (std::size_t i = 0; i < arguments.size(); ++i) regs.*places[i] = arguments[i];

@@ -47,7 +47,7 @@ Given declare(CLI::App &app, Command command) {
         given[declared] = &option;
     }
     app.allow_extras();
-    app.prefix_command(command == Command::run); // what follows a stray word is the program's, whose -- is missing
+    app.prefix_command(command == Command::run); // a stray word begins the program, whose -- is missing
     return given;
 }
 
@@ -99,7 +99,7 @@ tl::unexpected<Error> unknown_option(const std::string &argument, const Invocati
         if (belongs_to(option, command)) known.push_back(dashed(option));
     auto near = text::nearest(name, {known.begin(), known.end()}, 1);
     if (!near.empty()) return usage("there is no option " + text::escape(name), "did you mean " + near[0] + "?");
-    if (name.size() > 2 && name[1] != '-') { // a cluster: what stands before this letter was read
+    if (name.size() > 2 && name[1] != '-') { // a cluster: the letters before this one were read
         name.resize(2);
         if (const Option *option = option_called(name)) return misplaced_option(name, *option, command);
     }
@@ -169,7 +169,7 @@ Status read_options(Invocation &into) {
     for (const std::string &operand : into.operands) {
         bool is_option = operand.size() > 1 && operand[0] == '-';
         if (is_option) return unknown_option(operand, into);
-        if (into.command == Command::run) break; // what follows was meant for the program, whose -- is missing
+        if (into.command == Command::run) break; // the rest was meant for the program, whose -- is missing
     }
     return apply(app, given, into);
 }
@@ -211,7 +211,7 @@ Result<Invocation> parse(const std::vector<std::string> &arguments) {
     if (!command) return fail(command.error());
     into.command = *command;
 
-    // CLI11 reads options behind `--`, too: what belongs to the program is cut off before it sees it.
+    // CLI11 reads options behind `--`, too: the program's arguments are cut off before it sees them.
     auto separator = std::find(arguments.begin() + 1, arguments.end(), "--");
     bool separated = separator != arguments.end();
     into.words.assign(arguments.begin() + 1, separator);

@@ -1,5 +1,5 @@
-// Values: what stands behind an option becomes numbers, lists and expressions. All errors are usage errors that quote
-// the text and say what was expected.
+// Values: the text behind an option becomes numbers, lists and expressions. All errors are usage errors that quote the
+// text and say what was expected.
 #pragma once
 
 #include <cstdint>

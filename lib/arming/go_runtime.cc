@@ -13,7 +13,7 @@ using target::LoadedModule;
 
 namespace {
 
-/// The function that moves a goroutine's stack: every program of Go's has it.
+/// The function that moves a goroutine's stack: every program in Go has it.
 const symbols::Symbol *stack_mover(const LoadedModule &loaded) {
     auto found = loaded.module->named("runtime.copystack");
     return found.empty() || found.front()->vaddr == 0 ? nullptr : found.front();

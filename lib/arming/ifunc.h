@@ -1,5 +1,5 @@
 // ifunc: probes of indirect functions (STT_GNU_IFUNC) that the process has not resolved yet. Their resolvers are
-// watched: what one returns is the implementation, and gets its attachment before the process can call it.
+// watched: a resolver returns the implementation, which gets its attachment before the process can call it.
 #pragma once
 
 #include "engine/hit/dispatch.h"
@@ -7,7 +7,7 @@
 
 namespace ktrace::arming {
 
-/// A resolver is called: the place that it returns to is watched too. Or one has returned: its result is armed.
+/// A resolver is called: its return address is watched, too. A resolver has returned: its result is armed.
 void on_ifunc(trace::Trace &trace, engine::Event event);
 
 } // namespace ktrace::arming

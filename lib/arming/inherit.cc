@@ -7,8 +7,8 @@ namespace ktrace::arming {
 
 namespace {
 
-/// The site of a fork's child: armed where the child's memory holds the trap, whatever became of it in the parent since
-/// the fork.
+/// The site of a fork's child: armed where the child's memory holds the trap, though the parent may have lost or got it
+/// since the fork.
 std::unique_ptr<engine::Site> copy_site(engine::AddressSpaceState &space, const engine::Site &from) {
     auto site = std::make_unique<engine::Site>(from);
     site->returns = site->doubtful = 0;
@@ -46,7 +46,7 @@ void inherit(trace::Trace &trace, const engine::Process &parent,
         for (engine::Attachment *&attachment : twin->attachments) attachment = twins.at(attachment);
         for (engine::InternalBreakpoint *&internal : twin->internal) internal = internal_twins.at(internal);
         twin->kept_for_returns = twin->kept_for_returns && twin->armed;
-        // Its parent's calls that are in doubt are not in flight in it.
+        // The doubtful calls of its parent are not in flight in it.
         const bool was_for_doubt = site->doubtful > 0 && twin->armed && !engine::is_needed(*twin);
         if (was_for_doubt) engine::disarm(*space, *twin);
         const bool is_used = !twin->attachments.empty() || !twin->internal.empty();

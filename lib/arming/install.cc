@@ -32,7 +32,7 @@ std::pair<VirtAddr, VirtAddr> neighbourhood(const Process &process, VirtAddr at)
 
 constexpr std::uint32_t default_maxactive = 4096;
 
-/// A site of a plan, with what it is to serve.
+/// A site of a plan, with its consumers.
 struct PlannedSite {
     engine::Site *site = nullptr;
     std::variant<Attachment *, engine::InternalBreakpoint *> consumer;
@@ -58,7 +58,7 @@ struct Demand {
     std::size_t slots = 0;
 };
 
-/// What there is no room for yet. `returns`: there are return probes among them.
+/// The demands that there is no room for yet. `returns`: there are return probes among them.
 std::vector<Demand> unmet_demands(trace::Trace &trace, Process &process, const std::vector<const engine::Site *> &sites,
                                   bool returns) {
     engine::reuse_slots(trace.engine, *process.space);
@@ -82,10 +82,10 @@ std::vector<Demand> unmet_demands(trace::Trace &trace, Process &process, const s
     return unmet;
 }
 
-/// How many traps of the plan and of calls' returns are to be told in the rescue page.
+/// How many traps, of the plan and at calls' returns, the recovery page has to list.
 std::size_t recovery_demand(std::size_t sites, bool returns) { return sites + (returns ? return_slots : 0); }
 
-/// Maps arenas so that every site can have its slot, and makes room in the rescue page.
+/// Maps arenas so that every site can have its slot, and makes room in the recovery page.
 Status make_room(trace::Trace &trace, Process &process, const std::vector<PlannedSite> &planned, os::Stopped *stopped) {
     const bool returns = has_return_probe(planned);
     const std::size_t told = recovery_demand(planned.size(), returns);
@@ -115,10 +115,10 @@ Status plant(engine::AddressSpaceState &space, const PlannedSite &planned) {
     return {};
 }
 
-/// The guardian is told of every trap that is written and that no page tells of.
+/// Notes in the ledger each trap that is written and is in no page.
 void tell_guardian(trace::Trace &trace, const Process &process, const std::vector<PlannedSite> &planned) {
     for (const PlannedSite &p : planned)
-        engine::tell_of_untold(trace.engine.ledger, process.target.pid, *process.space, p.site->at);
+        engine::note_pageless_trap(trace.engine.ledger, process.target.pid, *process.space, p.site->at);
 }
 
 void remove_from(engine::Site &site, Attachment *attachment) { std::erase(site.attachments, attachment); }
@@ -147,7 +147,7 @@ Switch switch_of(const trace::Trace & /*trace*/, const engine::InternalBreakpoin
     return Switch::on;
 }
 
-/// The sites of a plan are planted: what is on begins to be seen.
+/// The sites of a plan are planted: attachments that are on begin to see hits.
 void switch_planted(trace::Trace &trace, engine::AddressSpaceState &space, const std::vector<PlannedSite> &planted) {
     for (const PlannedSite &p : planted)
         std::visit(
@@ -321,7 +321,7 @@ void watch_returns(trace::Trace &trace, Process &process) {
     engine::AddressSpaceState &space = *process.space;
     bool wanted = space.return_probes > 0;
     if (space.timed_probes > 0) trace.engine.waiter.look_often(true);
-    bool unwatched = false; // what happened in the meantime is not known
+    bool unwatched = false; // events in the meantime went unseen
     for (const auto &internal : trace.armings[process.space.get()].internal) {
         engine::Site *site = space.site_at(internal->at);
         if (!internal->purpose->serves_returns || internal->on == wanted || !site) continue;

@@ -1,5 +1,5 @@
 // InstallPlan: the attachments and internal breakpoints that one address space is to get, as data. plan makes it,
-// install carries it out.
+// install makes it true.
 #pragma once
 
 #include "probe/compile.h"

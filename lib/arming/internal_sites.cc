@@ -9,7 +9,7 @@ namespace ktrace::arming {
 
 namespace {
 
-/// Functions after whose call frames may be gone without having returned.
+/// Functions whose call may make frames vanish without returning.
 constexpr std::array unwinding_functions = {"_Unwind_RaiseException",
                                             "_Unwind_ForcedUnwind",
                                             "_Unwind_Resume_or_Rethrow",
@@ -21,7 +21,7 @@ constexpr std::array unwinding_functions = {"_Unwind_RaiseException",
                                             "runtime.recovery", // and ends at a deferred function, on the thread's
                                             "runtime.Goexit"};
 
-/// After these a thread goes on with another stack.
+/// After these a thread runs on another stack.
 constexpr std::array switching_functions = {"swapcontext", "setcontext"};
 
 } // namespace

@@ -1,4 +1,4 @@
-// Internal sites: the internal breakpoints of a plan that the rooms above the engine have a purpose for.
+// Internal sites: the internal breakpoints of a plan whose purpose lies in the rooms above the engine.
 //
 // Invariant: these functions read the snapshot and add to the plan. Nothing else is changed.
 #pragma once
@@ -11,13 +11,13 @@ namespace ktrace::arming {
 /// At the loader's breakpoint: its list of modules has changed.
 extern const engine::InternalPurpose loads_modules;
 
-/// At a resolver of an indirect function, and at the place that it returns to.
+/// At a resolver of an indirect function, and at its return address.
 extern const engine::InternalPurpose resolves_ifunc;
 
 /// Adds an internal breakpoint, unless one of that purpose is there, or planned, already.
 void plan_internal(const Snapshot &now, InstallPlan &plan, const engine::InternalPurpose &purpose, VirtAddr at);
 
-/// The functions after whose call frames may be gone without having returned, in modules that are not watched yet.
+/// At the functions whose call may make frames vanish without returning, in modules that are not watched yet.
 void plan_unwinding(const Snapshot &now, InstallPlan &plan);
 
 } // namespace ktrace::arming

@@ -18,7 +18,7 @@ bool is_among(const std::vector<LoadedModule> &modules, const LoadedModule &modu
     });
 }
 
-/// Everything of ours in a module that is gone.
+/// Forgets all attachments, internal breakpoints and sites in a module that is gone.
 void forget(trace::Trace &trace, Process &process, const LoadedModule &module) {
     auto within = [&](VirtAddr at) { return module.start <= at && at < module.end; };
     engine::retire_site(trace.engine, process, module.start, module.end);

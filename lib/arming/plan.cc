@@ -32,11 +32,11 @@ std::vector<std::uint64_t> biases_of(const Snapshot &now, const probe::Spec &spe
     return biases;
 }
 
-/// What is found of the probes: locations, and resolvers that will lead to more.
+/// The result of resolving the probes: locations, and resolvers that will lead to more.
 struct Search {
     std::vector<PlannedLocation> found;
     std::vector<trace::WaitingIfunc> ifuncs;
-    std::vector<std::string> notices; // of what was found, for when nothing is refused
+    std::vector<std::string> notices; // of the places found, for when nothing is refused
 };
 
 void add_found(const Snapshot &now, const probe::ProbeEntry &entry, probe::Resolved resolved, Search &search,
@@ -106,7 +106,7 @@ Status find(const Snapshot &now, const probe::ProbeEntry &entry, const std::vect
     return {};
 }
 
-/// The locations of all probes. Errors are those of a probe that cannot be placed, and may not be left out.
+/// The locations of all probes. Errors: those of a probe that cannot be placed, and may not be left out.
 Result<Search> find_all(const Snapshot &now, const std::vector<std::uint32_t> &probes, Missing missing,
                         Remarks &remarks) {
     std::vector<probe::Loaded> loaded = loaded_modules(now);
@@ -132,7 +132,7 @@ Status compile_set(const Snapshot &now, probe::ProbeSet &set, const std::vector<
     std::vector<probe::LocationRequest> requests;
     for (const PlannedLocation *place : places) {
         const probe::ProbeEntry &wanted = now.trace.registry.at(place->probe);
-        // A handler's probe has no program that would ask for types.
+        // A handler's probe has no program that needs types.
         probe::Kind kind = wanted.probe.handler ? probe::Kind::probe : wanted.probe.kind;
         requests.push_back({wanted.probe.number, kind, place->location, place->bias,
                             place->watch ? place->watch->binding : std::nullopt});
@@ -157,7 +157,7 @@ Status compile(const Snapshot &now, std::vector<PlannedLocation> &locations, Rem
     return {};
 }
 
-/// What errors call a place by: its function, or the SPEC where none is known.
+/// The name of a place in errors: its function, or the SPEC where none is known.
 const std::string &name_of(const Snapshot &now, const PlannedLocation &place) {
     return place.location.symbol.empty() ? now.trace.registry.at(place.probe).probe.spec.text : place.location.symbol;
 }
@@ -188,7 +188,7 @@ void leave_out_refused(const Snapshot &now, std::vector<PlannedLocation> &locati
     });
 }
 
-/// What to do where one of a SPEC's places is refused: the others may be all that is wanted.
+/// Advice where one of a SPEC's places is refused: the others may be all that is wanted.
 std::string without_it(const Snapshot &now, const InstallPlan &plan, std::uint32_t probe) {
     auto places = std::count_if(plan.locations.begin(), plan.locations.end(),
                                 [&](const PlannedLocation &location) { return location.probe == probe; });
@@ -196,7 +196,7 @@ std::string without_it(const Snapshot &now, const InstallPlan &plan, std::uint32
     return places > 1 && by_option ? "--allow-missing goes on without it" : "";
 }
 
-/// What cannot be probed is refused here, before anything is touched.
+/// Refuses places that cannot be probed, before anything is touched.
 Status check_sites(const Snapshot &now, const InstallPlan &plan) {
     for (const PlannedLocation &location : plan.locations) {
         auto possible = check_site(now, location);

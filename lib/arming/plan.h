@@ -1,11 +1,11 @@
 // Plan: decides what is to be installed in one address space: probes are resolved to locations, these are compiled, and
-// seen to be possible.
+// each is checked to be possible.
 //
 // Spec → Probe → Location → Attachment → Site: this is the step from Probe to Location, for one snapshot. A location
 // becomes an Attachment with its Site by install.
 //
-// Invariant: pure. No system call, and nothing is changed, in the target or the Trace: what a plan has to say beside
-// itself comes back as Remarks, which planning.h notes.
+// Invariant: pure. No system call, and nothing is changed, in the target or the Trace: its notices come back as
+// Remarks, which planning.h notes.
 #pragma once
 
 #include <set>
@@ -16,13 +16,13 @@
 
 namespace ktrace::arming {
 
-/// What becomes of a probe whose SPEC is found nowhere in the process.
+/// How a probe is treated whose SPEC is found nowhere in the process.
 enum class Missing : std::uint8_t {
     wait,   // it may be found later, or elsewhere
     refuse, // an error, unless it was found before, or its set allows it
 };
 
-/// What was seen while a plan was made; of a plan that was refused, too.
+/// The by-products of a plan, also of one that was refused.
 struct Remarks {
     std::vector<std::string> notices;             // for standard error, once per text
     std::map<std::uint32_t, std::string> nowhere; // probes that were not found, and why

@@ -60,7 +60,7 @@ Status arm_in(trace::Trace &trace, Pid pid, const Numbers &numbers, os::Stopped 
     if (!plan) return tl::make_unexpected(plan.error());
     if (plan->empty()) return {};
     if (stopped || has_room(trace, *process, *plan)) return install(trace, *process, std::move(*plan), stopped);
-    // While one is stopped for it the others go on, and anything may happen to the process: it is planned again.
+    // While one task is stopped for it the others run on, and may change the process: it is planned again.
     auto one = tracees::stop_one(trace, *process);
     if (!one) return tl::make_unexpected(one.error());
     Status armed = arm_in(trace, pid, numbers, &*one);
@@ -78,7 +78,7 @@ Status arm_everywhere(trace::Trace &trace, const std::vector<Pid> &pids, const N
     std::optional<Error> denied;
     for (Pid pid : pids) {
         Status armed = arm_in(trace, pid, numbers, stopped_of(trace, stopped, pid));
-        // What cannot be read in a process that is just ending is no error either.
+        // Maps that cannot be read in a process that is just ending are no error either.
         auto maps = armed ? std::nullopt : os::read_maps(pid);
         if (is_failure(armed) && maps && !maps->empty()) return armed;
         alive = alive || armed.has_value();
@@ -101,8 +101,8 @@ Status check_found(trace::Trace &trace, const std::vector<Pid> &pids, const Numb
     return {};
 }
 
-/// Calls visit(Process &, AttachedLocation &, Site *) for what is armed of these probes, wherever that is; a watchpoint
-/// has no site.
+/// Calls visit(Process &, AttachedLocation &, Site *) for each armed location of these probes, in all processes; a
+/// watchpoint has no site.
 template <class F> void for_armed(trace::Trace &trace, std::span<const std::uint32_t> numbers, F &&visit) {
     std::unordered_set<std::uint32_t> wanted(numbers.begin(), numbers.end());
     std::unordered_set<const AddressSpaceState *> seen;
@@ -125,7 +125,8 @@ void look_for_enclosing_calls(trace::Trace &trace) {
     for (auto &[tid, task] : trace.engine.tasks) task.calls.enclosures_known = false;
 }
 
-/// Brings what is armed in line with what is on. Errors: the first; the rest is done nevertheless.
+/// Switches the armed locations of these probes on or off, as the probes are. Errors: the first; the rest is done
+/// nevertheless.
 Status apply_switches(trace::Trace &trace, std::span<const std::uint32_t> numbers) {
     Status status;
     for_armed(trace, numbers, [&](Process &process, trace::AttachedLocation &location, engine::Site *site) {
@@ -164,8 +165,8 @@ Status set_watches_of(trace::Trace &trace, std::span<const std::uint32_t> number
     return {};
 }
 
-/// No location of these probes has been seen by anybody: they are as if they had never been. False: others are behind
-/// them.
+/// Drops the locations of these probes, which nothing has used: they are as if they had never been. False: others are
+/// behind them.
 bool drop_locations(trace::Trace &trace, const Numbers &numbers) {
     auto is_theirs = [&](const auto &location) {
         return std::find(numbers.begin(), numbers.end(), location->probe) != numbers.end();
@@ -175,7 +176,7 @@ bool drop_locations(trace::Trace &trace, const Numbers &numbers) {
     return std::none_of(trace.locations.begin(), trace.locations.end(), is_theirs);
 }
 
-/// Numbers and places are free again, unless a handler is running: it may be one of a probe that is cleared away.
+/// Numbers and places are free again, unless a handler is running, which may be that of a probe that is cleared away.
 void take_back(trace::Trace &trace, const Numbers &numbers, bool between_stops) {
     unregister_probes(trace, numbers);
     if (!between_stops) return;
@@ -233,7 +234,7 @@ Status check_any_left(const trace::Trace &trace) {
 Result<Numbers> register_probes(trace::Trace &trace, const std::shared_ptr<probe::ProbeSet> &set,
                                 const std::vector<probe::Probe> &probes, os::Stopped *stopped) {
     if (auto expressions = probe::check_expressions(set->actions); !expressions) return fail(expressions.error());
-    // Else the hits of who is traced would have to wait for that: it was seen to before, or comes to nothing.
+    // Where processes are traced, their hits would have to wait for it: then it was done before, or is left out.
     if (trace.engine.processes.empty() && wants_calibration(trace, set->actions, probes))
         trace.engine.corrections = trace::calibrate();
     Numbers numbers = trace.registry.enter(set, probes);

@@ -2,7 +2,7 @@
 // while the loop runs, from a handler whose thread is stopped at its probe.
 //
 // Invariants: a set of probes is registered whole or not at all; none of its hits is seen before all of it is armed; a
-// probe that is off, and nobody else's, has no trap in the target.
+// probe that is off has no trap in the target, unless another one needs it.
 #pragma once
 
 #include <span>
@@ -24,17 +24,17 @@ Result<std::vector<std::uint32_t>> register_probes(trace::Trace &trace, const st
 /// at, and no plugin and no program that a child executes (--follow) can bring any.
 Status check_any_left(const trace::Trace &trace);
 
-/// True where these would measure durations, and it is not known yet what is to be subtracted from them.
+/// True where these would measure durations, and the corrections to subtract are not measured yet.
 bool wants_calibration(const trace::Trace &trace, const probe::Actions &actions,
                        const std::vector<probe::Probe> &probes);
 
 /// Takes probes out everywhere, for good. Their calls in flight end as unreturned; their counts stay for the summary.
 void unregister_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers);
 
-/// Brings what is armed of a probe in line with what is on.
+/// Switches the armed locations of a probe on or off, as the probe is.
 void apply_switches(trace::Trace &trace, std::uint32_t number);
 
-/// Switches probes on or off; those of their locations that were too costly are on again, too. Errors: fault, refused
+/// Switches probes on or off; locations that were switched off for their cost are on again, too. Errors: fault, refused
 /// (the trap cannot be planted any more); then they are as before.
 Status enable_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers);
 void disable_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers);
@@ -42,7 +42,7 @@ void disable_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers)
 /// The switch in front of all probes. Errors: as enable_probes.
 Status switch_all(trace::Trace &trace, bool on);
 
-/// Frees what is left of unregistered probes, as far as no task is in the middle of one. For the loop, between stops.
+/// Frees unregistered probes, as far as no task is in the middle of one. For the loop, between stops.
 void clear_away(trace::Trace &trace);
 
 } // namespace ktrace::arming

@@ -13,7 +13,7 @@ using target::LoadedModule;
 
 namespace {
 
-/// The C library's, which signal(3) calls too, and that of Go's runtime, where that calls the kernel itself.
+/// The C library's, which signal(3) calls, too, and that of Go's runtime, where it calls the kernel itself.
 constexpr std::array set_action = {"sigaction", "runtime.rt_sigaction", "runtime.rt_sigaction.abi0"};
 
 /// A library that holds them; in a program without a loader, the program does.
@@ -23,8 +23,8 @@ bool may_hold(const LoadedModule &loaded, bool has_loader) {
            name.starts_with("ld-musl");
 }
 
-/// A place in the function that every call comes by; with luck one that needs no slot, for where none can be had the
-/// probes are to be had still.
+/// A place in the function that every call passes; preferably one that needs no slot, so that the probes work where no
+/// slot can be had.
 VirtAddr place_in(const Snapshot &now, const LoadedModule &loaded, std::uint64_t function) {
     const VirtAddr start{function + loaded.bias}, end{loaded.module->function_end(function) + loaded.bias};
     bool is_straight = true;

@@ -1,5 +1,5 @@
-// sigtrap_sites: what the program makes its action for SIGTRAP is seen where it does that, so that it can be given back
-// (engine/transparent/sigtrap).
+// sigtrap_sites: internal breakpoints at the functions by which the program sets its action for SIGTRAP, so that it
+// gets back the action it has set (engine/transparent/sigtrap).
 #pragma once
 
 #include "arming/internal_sites.h"

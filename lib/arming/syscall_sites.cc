@@ -7,10 +7,9 @@
 namespace ktrace::arming {
 
 std::string why_not_dispatched(VirtAddr at, Tid tid) {
-    return fmt::format(
-        "the system call at {:#x} cannot be probed: the calls of thread {} are sent back to it, by where "
-        "they are made (PR_SET_SYSCALL_USER_DISPATCH)",
-        at.value, tid.value);
+    return fmt::format("the system call at {:#x} cannot be probed: thread {} has syscall user dispatch "
+                       "(PR_SET_SYSCALL_USER_DISPATCH), which goes by the call's address",
+                       at.value, tid.value);
 }
 
 Status allow_syscall(const engine::Site &site, const std::string &name, const os::Stopped *stopped) {

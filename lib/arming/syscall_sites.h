@@ -1,6 +1,6 @@
-// syscall_sites: probes of the instruction that makes a system call, where a thread has its calls sent back to it
-// (prctl(2), PR_SET_SYSCALL_USER_DISPATCH). The kernel judges a call by the address that it is made at, and that of a
-// probed one is in a slot of ours.
+// syscall_sites: probes at an instruction that makes a system call, where a thread has syscall user dispatch (prctl(2),
+// PR_SET_SYSCALL_USER_DISPATCH). The kernel judges a call by its instruction's address, and a probed one runs in a slot
+// of ktrace's.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace ktrace::arming {
 
-/// Such a probe is refused where the task that is stopped for the arming is such a thread; nullptr: none is, and it is
+/// Refuses such a probe where the task that is stopped for the arming is such a thread. nullptr: no task is, and it is
 /// found out at the first hit of one. `name`: of the probe. Errors: refused.
 Status allow_syscall(const engine::Site &site, const std::string &name, const os::Stopped *stopped);
 
-/// Why the probe at an address cannot be: this thread makes that call.
+/// The reason why the probe at an address is refused: this thread makes that call.
 std::string why_not_dispatched(VirtAddr at, Tid tid);
 
 } // namespace ktrace::arming

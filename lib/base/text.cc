@@ -206,7 +206,7 @@ int edit_distance(std::string_view a, std::string_view b, int limit) {
 
 namespace {
 
-/// `n::f` for `f`: what is wanted, but for the namespace or class that it is in.
+/// `n::f` for `f`: the wanted name, in a namespace or class.
 bool is_in_scope(std::string_view name, std::string_view wanted) {
     return name.ends_with(wanted) && name.substr(0, name.size() - wanted.size()).ends_with("::");
 }

@@ -35,7 +35,7 @@ std::optional<std::uint64_t> parse_duration(std::string_view text);
 int edit_distance(std::string_view a, std::string_view b, int limit);
 
 /// The names of `candidates` nearest to `wanted` (at most `most`), best first; only those near enough to be a typo of
-/// it, or that hold it; what is called so in a namespace or class comes first.
+/// it, or that hold it; the same name in a namespace or class comes first.
 std::vector<std::string> nearest(std::string_view wanted, const std::vector<std::string_view> &candidates,
                                  std::size_t most);
 

@@ -1,9 +1,9 @@
 // Control: the socket at which `ktrace ctl` gives its orders. A thread of its own reads them and writes the answers;
 // the tracing thread, whose wait it ends by a signal, carries them out between two stops.
 //
-// Invariants: nobody can keep the tracing thread waiting: it takes whole orders and hands over whole answers; what a
-// client costs is bounded (bytes, time, how many there are at once), whatever it sends or leaves out; the hit path
-// looks at one atomic flag.
+// Invariants: no client can keep the tracing thread waiting: it takes whole orders and hands over whole answers; the
+// cost of a client is bounded (bytes, time, number of clients at once), also of one that sends nonsense or nothing; the
+// hit path looks at one atomic flag.
 #pragma once
 
 #include <atomic>
@@ -48,7 +48,7 @@ class Control {
         Fd fd;
         std::string in, out;
         std::size_t told = 0; // bytes of `out`
-        bool ordered = false; // what it asks for is being done
+        bool ordered = false; // its order is being carried out
         std::uint64_t since_ns = 0;
     };
 

@@ -4,7 +4,7 @@
 //     ktrace-ctl 1 COUNT SIZE\n     an order: SIZE bytes follow: COUNT words, each with a NUL behind it
 //     ktrace-ctl 1 STATUS OUT ERR\n an answer: the exit status; OUT bytes for standard output, ERR for standard error
 //
-// Invariants: no reader trusts a number of it: what is longer than the limits is refused before it is gathered.
+// Invariants: no reader trusts a number of it: longer messages than the limits are refused before they are gathered.
 #pragma once
 
 #include <cstddef>

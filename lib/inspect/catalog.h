@@ -15,7 +15,7 @@
 
 namespace ktrace::inspect {
 
-/// A module and where it is: bias 0 for a file that nobody has loaded.
+/// A module and where it is: bias 0 for a file that is not loaded.
 struct CatalogModule {
     std::shared_ptr<symbols::Module> module;
     std::uint64_t bias = 0;

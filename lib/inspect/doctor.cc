@@ -81,7 +81,7 @@ Finding attaching(bool privileged) {
     const os::PtraceScope scope = os::ptrace_scope();
     std::string text = "kernel.yama.ptrace_scope is " + std::to_string(static_cast<int>(scope));
     if (scope == os::PtraceScope::nobody)
-        return {State::bad, found.what, text + ": nobody may trace until the next boot", "reboot"};
+        return {State::bad, found.what, text + ": no process may trace until the next boot", "reboot"};
     if (scope == os::PtraceScope::all || privileged) return found;
     if (scope == os::PtraceScope::descendants)
         return {State::limited, found.what, text + ": only programs that ktrace has started, by ktrace run",

@@ -24,7 +24,7 @@ using engine::Process;
 
 namespace {
 
-/// The process has ended: all that was kept of it goes.
+/// The process has ended: all state of it goes.
 void end_process(trace::Trace &trace, Pid pid) {
     auto found = trace.engine.processes.find(pid.value);
     if (found == trace.engine.processes.end()) return;
@@ -39,7 +39,7 @@ void end_process(trace::Trace &trace, Pid pid) {
     trace.engine.processes.erase(found);
 }
 
-/// A child that nobody knows yet: it is traced from its birth, and stops before it runs.
+/// A child that is not known yet: it is traced from its birth, and stops before it runs.
 void meet_child(trace::Trace &trace, Pid parent, Tid child) {
     if (!child.value || trace.engine.tasks.contains(child.value)) return;
     auto stop = trace::next_stop_of(trace, child);
@@ -52,8 +52,8 @@ void meet_child(trace::Trace &trace, Pid parent, Tid child) {
                 os::Stopped(trace.engine.waiter, *stop));
 }
 
-/// Children of a process that was killed, or ended by another thread, before their birth was told: each has a copy of
-/// what was in it.
+/// Children of a process that was killed, or ended by another thread, before their birth was reported: each has a copy
+/// of its traps.
 void meet_orphans(trace::Trace &trace, Pid parent) {
     for (Pid child : os::read_processes()) {
         if (child == parent || trace.engine.tasks.contains(child.value)) continue;
@@ -63,7 +63,8 @@ void meet_orphans(trace::Trace &trace, Pid parent) {
     }
 }
 
-/// The user is told how what they named has ended. (Of a program that `run` started the exit status is ktrace's own.)
+/// Prints how a process that the user named has ended. (Of a program that `run` started the exit status is ktrace's
+/// own.)
 void tell_end(const trace::Trace &trace, const Process &process, const os::Stop &stop) {
     const trace::Config &config = trace.config;
     const pid_t pid = process.target.pid.value;
@@ -76,8 +77,8 @@ void tell_end(const trace::Trace &trace, const Process &process, const os::Stop 
                                : "has ended with exit status " + std::to_string(stop.status)));
 }
 
-/// A thread has called exec, and has the id of its leader now, which nobody knows: that had ended before ktrace came.
-/// Its event comes.
+/// A thread has called exec, and has the id of its leader now, which is not known: the leader had ended before ktrace
+/// attached. The event is still to come.
 bool goes_on_under_new_id(const trace::Trace &trace, Pid pid) {
     const Tid leader{pid.value};
     if (trace.engine.tasks.contains(pid.value) || os::has_ended(leader)) return false;
@@ -105,7 +106,7 @@ void on_exec_under_new_id(trace::Trace &trace, Event event) {
     on_exec(trace, std::move(event));
 }
 
-/// A stop of a task that nobody has announced: a child that was faster than its parent's event.
+/// A stop of a task that is not known yet: a child whose stop came before its parent's event.
 void on_unknown(trace::Trace &trace, Event event) {
     Tid tid = event.tid;
     auto status = os::read_status(tid.value);
@@ -135,7 +136,8 @@ void on_unknown(trace::Trace &trace, Event event) {
     if (maker && child != trace.engine.tasks.end()) engine::guess_mask(trace.engine, child->second, maker->target.pid);
 }
 
-/// A probe that would have been refused, had it been known: it is taken out, and the call is the program's own again.
+/// A probe that would have been refused, had the thread's dispatch been known: it is taken out, and the call is the
+/// program's own again.
 void on_dispatched(trace::Trace &trace, Event event) {
     os::Stopped stopped = std::move(*event.stopped);
     engine::Task &task = trace.engine.tasks.at(event.tid.value);

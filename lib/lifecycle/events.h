@@ -1,4 +1,5 @@
-// events: what a stop means beyond its own task: a process starts, execs, ends; its loader has news.
+// events: serves the events of a stop that concern more than its task: a process starts, execs, ends; its loader has
+// mapped or unmapped a library.
 #pragma once
 
 #include "engine/hit/dispatch.h"
@@ -6,7 +7,7 @@
 
 namespace ktrace::lifecycle {
 
-/// For trace::EventHandlers, which says what they do.
+/// See trace::EventHandlers.
 void handle_event(trace::Trace &trace, engine::Event event);
 void handle_end(trace::Trace &trace, Tid tid);
 

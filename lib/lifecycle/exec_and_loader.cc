@@ -27,13 +27,13 @@ using engine::Process;
 
 namespace {
 
-/// What runs a program that is a script; empty: it is none, and has its arguments as they were given.
+/// The interpreter of a program that is a script; empty: it is none, and has its arguments as they were given.
 std::string interpreter_of(Pid pid, const std::string &program) {
     std::string first = os::read_file(os::process_folder(pid) + "/cmdline").value_or(program).c_str();
     return first == program ? std::string() : std::string(text::base_name(first));
 }
 
-/// What was looked for is mostly in what a script starts.
+/// Adds to an error that the program is a script: the SPEC mostly means a program that the script starts.
 Error explained_by_script(Error error, Pid pid, const std::string &program) {
     std::string interpreter = error.kind == Error::Kind::not_found ? interpreter_of(pid, program) : "";
     if (interpreter.empty()) return error;
@@ -43,8 +43,7 @@ Error explained_by_script(Error error, Pid pid, const std::string &program) {
     return error;
 }
 
-/// A probe cannot be placed in a program that ktrace has started: the program does not run. Elsewhere tracing ends
-/// there.
+/// A probe cannot be placed. A program that ktrace has started does not run; in others tracing ends here.
 void give_up(trace::Trace &trace, Process &process, os::Stopped stopped, const Error &error) {
     Pid pid = process.target.pid;
     const bool is_starting = pid == trace.program && trace.armings[process.space.get()].waits_for_loader;
@@ -64,7 +63,7 @@ void give_up(trace::Trace &trace, Process &process, os::Stopped stopped, const E
         std::move(stopped).resume(os::Resume::run);
 }
 
-/// A program that cannot be traced: one that ktrace was to start does not run, another one runs on without ktrace.
+/// A program that cannot be traced. One that ktrace has started does not run; another one runs on without ktrace.
 void leave_32_bit(trace::Trace &trace, Process &process, os::Stopped stopped) {
     Pid pid = process.target.pid;
     std::string what = "process " + std::to_string(pid.value) + " (" + process.target.comm + ") is a 32-bit program";
@@ -79,7 +78,7 @@ void leave_32_bit(trace::Trace &trace, Process &process, os::Stopped stopped) {
 }
 
 /// True where another process runs in the same memory.
-bool shares_ground(const trace::Trace &trace, const Process &process) {
+bool shares_address_space(const trace::Trace &trace, const Process &process) {
     return std::any_of(trace.engine.processes.begin(), trace.engine.processes.end(), [&](const auto &entry) {
         return entry.second.get() != &process && entry.second->space == process.space;
     });
@@ -140,7 +139,7 @@ Status install_first(trace::Trace &trace, Process &process, os::Stopped &stopped
     return armed;
 }
 
-/// What was loaded since the last look is armed, what is gone is forgotten.
+/// Arms libraries that were loaded since the last look, and forgets those that are gone.
 Status install_loaded(trace::Trace &trace, Process &process, os::Stopped &stopped) {
     auto loaded = arming::refresh_modules(trace, process);
     if (!loaded) return fail(loaded.error());
@@ -149,8 +148,8 @@ Status install_loaded(trace::Trace &trace, Process &process, os::Stopped &stoppe
     return armed;
 }
 
-/// Everything is mapped for the first time: all is armed, the plugins are started, and it is told. Where plugins are
-/// started with the last of several processes, nothing has been told of the others.
+/// Everything is mapped for the first time: all is armed, the plugins are started, and this is printed. Where plugins
+/// are started with the last of several processes, nothing was printed of the others before.
 Status complete_arming(trace::Trace &trace, Process &process, os::Stopped &stopped) {
     trace::Arming &arming = trace.armings[process.space.get()];
     Status armed = install_first(trace, process, stopped);
@@ -227,12 +226,12 @@ void on_exec(trace::Trace &trace, Event event) {
         trace.engine.tasks.erase(task);
         if (tid != stopped.tid()) trace.engine.waiter.forget(tid);
     }
-    if (!process.borrowed && !shares_ground(trace, process)) {
+    if (!process.borrowed && !shares_address_space(trace, process)) {
         engine::end_all(trace.engine, process);
         trace.armings.erase(process.space.get());
     }
     keep_ignored(trace, process, stopped);
-    leave_ledger(trace, pid); // what it had is gone with its memory
+    leave_ledger(trace, pid); // its page and traps are gone with its memory
     if (process.silent || trace.engine.closing) {
         let_go(trace, pid, std::move(stopped));
         return;

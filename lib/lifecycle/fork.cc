@@ -24,7 +24,7 @@ using engine::Task;
 
 namespace {
 
-/// A task of the process that has its memory still: the leader may have ended before the others.
+/// A task of the process that still has its memory: the leader may have ended before the others.
 std::optional<Tid> one_with_memory(Pid process) {
     const Tid leader{process.value};
     if (os::has_memory(leader)) return leader;
@@ -96,7 +96,7 @@ void stop_at_calls(trace::Trace &trace, const Process &sharer) {
     }
 }
 
-/// It has a memory of its own since it was looked at. An exec that is still to be told is told.
+/// It has a memory of its own since it was looked at. An exec whose event is still to come is served.
 void part_with_sharer(trace::Trace &trace, Pid pid) {
     os::interrupt(Tid{pid.value});
     auto stop = trace::next_stop_of(trace, Tid{pid.value});
@@ -113,7 +113,7 @@ void part_with_sharer(trace::Trace &trace, Pid pid) {
     forget(trace, pid);
 }
 
-/// The child's action for SIGTRAP becomes what its parent's was, and its copy of the rescue page goes.
+/// The child gets its parent's own action for SIGTRAP, and its copy of the recovery page goes.
 Status unmap_recovery(AddressSpaceState &child, const target::Process &process, trace::Trace &trace,
                       os::Stopped &stopped) {
     if (!child.recovery.mapped()) return {};
@@ -123,7 +123,7 @@ Status unmap_recovery(AddressSpaceState &child, const target::Process &process, 
     return *restored ? child.recovery.unmap(hands) : Status();
 }
 
-/// A fork's copy of our traps comes out again, and our pages go.
+/// Takes the copies of ktrace's traps and pages out of a fork's child.
 void clean(trace::Trace &trace, Process &parent, Pid child, os::Stopped &stopped) {
     // The kernel gives it none of the breakpoints, but a copy of the register that says which are on.
     if (parent.space->watch_generation != 0) arch::HostNative::set_watches(stopped.tid(), {});
@@ -135,7 +135,7 @@ void clean(trace::Trace &trace, Process &parent, Pid child, os::Stopped &stopped
     for (const engine::Arena &arena : parent.space->slots.arenas()) space.slots.add(arena);
     space.recovery = parent.space->recovery;
     engine::rewrite_wiped(space, child);
-    static_cast<void>(engine::forget_lost(space, child)); // whoever has made it: nothing but ours is unmapped
+    static_cast<void>(engine::forget_lost(space, child)); // nothing but ktrace's is unmapped
     target::Process image = parent.target;
     image.pid = child;
     auto unmapped = engine::unmap_arenas(space, image, trace.engine.waiter, stopped);
@@ -143,7 +143,7 @@ void clean(trace::Trace &trace, Process &parent, Pid child, os::Stopped &stopped
     if (!unmapped) KT_LOG_DEBUG("child keeps our pages: " + unmapped.error().message);
 }
 
-/// A state for the child with the same memory of ours, without sites.
+/// A state for the child with the same page and slots, without sites.
 std::shared_ptr<AddressSpaceState> copy_space(const Process &parent, std::shared_ptr<target::AddressSpace> memory) {
     auto space = std::make_shared<AddressSpaceState>();
     space->memory = std::move(memory);
@@ -153,10 +153,10 @@ std::shared_ptr<AddressSpaceState> copy_space(const Process &parent, std::shared
     return space;
 }
 
-/// False: it is not followed, and clean. What traps lead to cannot be had in it.
+/// False: it is not followed, and clean, since the page or the slots cannot be had in it.
 bool can_be_followed(trace::Trace &trace, Process &parent, Pid child, target::AddressSpace &space,
                      os::Stopped &stopped) {
-    if (!parent.target.syscall_instruction) return true; // no memory of ours
+    if (!parent.target.syscall_instruction) return true; // it has no page and no slots
     auto complete =
         engine::complete_copy(*parent.space, {space, *parent.target.syscall_instruction, trace.engine.waiter, stopped});
     if (complete) return true;
@@ -170,7 +170,7 @@ bool can_be_followed(trace::Trace &trace, Process &parent, Pid child, target::Ad
     return false;
 }
 
-/// Whose event tells of the child already.
+/// The process whose event has reported the child already.
 Process *who_tells_of(trace::Trace &trace, Pid child) {
     const auto message = static_cast<unsigned long>(child.value);
     for (const auto &[tid, task] : trace.engine.tasks)
@@ -179,7 +179,7 @@ Process *who_tells_of(trace::Trace &trace, Pid child) {
     return nullptr;
 }
 
-/// Our page in the process is in the child, too.
+/// True where the process's page may be in the child, too.
 bool may_be_copied(const Process &process, Pid child) {
     auto space = target::AddressSpace::open(child);
     return space && process.space->recovery.is_there(**space);
@@ -215,7 +215,7 @@ void leave_ledger(trace::Trace &trace, Pid pid) {
     if (!ledger || leaving == trace.engine.processes.end()) return;
     for (const auto &[other, process] : trace.engine.processes) {
         if (other == pid.value || process->space != leaving->second->space) continue;
-        ledger->hand_over_untold(pid, Pid{other});
+        ledger->hand_over_traps(pid, Pid{other});
         break;
     }
     ledger->drop(pid);
@@ -240,7 +240,7 @@ Status adopt_sharers(trace::Trace &trace, const Process &owner) {
                 stop_at_calls(trace, sharer);
             }
         }
-        found_new = found_new || !os::has_memory(*task); // then it has told of some that they were none
+        found_new = found_new || !os::has_memory(*task); // then some were taken for none
     }
     return {};
 }
@@ -259,7 +259,7 @@ void adopt_child(trace::Trace &trace, Process *parent, os::Stopped stopped) {
     Tid tid = stopped.tid();
     Pid child{tid.value};
     if (!parent) {
-        // Its parent has ended meanwhile; whatever it has of our traps is known by the grounds that are left.
+        // Its parent has ended meanwhile: the states of the other processes show which traps it may have.
         for (auto &[pid, process] : trace.engine.processes) clean(trace, *process, child, stopped);
         let_go(trace, child, std::move(stopped));
         return;
@@ -293,7 +293,7 @@ void adopt_child(trace::Trace &trace, Process *parent, os::Stopped stopped) {
     if (trace.engine.ledger && process.space->recovery_tried)
         trace.engine.ledger->cover(child, process.space->recovery.address());
     for (VirtAddr at : process.space->memory->plants())
-        engine::tell_of_untold(trace.engine.ledger, child, *process.space, at);
+        engine::note_pageless_trap(trace.engine.ledger, child, *process.space, at);
     Task &task = make_task(trace, child, tid);
     engine::continue_task(trace.engine, task, std::move(stopped));
 }

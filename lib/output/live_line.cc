@@ -59,12 +59,12 @@ struct LiveLine::Shared {
     const std::function<void()> wake;
     std::atomic<bool> asks = false;
 
-    std::mutex mutex; // of what follows; nobody writes while he holds it
+    std::mutex mutex; // of the data below; never held during a write
     std::condition_variable changed;
     Progress answered;
     bool ending = false;
 
-    std::mutex terminal; // of what follows; whoever writes to the terminal holds it
+    std::mutex terminal; // of the data below; held by a thread that writes to the terminal
     std::string drawn;   // empty: the line is not there
 
     void take_away() {

@@ -2,8 +2,8 @@
 // A thread of its own draws it once a second.
 //
 // Invariants: a terminal that takes nothing (Ctrl-S) does not hold up the tracing thread, which only answers a
-// question; what others write to the same terminal comes between two drawings (aside), never behind half a line;
-// nothing is drawn while another job is in the terminal's foreground.
+// question; other output to the same terminal comes between two drawings (aside), never behind half a line; nothing is
+// drawn while another job is in the terminal's foreground.
 #pragma once
 
 #include <atomic>

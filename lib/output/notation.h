@@ -1,7 +1,8 @@
 // Notations: how the atoms of a value are written, once as text for people and once as JSON (RFC 8259). render.cc walks
 // values and asks one of the two for every atom; the two have the same functions, and none of them has state.
 //
-// Invariant: whatever the target holds, what is written has no control characters (C0, DEL, C1) and is valid UTF-8.
+// Invariant: the written text has no control characters (C0, DEL, C1) and is valid UTF-8, for any bytes of the
+// target's.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace ktrace::output {
 /// Appends `raw` as a JSON string with its quotes; bytes that are no UTF-8 as the text \xNN.
 void append_json_string(std::string &out, std::string_view raw);
 
-/// Appends a code point as UTF-8; what is no code point as U+FFFD.
+/// Appends a code point as UTF-8; a number that is none as U+FFFD.
 void append_utf8(std::string &out, std::uint32_t code_point);
 
 struct TextNotation {

@@ -1,6 +1,6 @@
 // Render: the bytes of a value, and its type, become text for people or JSON; so do the values of a record.
 //
-// Invariants: no byte outside of those given is read, whatever the type says; what is cut off is shown as `...` (JSON:
+// Invariants: no byte outside of those given is read, for any type; a part that is cut off is shown as `...` (JSON:
 // left out or null); the depth is bounded.
 #pragma once
 
@@ -35,7 +35,8 @@ struct Context {
 void append_text(std::string &out, const program::Node &node, const Context &context);
 void append_json(std::string &out, const program::Node &node, const Context &context);
 
-/// The frames of a stack node, innermost first: what was inlined into a frame stands before it, and counts as one.
+/// The frames of a stack node, innermost first: a function that was inlined into a frame stands before it, and counts
+/// as one.
 std::vector<NamedFrame> name_frames(const program::Node &stack, const Context &context);
 
 /// `symbol+0x4 [module] file:line`, as far as it is known; else the address.

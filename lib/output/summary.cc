@@ -25,10 +25,9 @@ std::string timing_text(const Timing &timing) {
     if (timing.resolution_ns == 0)
         return fmt::format("{}: ktrace's own share of them could not be measured at start; nothing is subtracted; {}\n",
                            timing.of, calls);
-    return fmt::format(
-        "{}: {} ns of ktrace's own subtracted from each, and {} ns for each stop inside it besides the stop; "
-        "resolution {} ns, of 1 call in 100 more than {} ns; {}\n",
-        timing.of, timing.per_call_ns, timing.per_stop_ns, timing.resolution_ns, timing.rare_ns, calls);
+    return fmt::format("{}: {} ns of ktrace's own are subtracted from each, and {} ns for each stop inside it; "
+                       "equal calls differ by {} ns, 1 in 100 by more than {} ns; {}\n",
+                       timing.of, timing.per_call_ns, timing.per_stop_ns, timing.resolution_ns, timing.rare_ns, calls);
 }
 
 } // namespace ktrace::output

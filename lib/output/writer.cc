@@ -53,7 +53,7 @@ class PipeGuard {
     sigset_t pipe_, before_;
 };
 
-/// A descriptor that somebody made non-blocking: waits until it takes more.
+/// A descriptor that another process made non-blocking: waits until it takes more.
 void wait_until_writable(int fd) {
     pollfd wanted{fd, POLLOUT, 0};
     ::poll(&wanted, 1, -1);
@@ -134,8 +134,8 @@ Result<Writer> Writer::create(const std::string &path) {
     Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (!fd) {
         int error = errno;
-        if (error == EINTR) // a FIFO is open when somebody reads it
-            return fail(Error::Kind::given_up, "interrupted while nobody read the output file " + path);
+        if (error == EINTR) // a FIFO is open when it has a reader
+            return fail(Error::Kind::given_up, "interrupted before a reader has opened the output file " + path);
         return fail(kind_of(error), "cannot open the output file " + path + ": " + std::strerror(error), advice(error));
     }
     return Writer(std::move(fd), path);
@@ -164,10 +164,10 @@ void Writer::drain() {
 void Writer::write_in_background(std::size_t most, std::function<void()> wake, Around around) {
     flush();
     background_ = std::make_shared<Background>(fd_, guard_, most, std::move(wake), std::move(around));
-    // Nobody waits for its end: a write that blocks for ever ends with the process.
+    // Its end is not waited for: a write that blocks for ever ends with the process.
     try {
         start_quiet_thread([shared = background_] { write_waiting(shared); }).detach();
-    } catch (const std::system_error &) { // none is to be had: what is written is waited for
+    } catch (const std::system_error &) { // there can be none: each write is waited for
         background_.reset();
     }
 }

@@ -1,6 +1,6 @@
 // Writer: a buffer in front of the file descriptor that events go to.
 //
-// It writes by itself or, in the background, by a thread of its own: then whoever does not read holds nobody up.
+// It writes by itself or, in the background, by a thread of its own: then a slow reader does not hold the trace up.
 //
 // Invariants: a SIGPIPE never arises from it, whatever the process does with that signal; after the first failure
 // nothing more is written (what comes is dropped and counted as bytes), and the failure is reported once; all that was
@@ -27,7 +27,7 @@ class Writer {
   public:
     static constexpr std::size_t buffer_size = 64 * 1024;
 
-    /// Writes to a descriptor that somebody else owns (standard output). `name` is what errors call it.
+    /// Writes to a descriptor that it does not own (standard output). `name` is what errors call it.
     Writer(int fd, std::string name);
     /// Creates (or empties) a file, mode 0666 under the umask. Errors: denied, not_found, given_up (a signal ended the
     /// wait for the reader of a FIFO), system.
@@ -55,10 +55,10 @@ class Writer {
     void write_in_background(std::size_t most, std::function<void()> wake, Around around = {});
     /// False: as much as is to wait for the thread waits.
     bool has_room() const;
-    /// False: whoever reads has not yet taken what was written.
+    /// False: the reader has not yet taken all that was written.
     bool is_taken() const;
     /// Waits until all is written and ends the thread. Asks `is_enough` every now and then whether the wait is to end
-    /// without that; what is left then is dropped, and what comes later, too.
+    /// without that; the rest is dropped then, and later output, too.
     void finish(const std::function<bool()> &is_enough);
     bool pending() const { return !buffer_.empty(); }
     /// Bytes that it was given since it was made, and those of them, the first ones, that are with the kernel.

@@ -1,7 +1,7 @@
 // Mirrored: the pages of the target that a host has during one Call.
 //
-// Invariants: what the host has changed in a page goes back byte by byte, so that what other threads of the target have
-// written meanwhile stays; traps of ours are neither shown nor overwritten (the address space sees to that).
+// Invariants: only the bytes that the host has changed in a page are written back, so that writes by other threads of
+// the target stay; ktrace's traps are neither shown nor overwritten (the address space sees to that).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Mirrored {
     bool allow_writing(target::Process &process, VirtAddr address);
     /// The written bytes go to the target; the pool is empty again.
     void write_back(target::Process &process);
-    /// The pool is empty again, and what was written is lost: the host has died over it.
+    /// The pool is empty again, and its changes are lost: the host has died over it.
     void forget();
 
   private:

@@ -176,7 +176,7 @@ void Plugin::exit(target::Process &process, os::Stopped *stopped) {
 }
 
 bool Plugin::run(Call call, const Occasion &occasion, PluginProbe *probe, std::uint64_t limit_ns) {
-    // A handler's own doings hit nobody: its thread is stopped, and its host is not traced.
+    // A handler itself hits no probe: its thread is stopped, and its host is not traced.
     if (broken_ || in_call_ || !check_window(occasion)) return false;
     in_call_ = true;
     flush_notes(occasion);

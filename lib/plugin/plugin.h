@@ -1,4 +1,4 @@
-// Plugin: one shared object in the kprobes style, in its host; what its handlers are called for and what they ask for.
+// Plugin: one shared object in the kprobes style, in its host; the calls of its handlers, and their requests.
 //
 // Invariants: a handler that faults, throws or takes too long is named in an error and its probe disabled; a host that
 // dies takes the plugin's probes with it and nothing else; nothing of the plugin's runs after that.

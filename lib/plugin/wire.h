@@ -37,7 +37,7 @@ enum class Request : std::uint32_t {
     done,       // the Call is over; `ended` says how, `result` what its function returned
     page,       // address → result: the page's number in the pool, or -1: it is not mapped, or not readable
     write_page, // address of a page that is there → result: 0, or -1: the target may not write there
-    clear,      // all pages of this Call: what was written goes back, the pool is empty again
+    clear,      // all pages of this Call: changes are written back, the pool is empty again
     add,        // bulk: `count` ProbeWishes → result: 0 or -errno; bulk: `count` addresses
     remove,     // bulk: `count` numbers of probes (u64)
     enable,     // probe → result: 0 or -errno
@@ -98,7 +98,7 @@ struct Wire {
     std::int64_t result = 0;
     std::uint64_t address = 0;
     std::uint64_t instance = 0;
-    std::uint64_t now_ns = 0; // what ktime_get() is to say as a Call begins
+    std::uint64_t now_ns = 0; // ktime_get() at the beginning of a Call
     std::uint32_t probe = 0;
     std::uint32_t count = 0;
     std::int32_t pid = 0, tid = 0; // whom the handler runs for

@@ -48,8 +48,8 @@ struct CompileOptions {
 /// Syntax of all the EXPRs of a command. Error: usage, with the column.
 Status check_expressions(const Actions &actions);
 
-/// True where somebody wants to know how long the calls of return probes took: no table takes their place, or an EXPR
-/// has `duration`. The EXPRs are right.
+/// True where the durations of return probes' calls are asked for: no table takes their place, or an EXPR has
+/// `duration`. The EXPRs are right.
 bool wants_durations(const Actions &actions);
 
 /// Programs for all locations of a command, in the order of the requests. An EXPR that fits some of them is n/a at the

@@ -53,8 +53,8 @@ bool LocationScope::is_at_entry() {
     return location_.offset == 0 && !location_.symbol.empty();
 }
 
-/// True in the first line-table row of the function: what unoptimized code does there is to move its arguments to where
-/// the debug information says they are.
+/// True in the first line-table row of the function: unoptimized code there moves its arguments to their places in the
+/// debug information.
 bool LocationScope::is_in_prologue() {
     const Function *function = described();
     if (!function || location_.inlined()) return false;

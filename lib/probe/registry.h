@@ -1,5 +1,5 @@
-// Registry: the probes of a trace by number: what is wanted, whether it is on, and what it shares with the others of
-// its command. Where they are armed is session's business.
+// Registry: the probes of a trace by number: the SPEC, whether it is on, and the options that it shares with the others
+// of its command. Arming them is the business of arming/.
 //
 // Invariants: numbers count from 1 in the order in which the SPECs were given, without those of ours, which have a
 // range of their own; a number that was shown is never given to another probe; a removed probe stays known,
@@ -43,7 +43,7 @@ class Registry {
   public:
     /// Numbers the probes of a set. They are not ready yet.
     std::vector<std::uint32_t> enter(const std::shared_ptr<ProbeSet> &set, const std::vector<Probe> &probes);
-    /// They could not be registered. Their numbers are free again where nobody has been given later ones.
+    /// They could not be registered. Their numbers are free again where no later ones have been given out.
     void take_back(const std::vector<std::uint32_t> &numbers);
 
     ProbeEntry &at(std::uint32_t number) { return *entry(number); }

@@ -212,7 +212,7 @@ Status check_entry(const Request &request, const Location &location) {
 
 namespace {
 
-/// `do_work:0x1234`: what stands where a MODULE should is the name of a function.
+/// `do_work:0x1234`: the name in place of a MODULE is that of a function.
 bool is_function(const Request &request, std::string_view name) {
     return std::any_of(request.modules.begin(), request.modules.end(),
                        [name](const Loaded &loaded) { return has_function(loaded, name); });
@@ -247,7 +247,7 @@ bool looks_like_source(std::string_view name) {
     return std::any_of(endings.begin(), endings.end(), [name](std::string_view e) { return name.ends_with(e); });
 }
 
-/// `worker.c:do_work`: what stands where a MODULE should is a source file of the program. Nobody would load it later.
+/// `worker.c:do_work`: the name in place of a MODULE is a source file of the program. It will not be loaded later.
 Status check_source(const Request &request) {
     const Spec &spec = request.spec;
     if (!request.chosen.empty() || !looks_like_source(spec.module)) return {};

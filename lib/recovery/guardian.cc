@@ -26,7 +26,7 @@ constexpr std::initializer_list<int> passed_on = {SIGINT, SIGTERM, SIGHUP, SIGQU
 volatile pid_t tracing_process = 0;
 volatile bool terminal_is_shared = false;
 
-/// What the terminal sends goes to all of its foreground processes: to the tracing process, too, where that is one.
+/// A signal of the terminal's goes to all of its foreground processes: to the tracing process, too, where that is one.
 void pass_on(int signal, siginfo_t *info, void *) {
     int error = errno;
     bool from_terminal = info->si_code == SI_KERNEL;
@@ -34,7 +34,7 @@ void pass_on(int signal, siginfo_t *info, void *) {
     errno = error;
 }
 
-/// The signals that are passed on, blocked for as long as it is not clear to whom.
+/// The signals that are passed on, blocked until the process that they go to is known.
 class Blocked {
   public:
     Blocked() {
@@ -52,7 +52,7 @@ class Blocked {
 
 void listen() {
     for (int signal : passed_on) {
-        if (signal == SIGQUIT && !terminal_is_shared) continue; // it ends this process, and the other one lets go
+        if (signal == SIGQUIT && !terminal_is_shared) continue; // it ends this process, and the other one detaches
         if (os::OwnSignals::stays_ignored(signal)) continue;    // by both
         struct sigaction action {};
         action.sa_sigaction = pass_on;
@@ -76,7 +76,8 @@ void listen() {
     std::exit(trace(ledger));
 }
 
-/// How the child has ended (waitpid(2)). SIGCHLD ignored, as who started this process may have it, would lose that.
+/// How the child has ended (waitpid(2)). SIGCHLD may have been ignored by the process that started this one: the status
+/// would be lost.
 int wait_for(pid_t child) {
     ::signal(SIGCHLD, SIG_DFL);
     int status = 0;
@@ -85,7 +86,7 @@ int wait_for(pid_t child) {
     return status;
 }
 
-/// True for a signal that was passed on, or might have been: somebody wanted ktrace to end.
+/// True for a signal that was passed on, or might have been: it asks ktrace to end.
 bool is_passed_on(int signal) { return std::find(passed_on.begin(), passed_on.end(), signal) != passed_on.end(); }
 
 /// Ends as the tracing process has ended.
@@ -99,7 +100,7 @@ bool is_same_file(const struct stat &one, const struct stat &other) {
     return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-/// Nothing: the process is gone, or belongs to somebody else.
+/// Nothing: the process is gone, or belongs to another user.
 std::optional<struct stat> program_of(pid_t pid) {
     struct stat file;
     if (::stat(("/proc/" + std::to_string(pid) + "/exe").c_str(), &file) != 0) return std::nullopt;

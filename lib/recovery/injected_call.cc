@@ -21,8 +21,8 @@ std::optional<os::WayBack> way_back_by_page(const Page &page, target::AddressSpa
     return way;
 }
 
-/// A filter that the program has installed since may end it for a call of ours. We cannot read it, and where we may not
-/// suspend it either, nothing is tried: what is mapped does no harm.
+/// The program has installed a filter since, which might kill it for an injected call. Filters cannot be read. Where
+/// this one cannot be suspended either, no call is made: the mappings stay, and do no harm.
 bool may_be_ended(const Page &page, Tid tid) {
     if (!page.mapped() || !page.filters()) return false;
     auto status = os::read_status(tid.value);

@@ -1,4 +1,5 @@
-// Call: a system call that a task makes for us where it finds back by itself: by way of our page, else of its stack.
+// Injected call: a system call that a task makes for ktrace, with a way back by the recovery page, or else by its
+// stack. The task finds back by itself if ktrace dies meanwhile.
 #pragma once
 
 #include "os/tracee/way_back.h"
@@ -6,7 +7,7 @@
 
 namespace ktrace::recovery {
 
-/// In our page: where the code is (HostNative::rescue_code).
+/// Where the code is in the page (HostNative::recovery_code).
 inline constexpr std::size_t code_at = (sizeof(ktrace_recovery_header) + 63) & ~std::size_t{63};
 
 /// remote_syscall with the best way back that there is; `page` may not be mapped. `through`: where there is none.

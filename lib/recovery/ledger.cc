@@ -9,7 +9,7 @@
 namespace ktrace::recovery {
 
 Ledger::Ledger() {
-    // Zeroed, and only what is used takes memory.
+    // Zeroed, and only pages in use take memory.
     void *memory =
         ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     shared_ = memory == MAP_FAILED ? nullptr : static_cast<Shared *>(memory);
@@ -40,16 +40,16 @@ void Ledger::drop(Pid pid) {
     if (!shared_) return;
     for (std::size_t i = 0; i < shared_->used; i++)
         if (shared_->entries[i].pid == pid.value) shared_->entries[i].pid = 0;
-    forget_untold(pid);
-    for (std::size_t i = 0; i < shared_->owed_used; i++)
-        if (shared_->owed[i].owed.pid == pid) shared_->owed[i].tid = 0;
+    forget_traps(pid);
+    for (std::size_t i = 0; i < shared_->saved_used; i++)
+        if (shared_->saved[i].saved.pid == pid) shared_->saved[i].tid = 0;
 }
 
 void Ledger::clear() {
-    if (shared_) shared_->used = shared_->traps_used = shared_->owed_used = 0;
+    if (shared_) shared_->used = shared_->traps_used = shared_->saved_used = 0;
 }
 
-void Ledger::tell(const Untold &trap) {
+void Ledger::note(const PagelessTrap &trap) {
     if (!shared_ || shared_->traps_used == most_traps) return;
     TrapEntry &entry = shared_->traps[shared_->traps_used];
     entry.trap = trap;
@@ -57,9 +57,9 @@ void Ledger::tell(const Untold &trap) {
     shared_->traps_used++;
 }
 
-void Ledger::forget_untold(Pid pid) {
+void Ledger::forget_traps(Pid pid) {
     if (!shared_) return;
-    std::size_t left = 0; // entries from the front that somebody needs
+    std::size_t left = 0; // entries from the front, up to the last in use
     for (std::size_t i = 0; i < shared_->traps_used; i++) {
         if (shared_->traps[i].pid == pid.value) shared_->traps[i].pid = 0;
         if (shared_->traps[i].pid != 0) left = i + 1;
@@ -67,7 +67,7 @@ void Ledger::forget_untold(Pid pid) {
     shared_->traps_used = left;
 }
 
-void Ledger::hand_over_untold(Pid from, Pid to) {
+void Ledger::hand_over_traps(Pid from, Pid to) {
     if (!shared_) return;
     for (std::size_t i = 0; i < shared_->traps_used; i++) {
         if (shared_->traps[i].pid != from.value) continue;
@@ -76,8 +76,8 @@ void Ledger::hand_over_untold(Pid from, Pid to) {
     }
 }
 
-std::vector<Untold> Ledger::untold() const {
-    std::vector<Untold> all;
+std::vector<PagelessTrap> Ledger::pageless_traps() const {
+    std::vector<PagelessTrap> all;
     if (!shared_) return all;
     for (std::size_t i = 0; i < shared_->traps_used && i < most_traps; i++)
         if (shared_->traps[i].pid != 0) all.push_back(shared_->traps[i].trap);
@@ -93,27 +93,27 @@ std::vector<Covered> Ledger::covered() const {
     return all;
 }
 
-/// Of the first entries; tid 0: the first that is free, or nothing.
-Ledger::OwedEntry *Ledger::owed_entry(pid_t tid) {
-    for (std::size_t i = 0; i < shared_->owed_used; i++)
-        if (shared_->owed[i].tid == tid) return &shared_->owed[i];
-    if (tid != 0 || shared_->owed_used == most_owed) return nullptr;
-    return &shared_->owed[shared_->owed_used++];
+/// The task's entry; tid 0: a free one. Nothing: there is none.
+Ledger::SavedEntry *Ledger::saved_entry(pid_t tid) {
+    for (std::size_t i = 0; i < shared_->saved_used; i++)
+        if (shared_->saved[i].tid == tid) return &shared_->saved[i];
+    if (tid != 0 || shared_->saved_used == most_saved) return nullptr;
+    return &shared_->saved[shared_->saved_used++];
 }
 
-void Ledger::owe(const Owed &owed) {
+void Ledger::save(const SavedState &saved) {
     if (!shared_) return;
-    OwedEntry *entry = owed_entry(owed.tid.value);
-    if (!entry) entry = owed_entry(0);
+    SavedEntry *entry = saved_entry(saved.tid.value);
+    if (!entry) entry = saved_entry(0);
     if (!entry) return;
     entry->tid = 0;
-    entry->owed = owed;
-    entry->tid = owed.tid.value;
+    entry->saved = saved;
+    entry->tid = saved.tid.value;
 }
 
-void Ledger::settle(Tid tid) {
+void Ledger::forget(Tid tid) {
     if (!shared_) return;
-    if (OwedEntry *entry = owed_entry(tid.value)) entry->tid = 0;
+    if (SavedEntry *entry = saved_entry(tid.value)) entry->tid = 0;
 }
 
 void Ledger::keep(Tid task, const os::SyscallUserDispatch &own) {
@@ -122,31 +122,31 @@ void Ledger::keep(Tid task, const os::SyscallUserDispatch &own) {
     const Pid pid{status->tgid};
     const auto all = covered(); // the call may be the one that makes the page
     if (std::none_of(all.begin(), all.end(), [&](const Covered &each) { return each.pid == pid; })) cover(pid, {});
-    const OwedEntry *entry = owed_entry(task.value);
-    Owed owed = entry ? entry->owed : Owed{};
-    owed.pid = pid;
-    owed.tid = task;
-    owed.has_dispatch = true;
-    owed.dispatch = own;
-    owe(owed);
+    const SavedEntry *entry = saved_entry(task.value);
+    SavedState saved = entry ? entry->saved : SavedState{};
+    saved.pid = pid;
+    saved.tid = task;
+    saved.has_dispatch = true;
+    saved.dispatch = own;
+    save(saved);
 }
 
-void Ledger::settle_dispatch(Tid task) {
-    const OwedEntry *entry = shared_ ? owed_entry(task.value) : nullptr;
+void Ledger::forget_dispatch(Tid task) {
+    const SavedEntry *entry = shared_ ? saved_entry(task.value) : nullptr;
     if (!entry) return;
-    Owed owed = entry->owed;
-    owed.has_dispatch = false;
-    if (owed.has_mask || owed.has_signal)
-        owe(owed);
+    SavedState saved = entry->saved;
+    saved.has_dispatch = false;
+    if (saved.has_mask || saved.has_signal)
+        save(saved);
     else
-        settle(task);
+        forget(task);
 }
 
-std::vector<Owed> Ledger::owed(Pid pid) const {
-    std::vector<Owed> all;
+std::vector<SavedState> Ledger::saved(Pid pid) const {
+    std::vector<SavedState> all;
     if (!shared_) return all;
-    for (std::size_t i = 0; i < shared_->owed_used && i < most_owed; i++)
-        if (shared_->owed[i].tid != 0 && shared_->owed[i].owed.pid == pid) all.push_back(shared_->owed[i].owed);
+    for (std::size_t i = 0; i < shared_->saved_used && i < most_saved; i++)
+        if (shared_->saved[i].tid != 0 && shared_->saved[i].saved.pid == pid) all.push_back(shared_->saved[i].saved);
     return all;
 }
 

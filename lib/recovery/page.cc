@@ -31,13 +31,13 @@ constexpr std::size_t kernel_mask_size = 8;  // sigset_t of the kernel, bytes
 // From the page's start.
 constexpr std::uint64_t masks_at = ktrace_recovery_page + arch::recovery_frame_size;
 constexpr std::uint64_t table_at = masks_at + ktrace_recovery_most_masks * sizeof(ktrace_recovery_mask);
-constexpr std::uint64_t restorer_flag = 0x04000000; // SA_RESTORER, which libc's headers do not tell
+constexpr std::uint64_t restorer_flag = 0x04000000; // SA_RESTORER, which libc's headers do not have
 
 std::size_t capacity_for(std::size_t entries) { return std::bit_ceil(std::max(least_capacity, entries * 2)); }
 
 template <class T> std::span<const std::byte> bytes_of(const T &value) { return std::as_bytes(std::span(&value, 1)); }
 
-/// A system call that answers an address or a number, by way of a page that is there. Errors: refused, gone.
+/// A system call that returns an address or a number, by way of a page that is there. Errors: refused, gone.
 Result<std::uint64_t> call(const Hands &hands, const Page &by, const char *what, std::uint64_t number,
                            std::initializer_list<std::uint64_t> arguments, os::Through through = os::Through::steps) {
     auto answer = call_with_way_back(hands.waiter, hands.stopped, hands.syscall_instruction, by, hands.space, number,
@@ -59,8 +59,7 @@ Result<VirtAddr> map(const Hands &hands, const Page &by, std::uint64_t size) {
     return VirtAddr{*at};
 }
 
-/// Room below the task's stack, where a signal's frame may come at any time. What was there is to be put back all the
-/// same.
+/// Room below the task's stack, where a signal's frame may come at any time. The bytes there are put back all the same.
 VirtAddr below_stack(const Hands &hands) {
     constexpr std::int64_t below = 1024; // beyond every psABI's red zone
     return VirtAddr{(hands.stopped.sp() - below).value & ~std::uint64_t{15}};
@@ -72,7 +71,7 @@ Result<ktrace_recovery_action> read_action(const Hands &hands, const Page &by) {
     ktrace_recovery_action was{}, action{};
     if (hands.space.read(at, std::as_writable_bytes(std::span(&was, 1))) != sizeof was)
         return fail(Error::Kind::refused, "the stack cannot be read");
-    auto asked = call(hands, by, "tell its signal actions", SYS_rt_sigaction, {SIGTRAP, 0, at.value, kernel_mask_size});
+    auto asked = call(hands, by, "read its signal actions", SYS_rt_sigaction, {SIGTRAP, 0, at.value, kernel_mask_size});
     if (!asked) return tl::make_unexpected(asked.error());
     bool read = hands.space.read(at, std::as_writable_bytes(std::span(&action, 1))) == sizeof action;
     hands.space.write_own(at, bytes_of(was));
@@ -80,8 +79,8 @@ Result<ktrace_recovery_action> read_action(const Hands &hands, const Page &by) {
     return action;
 }
 
-/// The same in the middle of a hit, while other threads run: below a small stack is what is another one's. The kernel
-/// writes into memory that is mapped for that.
+/// The same in the middle of a hit, while other threads run: the memory below a small stack may be another thread's.
+/// The kernel writes into memory that is mapped for that.
 Result<ktrace_recovery_action> read_action_apart(const Hands &hands, const Page &by) {
     auto at = call(
         hands, by, "map memory", SYS_mmap,
@@ -89,9 +88,9 @@ Result<ktrace_recovery_action> read_action_apart(const Hands &hands, const Page 
     if (!at) return tl::make_unexpected(at.error());
     constexpr ktrace_recovery_action nothing{};
     const auto fresh = hands.space.read_value<ktrace_recovery_action>(VirtAddr{*at});
-    if (!fresh || std::memcmp(&*fresh, &nothing, sizeof nothing) != 0) // who knows what that is
+    if (!fresh || std::memcmp(&*fresh, &nothing, sizeof nothing) != 0) // this is no fresh memory
         return fail(Error::Kind::refused, "mmap(2) answers as if it had mapped memory, and has not");
-    auto asked = call(hands, by, "tell its signal actions", SYS_rt_sigaction, {SIGTRAP, 0, *at, kernel_mask_size});
+    auto asked = call(hands, by, "read its signal actions", SYS_rt_sigaction, {SIGTRAP, 0, *at, kernel_mask_size});
     const auto action = hands.space.read_value<ktrace_recovery_action>(VirtAddr{*at});
     auto unmapped = call(hands, by, "unmap memory", SYS_munmap, {*at, sizeof(ktrace_recovery_action)});
     if (!asked) return tl::make_unexpected(asked.error());
@@ -120,7 +119,7 @@ Status set_action_on_stack(const Hands &hands, const Page &by, const ktrace_reco
     return set;
 }
 
-/// To be asked before any system call is made in the process: see set_action.
+/// Read it before any system call is made in the process: see set_action.
 bool ignores_sigtrap(const os::Stopped &stopped) {
     auto status = os::read_status(stopped.tid().value);
     return status && (status->ignored & signal_bit(SIGTRAP)) != 0;
@@ -132,8 +131,8 @@ bool is_handler(const ktrace_recovery_action &action) {
     return action.handler != handler_default && action.handler != handler_ignore;
 }
 
-/// No signal but those that an instruction raises comes in while the handler runs; on the alternate stack, where there
-/// is one (Go's stacks have no room); again within itself.
+/// While the handler runs, all signals but the synchronous ones are blocked. It runs on the alternate stack, where
+/// there is one (Go's stacks have no room), and may be entered again within itself.
 ktrace_recovery_action our_action(VirtAddr code) {
     const auto recovery = HostNative::recovery_code();
     ktrace_recovery_action action{};
@@ -167,7 +166,7 @@ bool Page::forget_lost(const std::vector<os::Mapping> &maps, target::AddressSpac
 std::size_t Page::room() const { return tables_.empty() ? 0 : tables_.back().free(); }
 
 bool Page::write_header(target::AddressSpace &space) const {
-    // The counts come last: what they count is there by then.
+    // The counts come last: the things counted are there by then.
     constexpr std::size_t counts = offsetof(ktrace_recovery_header, tables),
                           behind = offsetof(ktrace_recovery_header, table);
     // An older ktrace's header is smaller.
@@ -231,7 +230,7 @@ Status Page::take_action(const Hands &hands, bool ignored) {
     if (!write_header(hands.space)) return fail(Error::Kind::gone, "the process has ended");
     auto set = set_action(hands, *this, action_at(offsetof(ktrace_recovery_header, ours)));
     if (set || set.error().kind == Error::Kind::gone) return set;
-    header_.installed = ktrace_recovery_not_ours; // a seccomp filter, perhaps: the guardian is there still
+    header_.installed = ktrace_recovery_not_ours; // a seccomp filter, perhaps: there is still the guardian
     header_.ours = {};
     write_header(hands.space);
     return {};
@@ -265,7 +264,7 @@ bool Page::add(target::AddressSpace &space, const ktrace_recovery_entry &entry) 
     Table *table = nullptr;
     std::size_t at = 0;
     for (Table &each : tables_) {
-        if (each.entries.empty()) continue; // adopted: what is in it is not known
+        if (each.entries.empty()) continue; // adopted: its content is not known
         at = place(each);
         table = &each;
         if (each.entries[at].site == entry.site) break;
@@ -338,7 +337,7 @@ bool Page::is_of_this_build(target::AddressSpace &space, VirtAddr address, const
 void Page::note_action(target::AddressSpace &space, const ktrace_recovery_action &set) {
     if (!mapped() || lost_) return;
     changes_++;
-    if (header_.ours.handler != 0 && set.handler == header_.ours.handler) { // it knows it from sigaction's answer
+    if (header_.ours.handler != 0 && set.handler == header_.ours.handler) { // known from sigaction(2)
         header_.before = first_;
         header_.installed = ktrace_recovery_ours;
     } else {

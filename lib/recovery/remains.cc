@@ -40,7 +40,7 @@ Status check_mapped(Pid pid, VirtAddr at, std::uint64_t size) {
 
 namespace {
 
-// The process may have made up what is there: it is not believed beyond these.
+// The process may have forged a page: these bound its numbers.
 constexpr std::uint64_t most_entries = std::uint64_t{1} << 20; // of a process
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 28;   // of a table
 constexpr std::uint32_t largest_entry = 4096;                  // bytes, of any later ABI
@@ -86,7 +86,7 @@ void clean(const std::vector<os::Mapping> &maps, ktrace_recovery_header &header)
     if (header.header_size < sizeof header) header.masks = 0;
 }
 
-/// How many of the mappings something of it is in: the kernel shows neighbours as one.
+/// The number of mappings with a part of it: the kernel shows neighbours as one.
 std::size_t count_mappings(const std::vector<os::Mapping> &maps, const Left &left) {
     const ktrace_recovery_header &header = left.header;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges{{left.page.value, header.size}};
@@ -101,7 +101,7 @@ std::size_t count_mappings(const std::vector<os::Mapping> &maps, const Left &lef
     }));
 }
 
-/// What a page tells, `most` entries of it.
+/// The content of a page, at most `most` entries.
 std::optional<Left> read_page(const os::ProcessMemory &memory, const std::vector<os::Mapping> &maps, VirtAddr page,
                               std::size_t most) {
     Left left;
@@ -119,7 +119,7 @@ std::optional<Left> read_page(const os::ProcessMemory &memory, const std::vector
 } // namespace
 
 Result<std::vector<Left>> find_left(Pid pid) {
-    auto memory = os::ProcessMemory::open(pid); // who may not see its mappings may not open this, and is told so
+    auto memory = os::ProcessMemory::open(pid); // fails with the reason where its mappings may not be read
     if (!memory) return tl::make_unexpected(memory.error());
     auto maps = os::read_maps(pid);
     if (!maps) return fail(Error::Kind::gone, "process " + std::to_string(pid.value) + " has ended");
@@ -168,7 +168,7 @@ std::size_t put_back(Pid pid, const Left &left) {
     return count;
 }
 
-bool put_back(const Untold &trap) {
+bool put_back(const PagelessTrap &trap) {
     auto memory = os::ProcessMemory::open(trap.pid);
     return memory && put_back_at(*memory, trap.at, std::span(trap.original).first(trap.size));
 }

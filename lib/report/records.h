@@ -10,7 +10,7 @@ namespace ktrace::report {
 /// Opens where output goes, and the sink. Errors: those of output::Writer::create.
 Status open_output(trace::Trace &trace);
 
-/// Hands all waiting records to the sink, but for those that whoever reads the output leaves no room for: these are
+/// Hands all waiting records to the sink, except those that the reader of the output leaves no room for: these are
 /// counted as dropped. `flush`: and writes out what the sink has made of them. Files that were found cut short are
 /// reported of, too.
 void report_records(trace::Trace &trace, bool flush);
@@ -19,8 +19,7 @@ void report_records(trace::Trace &trace, bool flush);
 /// once.
 bool output_failed(trace::Trace &trace);
 
-/// Waits until all output is written, or a signal says that nobody wants to wait for it any longer. `meanwhile` is
-/// called every now and then.
+/// Waits until all output is written, or a signal ends the wait. `meanwhile` is called every now and then.
 void finish_output(
     trace::Trace &trace, const std::function<void()> &meanwhile = [] {});
 

@@ -12,8 +12,8 @@ namespace ktrace::report {
 /// Names addresses by the modules of the traced processes. `state` outlives it.
 std::unique_ptr<output::Symbolizer> make_symbolizer(const trace::Trace &trace);
 
-/// The modules of a process are about to change, or to go with it: what waits is shown by their names now, and they are
-/// remembered for the tables of the end.
+/// The modules of a process are about to change, or to go with it: waiting records are printed with their names now,
+/// and they are remembered for the tables of the end.
 void part_with_modules(trace::Trace &trace, const engine::Process &process);
 
 } // namespace ktrace::report

@@ -36,7 +36,7 @@ bool lacks_some(const trace::Trace &trace, const arming::InstallPlan &plan) {
     });
 }
 
-/// The plan of all probes. In a process that was started a moment ago nothing is armed before everything is found, or
+/// The plan of all probes. In a process that was started a moment ago nothing is armed before all probes are found, or
 /// the loader has mapped all of the program's libraries.
 Result<arming::InstallPlan> plan_all(trace::Trace &trace, Process &process) {
     bool complete = target::modules_complete(process.target);
@@ -48,7 +48,7 @@ Result<arming::InstallPlan> plan_all(trace::Trace &trace, Process &process) {
     return arming::InstallPlan{};
 }
 
-/// All that is known of a process, anew: it called exec after it was looked at and before it was seized.
+/// Looks at a process anew: it called exec after the first look and before it was seized.
 Status look_anew(trace::Trace &trace, Process &process) {
     auto looked = tracees::look_at(trace, process.target.pid.value);
     if (!looked) return tl::make_unexpected(looked.error());
@@ -66,8 +66,8 @@ Result<bool> has_other_modules(trace::Trace &trace, Process &process) {
     return !loaded->empty() || process.target.modules.size() != modules;
 }
 
-/// The plan of a process whose loader is watched. Where that is in the middle of its work still, what it takes out is
-/// let alone, and what it has mapped by halves is not looked at: all is armed at the end of that.
+/// The plan of a process whose loader is watched. Where the loader is still at work, the modules that it is unmapping
+/// or mapping are left alone: all is armed when it has ended.
 Result<arming::InstallPlan> plan_watched(trace::Trace &trace, Process &process) {
     const bool unloads = trace.armings[process.space.get()].unloads = target::is_unloading(process.target);
     auto plan = unloads ? Result<arming::InstallPlan>(arming::InstallPlan{}) : plan_all(trace, process);
@@ -77,15 +77,14 @@ Result<arming::InstallPlan> plan_watched(trace::Trace &trace, Process &process) 
     return arming::InstallPlan{};
 }
 
-/// `plan`: nothing where the process never held still for long enough to make one. `stopped`: a task of the process.
+/// `plan`: nothing where the process changed too often for one to be made. `stopped`: a task of the process.
 Status watch_and_install(trace::Trace &trace, Process &process, std::optional<arming::InstallPlan> plan,
                          os::Stopped &stopped) {
     if (tracees::became_another(process)) {
         if (auto looked = look_anew(trace, process); !looked) return looked;
         plan.reset();
     }
-    // From here on no library comes or goes unseen. Where one has since the process was looked at, that is another
-    // plan.
+    // From here on no library comes or goes unseen. Where one has since the process was looked at, a new plan is made.
     if (auto watched = arming::watch_loader(trace, process, &stopped); !watched) return watched;
     auto others = has_other_modules(trace, process);
     if (!others) return tl::make_unexpected(others.error());
@@ -103,27 +102,28 @@ void announce_attached(trace::Trace &trace, const Process &process) {
     arming.told_to_wait = arming.waits_for_loader;
     const char *waits_for = arming.unloads ? "unloading libraries: its probes wait until that is done"
                                            : "being started: its probes wait until its libraries are loaded";
-    if (arming.waits_for_loader) // it is told when all is armed
+    if (arming.waits_for_loader) // reported when all is armed
         trace::tell_once(trace, "process " + std::to_string(process.target.pid.value) + " (" +
                                     text::escape(process.target.comm) + ") is just " + waits_for);
     else if (trace.config.plugins.empty()) // else when the plugins' probes are there, too
         lifecycle::tell_attached(trace, process);
 }
 
-/// A task of the process that was to work for us has ended: true where an exec of another one was the reason. Until
-/// that has taken over the leader's id, the leader is a zombie, as it is where it has ended by itself.
+/// A task of the process that was to work for ktrace has ended: true where an exec of another task was the reason.
+/// Until that task has taken over the leader's id, the leader is a zombie, as one that has ended by itself is.
 bool is_overtaken_by_exec(trace::Trace &trace, Pid pid) {
     constexpr std::uint64_t patience_ns = 1'000'000'000;
     std::uint64_t end = monotonic_ns() + patience_ns;
     while (os::has_ended(Tid{pid.value})) {
         auto tasks = os::read_tasks(pid);
         if (std::all_of(tasks.begin(), tasks.end(), os::has_ended) || monotonic_ns() > end) return false;
-        trace.engine.waiter.look_at_others(Tid{pid.value}); // it waits for ends that only we can take
+        trace.engine.waiter.look_at_others(Tid{pid.value}); // it waits for ends that only ktrace can take
     }
     return true;
 }
 
-/// Seizes a process and arms everything in it; on an error lets it go as it was. `plan`: as for watch_and_install.
+/// Seizes a process and arms everything in it; on an error detaches, and leaves it as it was. `plan`: as for
+/// watch_and_install.
 Status take(trace::Trace &trace, Pid pid, std::optional<arming::InstallPlan> plan) {
     Process &process = *trace.engine.processes.at(pid.value);
     auto space = process.space;
@@ -131,28 +131,27 @@ Status take(trace::Trace &trace, Pid pid, std::optional<arming::InstallPlan> pla
     if (auto seized = tracees::seize_all(trace, process); !seized) return seized;
     if (auto sharing = lifecycle::adopt_sharers(trace, process); !sharing) return sharing;
     auto stopped = tracees::stop_one(trace, process);
-    if (!stopped && trace.engine.closing) return {}; // the last event has been seen, and an exec has let it go
+    if (!stopped && trace.engine.closing) return {}; // the last event was seen, and an exec has ended its tracing
     if (!stopped) return tl::make_unexpected(stopped.error());
-    // An exec that was seen has seen to everything; it tells when all is armed.
+    // An exec that was seen has armed everything, and reports it.
     bool seen_exec = process.space != space;
     Status armed = seen_exec ? Status() : watch_and_install(trace, process, std::move(plan), *stopped);
     tracees::release_one(trace, std::move(*stopped));
     if (armed) armed = tracees::set_all_watches(trace, process);
-    // An exec has come in between: its event is there, or comes, and sees to everything.
+    // An exec has come in between: its event is there, or comes, and arms everything.
     if (!armed && armed.error().kind == Error::Kind::gone && is_overtaken_by_exec(trace, pid)) return {};
     if (!armed && !os::has_ended(Tid{pid.value}) && tracees::became_another(process)) return {};
     if (armed && !seen_exec) announce_attached(trace, process);
     return armed;
 }
 
-/// Is it no wonder that something was not found, or is not what it was a moment ago? What is looked at runs meanwhile.
+/// True where the process, which runs while it is looked at, has changed or is changing: that explains an error.
 bool is_changing(trace::Trace &trace, Process &process) {
     return tracees::became_another(process) || !target::modules_complete(process.target) ||
            has_other_modules(trace, process).value_or(false);
 }
 
-/// A look at a process that may be in the middle of an exec: for a moment nothing of its new memory is there to be
-/// read.
+/// A look at a process that may be in the middle of an exec: for a moment its new memory cannot be read.
 Result<std::unique_ptr<Process>> look_patiently(trace::Trace &trace, pid_t pid) {
     while (true) {
         auto looked = tracees::look_at(trace, pid);
@@ -162,13 +161,13 @@ Result<std::unique_ptr<Process>> look_patiently(trace::Trace &trace, pid_t pid) 
     }
 }
 
-/// A process that is to be attached to, of which nothing is touched yet.
+/// A process to attach to, in which nothing is touched yet.
 struct Candidate {
     std::unique_ptr<Process> process;
     std::optional<arming::InstallPlan> plan; // as for watch_and_install
 };
 
-/// The first plan of a process: who interrupts ktrace does not wait for it.
+/// The first plan of a process. A signal to ktrace ends the search.
 Result<arming::InstallPlan> plan_untouched(trace::Trace &trace, Process &process) {
     trace.gives_up = os::OwnSignals::are_pending;
     auto plan = plan_all(trace, process);
@@ -177,7 +176,7 @@ Result<arming::InstallPlan> plan_untouched(trace::Trace &trace, Process &process
 }
 
 Result<Candidate> look_and_plan(trace::Trace &trace, pid_t pid) {
-    constexpr int attempts = 4; // for one that calls exec again and again while it is being looked at
+    constexpr int attempts = 4; // for a process that calls exec again and again while it is looked at
     for (int i = 1;; i++) {
         auto looked = look_patiently(trace, pid);
         if (!looked) return tl::make_unexpected(looked.error());
@@ -189,7 +188,7 @@ Result<Candidate> look_and_plan(trace::Trace &trace, pid_t pid) {
         if (plan.error().kind == Error::Kind::given_up) return tl::make_unexpected(plan.error());
         const bool was_gone = plan.error().kind == Error::Kind::fault; // and may be there again
         if (!was_gone && !is_changing(trace, process)) return tl::make_unexpected(plan.error());
-        // Seized, it cannot get ahead of ktrace any more.
+        // When it is seized it cannot call exec unseen any more.
         if (i == attempts) return Candidate{std::move(*looked), std::nullopt};
         trace.armings.erase(process.space.get());
     }
@@ -227,7 +226,7 @@ Status attach_to_all(trace::Trace &trace) {
 
 Status add_plugins(trace::Trace &trace) {
     if (!trace.plugins || trace.engine.processes.empty()) return {};
-    if (trace::anyone_waits_for_loader(trace)) return {}; // they are started when it does no more
+    if (trace::anyone_waits_for_loader(trace)) return {}; // they are started when none waits any more
     Process &first = *trace.engine.processes.begin()->second;
     if (auto started = trace.plugins->start(first, nullptr); !started) return started;
     lifecycle::announce_all(trace);

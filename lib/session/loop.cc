@@ -16,12 +16,12 @@ namespace ktrace::session {
 
 namespace {
 
-constexpr std::size_t most_waiting = 256 * 1024;      // bytes of records, before they are shown though stops go on
+constexpr std::size_t most_waiting = 256 * 1024;      // bytes of records, before they are printed though stops go on
 constexpr std::uint64_t longest_wait_ns = 50'000'000; // the same, in time
 constexpr unsigned look_at_clock_every = 64;          // stops
-constexpr unsigned quiet_looks = 2;                   // brief waits in vain: now there is time to show records
+constexpr unsigned quiet_looks = 2;                   // brief waits in vain: now there is time to print records
 
-/// A signal to ktrace itself. With `run` it is the program's: the trace ends with the program.
+/// A signal to ktrace itself. With `run` it is passed on to the program, and the trace ends with the program.
 bool ends_trace(trace::Trace &trace, int signal) {
     if (signal == 0) return false;
     if (trace.interrupts->is_abandoned()) return true;
@@ -36,7 +36,7 @@ bool all_gone(const trace::Trace &trace) {
     return true;
 }
 
-/// What is done between two stops. True: the trace is over.
+/// The work between two stops. True: the trace is over.
 bool is_over(trace::Trace &trace) {
     if (trace.has_dismissed) arming::clear_away(trace);
     limit_overhead(trace);

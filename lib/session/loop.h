@@ -8,8 +8,8 @@ namespace ktrace::session {
 /// Runs until Ctrl-C, SIGTERM, --duration, --max-events, a failed output, or the end of the last traced process.
 void run_loop(trace::Trace &trace);
 
-/// Hands a signal that ktrace was sent on to the program that it has started. Ctrl-C is the program's already: the
-/// terminal sends it to both.
+/// Passes a signal to ktrace on to the program that it has started. Ctrl-C is not passed on: the terminal sends it to
+/// both.
 void pass_on(Pid program, int signal);
 
 } // namespace ktrace::session

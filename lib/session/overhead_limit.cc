@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint64_t window_ns = 1'000'000'000;
 
-/// A process by which ktrace ctl finds this trace: one that the user has named, if it is there still. The thread that
-/// was stopped, and a child that it was in, may have ended since.
+/// A process by which `ktrace ctl` finds this trace: one that the user has named, if it is still there. The thread that
+/// was stopped, or a child process, may have ended since.
 pid_t reachable(const trace::Trace &trace) {
     const auto &processes = trace.engine.processes;
     for (pid_t pid : trace.config.pids)
@@ -45,7 +45,7 @@ void start_overhead(trace::Trace &trace) {
     if (!trace.config.max_overhead) return;
     if (trace.engine.corrections.is_empty()) trace.engine.corrections = trace::calibrate();
     trace.engine.overhead = std::make_unique<engine::Overhead>();
-    trace.engine.waiter.look_often(true); // when a stop began is known by that
+    trace.engine.waiter.look_often(true); // to know when each stop began
     trace.overhead_since_ns = monotonic_ns();
 }
 

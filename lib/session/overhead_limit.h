@@ -8,7 +8,8 @@ namespace ktrace::session {
 /// Measuring begins, where it was asked for.
 void start_overhead(trace::Trace &trace);
 
-/// At the end of each window of a second: switches off what costs too much, and says so. For the loop, between stops.
+/// At the end of each window of a second: switches off the locations that cost too much, and reports it. For the loop,
+/// between stops.
 void limit_overhead(trace::Trace &trace);
 
 } // namespace ktrace::session

@@ -1,7 +1,7 @@
 // plugins: the plugins of a trace: started once a process can be probed, asked to leave before the trace ends. The
 // rooms below see them as trace::Plugins.
 //
-// Invariant: a plugin's probes are registered as any others are; what they run is its handlers.
+// Invariant: a plugin's probes are registered as any others are; at their hits its handlers run.
 #pragma once
 
 #include <memory>

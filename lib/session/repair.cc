@@ -1,5 +1,5 @@
-// A process with what was left in it becomes a trace without probes, whose traps are out already; then it is detached
-// from, as at the end of any trace: that moves every task out of our pages before they go.
+// A process with remains becomes a trace without probes, whose traps are out already. Then ktrace detaches from it, as
+// at the end of any trace: that moves every task out of ktrace's pages before they are unmapped.
 #include "session/repair.h"
 
 #include <map>
@@ -23,7 +23,7 @@ using recovery::Left;
 
 namespace {
 
-/// The site that an entry tells of, so far as a task in its slot needs it.
+/// The site of an entry, as far as a task in its slot needs it.
 void recall_site(AddressSpaceState &space, const ktrace_recovery_entry &entry, bool is_of_this_build) {
     const VirtAddr at{entry.site};
     const auto trap = Host::trap_bytes();
@@ -39,7 +39,7 @@ void recall_site(AddressSpaceState &space, const ktrace_recovery_entry &entry, b
     Site &site = *space.site_at(at);
     site.slot = VirtAddr{entry.slot};
     site.placed = Host::place(site.plan, at, site.slot);
-    // The version that wrote the slot knows best what is where in it.
+    // The entry has the slot's layout, as the version that wrote it knew it.
     site.placed.copy_at = entry.copy_at;
     site.placed.copy_end = entry.copy_end;
     site.placed.size = std::max(site.placed.size, entry.copy_end);
@@ -57,9 +57,9 @@ void recall(AddressSpaceState &space, const Left &left) {
     space.recovery = recovery::Page::adopt(left.page, left.header);
 }
 
-/// What it held of a task's, and what it blocked: a signal is sent again, the rest is given back when it is let go.
-void recall_owed(trace::Trace &trace, const std::vector<recovery::Owed> &owed) {
-    for (const recovery::Owed &each : owed) {
+/// Takes over the signals that were held, which are sent again, and the masks, which the tasks get back at detach.
+void recall_saved(trace::Trace &trace, const std::vector<recovery::SavedState> &saved) {
+    for (const recovery::SavedState &each : saved) {
         auto found = trace.engine.tasks.find(each.tid.value);
         if (found == trace.engine.tasks.end() || found->second.pid != each.pid) continue;
         engine::TaskSignals &signals = found->second.signals;
@@ -69,8 +69,9 @@ void recall_owed(trace::Trace &trace, const std::vector<recovery::Owed> &owed) {
     }
 }
 
-/// One page and all that belongs to it; of an empty Left: what is not in memory.
-Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::Owed> &owed, const trace::Voice &voice) {
+/// Takes out one page and all that belongs to it; of an empty Left: debug registers, masks and signals.
+Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::SavedState> &saved,
+                     const trace::Voice &voice) {
     const trace::Config config;
     trace::Trace trace(config, voice, lifecycle::event_handlers);
     auto looked = tracees::look_at(trace, pid.value);
@@ -80,12 +81,12 @@ Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::Owed
     recall(*process.space, left);
     if (auto seized = tracees::seize_all(trace, process); !seized) return seized;
     if (auto sharing = lifecycle::adopt_sharers(trace, process); !sharing) return sharing;
-    // Debug registers that it had armed, whatever they watch: they are cleared where a task is let go.
+    // Debug registers that it may have set: they are cleared at detach.
     for (auto &[tid, task] : trace.engine.tasks) {
         task.watches.generation = ~task.watches.generation;
         task.watches.registers.assign(1, 0);
     }
-    recall_owed(trace, owed);
+    recall_saved(trace, saved);
     tracees::detach_all(trace);
     tracees::serve_for_the_last_time(trace);
     return {};
@@ -103,12 +104,13 @@ std::string what_was_taken_out(Pid pid, const Repaired &repaired) {
 
 } // namespace
 
-Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<recovery::Owed> &owed, bool pageless) {
+Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<recovery::SavedState> &saved,
+                          bool pageless) {
     auto status = tracees::read_status_without_ending_tracer(pid.value);
     if (!status) return fail(tracees::unseen(pid.value));
     pid = Pid{status->tgid};
     Repaired repaired;
-    // Whoever traces it owns what is there; in a zombie is nothing.
+    // Another tracer owns the traps that are there; a zombie has none.
     if (status->tracer != 0 || os::has_ended(Tid{pid.value})) {
         const trace::Config config;
         trace::Trace trace(config, voice, lifecycle::event_handlers);
@@ -117,14 +119,14 @@ Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<
     }
     auto left = recovery::find_left(pid);
     if (!left) return fail(left.error().kind == Error::Kind::denied ? tracees::denied(pid.value) : left.error());
-    if (left->empty() && (pageless || !owed.empty())) // its last call for ktrace was the one that has unmapped the page
-        if (auto out = take_out_page(pid, Left{}, owed, voice); !out) return tl::make_unexpected(out.error());
+    if (left->empty() && (pageless || !saved.empty())) // its last injected call has unmapped the page
+        if (auto out = take_out_page(pid, Left{}, saved, voice); !out) return tl::make_unexpected(out.error());
     for (const Left &each : *left) repaired.traps += recovery::put_back(pid, each);
     for (const Left &each : *left) {
-        const bool first = repaired.pages == 0; // what is owed is given once
-        if (auto out = take_out_page(pid, each, first ? owed : std::vector<recovery::Owed>{}, voice); !out)
+        const bool first = repaired.pages == 0; // tasks get their state back once
+        if (auto out = take_out_page(pid, each, first ? saved : std::vector<recovery::SavedState>{}, voice); !out)
             return tl::make_unexpected(out.error());
-        if (recovery::read_left(pid, each.page)) { // and why was said
+        if (recovery::read_left(pid, each.page)) { // the reason was printed
             repaired.stays = true;
             continue;
         }
@@ -135,9 +137,9 @@ Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<
 }
 
 void take_out_what_is_left(Pid pid, const trace::Voice &voice) {
-    if (!tracees::refuse_frozen(pid)) return; // attaching says so
+    if (!tracees::refuse_frozen(pid)) return; // attaching reports it
     auto status = tracees::read_status_without_ending_tracer(pid.value);
-    if (!status || status->tracer != 0) return; // attaching says why it cannot be
+    if (!status || status->tracer != 0) return; // attaching reports the reason
     auto left = recovery::find_left(Pid{status->tgid});
     if (!left || left->empty()) return;
     auto repaired = take_out(pid, voice);
@@ -149,8 +151,9 @@ void take_out_what_is_left(Pid pid, const trace::Voice &voice) {
 }
 
 void mend_after(const recovery::Ledger &ledger, int signal, const trace::Voice &voice) {
-    std::map<pid_t, std::size_t> untold; // traps, by process
-    for (const recovery::Untold &trap : ledger.untold()) untold[trap.pid.value] += recovery::put_back(trap) ? 1 : 0;
+    std::map<pid_t, std::size_t> restored; // traps, by process
+    for (const recovery::PagelessTrap &trap : ledger.pageless_traps())
+        restored[trap.pid.value] += recovery::put_back(trap) ? 1 : 0;
     const std::vector<recovery::Covered> covered = ledger.covered();
     std::vector<std::size_t> traps;
     for (const recovery::Covered &each : covered) {
@@ -159,11 +162,11 @@ void mend_after(const recovery::Ledger &ledger, int signal, const trace::Voice &
     }
     voice.complain(
         {Error::Kind::system, "the tracing process was killed by " + text::signal_name(signal), {}, {}, -1, 1});
-    for (const auto &[pid, count] : untold)
+    for (const auto &[pid, count] : restored)
         if (count != 0) voice.notice(what_was_taken_out(Pid{pid}, {.traps = count}));
     for (std::size_t i = 0; i < covered.size(); i++) {
         const bool pageless = covered[i].page.value == 0;
-        auto repaired = take_out(covered[i].pid, voice, ledger.owed(covered[i].pid), pageless);
+        auto repaired = take_out(covered[i].pid, voice, ledger.saved(covered[i].pid), pageless);
         if (!repaired && repaired.error().kind != Error::Kind::gone &&
             repaired.error().kind != Error::Kind::not_found) {
             Error error = repaired.error();
@@ -175,7 +178,7 @@ void mend_after(const recovery::Ledger &ledger, int signal, const trace::Voice &
         }
         if (!repaired || pageless) continue;
         repaired->traps += traps[i];
-        if (repaired->pages == 0 && repaired->traps == 0) continue; // it shares the memory of one that was named
+        if (repaired->pages == 0 && repaired->traps == 0) continue; // it shares the memory of one that was reported
         voice.notice(what_was_taken_out(covered[i].pid, *repaired));
     }
 }

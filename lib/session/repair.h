@@ -1,5 +1,4 @@
-// repair: takes out of a process what a ktrace that was killed left in it: traps, pages, the handler for SIGTRAP,
-// steps.
+// repair: takes the remains of a killed ktrace out of a process: traps, pages, the handler for SIGTRAP, steps.
 #pragma once
 
 #include <vector>
@@ -11,19 +10,18 @@
 
 namespace ktrace::session {
 
-/// What was found, and is out now.
+/// The remains that were found, and are out now.
 struct Repaired {
-    std::size_t traps = 0;    // that were still planted
+    std::size_t traps = 0;    // still planted
     std::size_t pages = 0;    // of how many ktraces
     std::size_t mappings = 0; // that something of them was in, as the kernel shows them
     bool stays = false;       // something could not be taken out, and was complained of
 };
 
-/// Takes out all that was left in the process; nothing may be left. `owed`: what its tasks are to get back, as the
-/// ledger has it. `pageless`: it was traced without a page; its debug registers are cleared all the same. The calling
-/// thread traces the process until it ends (see in_tracing_thread). Errors: not_found, denied, refused (it is traced),
-/// gone.
-Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<recovery::Owed> &owed = {},
+/// Takes out all remains in the process; there may be none. `saved`: the state that its tasks get back, by the ledger.
+/// `pageless`: it was traced without a page; its debug registers are cleared all the same. The calling thread traces
+/// the process until it ends (see in_tracing_thread). Errors: not_found, denied, refused (it is traced), gone.
+Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<recovery::SavedState> &saved = {},
                           bool pageless = false);
 
 /// Before a process is attached to: the same with a notice, where there is anything.

@@ -1,4 +1,4 @@
-// attach: traces processes that run already. run: starts one. What they share is prepare and conclude.
+// attach: traces processes that run already. run: starts one. Both begin with prepare and end with conclude.
 #include <algorithm>
 #include <csignal>
 
@@ -32,14 +32,14 @@ using engine::Process;
 
 namespace {
 
-/// What every trace needs before it touches anything.
+/// The preparations of a trace, before it touches anything.
 Status prepare(trace::Trace &trace) {
     auto set = std::make_shared<probe::ProbeSet>();
     set->actions = trace.config.actions;
     set->allow_missing = trace.config.allow_missing;
     if (auto registered = arming::register_probes(trace, set, trace.config.probes, nullptr); !registered)
         return tl::make_unexpected(registered.error());
-    // Plugins may register return probes at any time; measuring is done while nothing else is traced.
+    // Plugins may register return probes at any time; the calibration is made while nothing else is traced.
     if (!trace.config.plugins.empty() && trace.engine.corrections.is_empty())
         trace.engine.corrections = trace::calibrate();
     start_overhead(trace);
@@ -56,7 +56,7 @@ Status prepare(trace::Trace &trace) {
     return {};
 }
 
-/// A probe that waited for a module to the end.
+/// Complains of probes whose module was never loaded.
 void complain_of_unplaced(trace::Trace &trace) {
     for (std::uint32_t number : trace.registry.present()) {
         const probe::ProbeEntry &registered = trace.registry.at(number);
@@ -74,9 +74,9 @@ void complain_of_unplaced(trace::Trace &trace) {
     }
 }
 
-/// Reports all that there is to report, and lets all processes go.
+/// Prints the remaining records and the summary, and detaches from all processes.
 void conclude(trace::Trace &trace) {
-    trace.control.reset(); // nobody is listened to any more
+    trace.control.reset(); // no more orders
     report::report_records(trace, true);
     if (trace.plugins) trace.plugins->stop();
     report::report_records(trace, true);
@@ -90,7 +90,7 @@ int status_of(const Error &error) {
     return error.kind == Error::Kind::usage ? 2 : 1;
 }
 
-/// Why there is no trace: what the user wanted so is no complaint.
+/// Prints the reason why there is no trace: a notice where the user has ended it, else an error.
 void tell_why_not(const trace::Voice &voice, const Error &error) {
     if (error.kind == Error::Kind::given_up)
         voice.notice(error.message);
@@ -107,7 +107,7 @@ bool is_untouched(const trace::Trace &trace) {
     });
 }
 
-/// A trace with a voice of its own.
+/// A trace, with its own voice.
 struct Tracing {
     Tracing(const trace::Config &config, trace::Voice own)
         : voice(std::move(own)), trace(config, voice, lifecycle::event_handlers) {}
@@ -115,8 +115,8 @@ struct Tracing {
     trace::Trace trace;
 };
 
-/// `kept`: the trace, which is to be torn down when the calling thread has ended. That takes its time, and those that
-/// are let go by the end of the thread would wait for it.
+/// `kept`: the trace, which is destroyed when the calling thread has ended. That takes time, and tasks that are
+/// detached by the end of the thread would wait for it.
 int attach_here(const trace::Config &config, const trace::Voice &voice, os::OwnSignals &interrupts,
                 recovery::Ledger &ledger, std::unique_ptr<Tracing> &kept) {
     auto line = report::open_live_line(config);
@@ -131,12 +131,12 @@ int attach_here(const trace::Config &config, const trace::Voice &voice, os::OwnS
     if (ready) ready = attach_to_all(trace);
     if (ready) ready = add_plugins(trace);
     if (!ready) {
-        if (trace.writer) { // what a plugin has said to it
+        if (trace.writer) { // lines of plugins
             report::report_records(trace, true);
             report::finish_output(trace);
         }
         tell_why_not(voice, ready.error());
-        if (!is_untouched(trace)) tracees::detach_all(trace); // else the end of this thread lets go of all
+        if (!is_untouched(trace)) tracees::detach_all(trace); // else the end of this thread detaches from all
         tracees::serve_for_the_last_time(trace);
         return status_of(ready.error());
     }
@@ -157,7 +157,7 @@ struct Outcome {
 
 constexpr int tracing_failed = 125; // exit status of run
 
-/// The program's exec stop, as if it had been dispatched.
+/// The event of the program's exec stop, as dispatch would return it.
 engine::Event exec_event(trace::Trace &trace, Pid pid) {
     os::Stop stop;
     stop.tid = Tid{pid.value};
@@ -204,7 +204,7 @@ Outcome run_here(const trace::Config &config, const trace::Voice &voice, os::Own
     return {failed ? tracing_failed : trace.program_status, {}};
 }
 
-/// The program runs on untraced: its exit status, and the signals that are meant for it.
+/// Waits for the program, which runs on untraced; signals are passed on. Returns its exit status.
 int wait_for_program(Pid pid, os::OwnSignals &interrupts) {
     interrupts.stop_timer();
     os::OwnSignals::unblock();
@@ -259,7 +259,7 @@ int run(const trace::Config &config, const trace::Voice &voice) {
     };
     auto mend = [&](const recovery::Ledger &ledger, int signal) {
         const bool mended = trace::in_tracing_thread([&] { mend_after(ledger, signal, voice); }).has_value();
-        if (!mended) mend_after(ledger, signal, voice); // only the end of this thread lets go of the sleepers
+        if (!mended) mend_after(ledger, signal, voice); // the end of this thread detaches from the tasks that sleep
         if (mended && ledger.program().value != 0) os::wait_for_end(ledger.program());
         return tracing_failed;
     };

@@ -1,8 +1,8 @@
 // Module: one ELF file (program or library) and all that can be known of it: headers, symbols, text, debug information.
 // Everything beyond the headers is loaded on first use, so that a large library costs nothing until it is asked.
 //
-// Invariants: all addresses here are the file's own (vaddr, as nm prints them); the loader's bias is added by whoever
-// knows the process (target/). The file may be crafted: no reader trusts a size, an offset or a count of it.
+// Invariants: all addresses here are the file's own (vaddr, as nm prints them); the loader's bias is added in the room
+// that knows the process (target/). The file may be crafted: no reader trusts a size, an offset or a count of it.
 #pragma once
 
 #include <cstddef>

@@ -75,7 +75,7 @@ template <class F> void AddressSpace::for_plants_in(VirtAddr at, std::size_t siz
 std::size_t AddressSpace::read(VirtAddr at, std::span<std::byte> into) {
     std::size_t got = memory_.read(at, into);
     for_plants_in(at, got, [&](Plant &plant, std::size_t from, std::size_t to, std::size_t count) {
-        // Where somebody has written over our bytes, what is there now is the truth.
+        // Where the program has written over ktrace's bytes, the bytes there now are the program's.
         if (std::memcmp(into.data() + to, plant.ours.data() + from, count) == 0)
             std::memcpy(into.data() + to, plant.original.data() + from, count);
     });

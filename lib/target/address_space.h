@@ -32,7 +32,7 @@ class AddressSpace final : public Memory {
     /// Replaces bytes of the program. Errors: fault (unmapped), refused (there is a plant already, or writing failed).
     Status plant(VirtAddr at, std::span<const std::byte> bytes);
     /// Puts the original bytes back where ours are still there. False: the memory could not be written (unmapped, or
-    /// the process is gone) or somebody has written over ours; the plant is forgotten in any case.
+    /// the process is gone) or other bytes are in the trap's place; the plant is forgotten in any case.
     bool unplant(VirtAddr at);
     /// A plant of another ktrace's, which was taken out: it may have been hit before.
     void recall(VirtAddr at, std::span<const std::byte> original, std::span<const std::byte> theirs);

@@ -24,12 +24,12 @@ struct LoadedModule {
     std::string file; // which one is mapped: device, inode, path
 };
 
-/// Modules by what they are on disk, so that ten processes of one program open it once.
+/// Modules by their files on disk, so that ten processes of one program open it once.
 class ModuleCache {
   public:
-    /// The modules with executable mappings, in order of address; the program first. `before`: what it answered for the
-    /// process the last time: what is mapped still is the same, whatever has become of its file. `memory` reads the
-    /// vdso. Files that cannot be opened are listed in `unreadable` (shown path: why) and left out.
+    /// The modules with executable mappings, in order of address; the program first. `before`: the last answer for the
+    /// process: a module that is still mapped is the same, though its file may be another. `memory` reads the vdso.
+    /// Files that cannot be opened are listed in `unreadable` (shown path: why) and left out.
     std::vector<LoadedModule> modules_of(Pid pid, const std::vector<os::Mapping> &maps,
                                          const std::vector<LoadedModule> &before, Memory &memory,
                                          std::vector<std::string> &unreadable);

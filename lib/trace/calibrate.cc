@@ -314,7 +314,7 @@ ByClock rehearse(int other) {
     return measured;
 }
 
-/// The processors differ (`apart`), or not; what is not known of the former is taken to be as with the latter.
+/// The processors differ (`apart`), or not; where the former was not measured, the latter serves.
 engine::Corrections::Pair pair(const engine::Correction &together, engine::Correction apart) {
     apart.per_step_ns = together.per_step_ns;
     return {together, apart.per_call_ns != 0 ? apart : together};

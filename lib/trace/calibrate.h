@@ -11,9 +11,9 @@
 namespace ktrace::trace {
 
 /// Traces empty functions of a child of ktrace's own with the very engine, return probes on two of them and an entry
-/// probe inside of one: what they seem to take is ktrace's. Takes some 30 ms; where others keep the processors busy,
-/// little more than a second, and then what was measured so far is taken. A signal to ktrace ends it. Where it cannot
-/// be measured: no correction.
+/// probe inside of one: the time that they seem to take is ktrace's. Takes some 30 ms; where others keep the processors
+/// busy, little more than a second, with the measurements so far. A signal to ktrace ends it. Where it cannot be
+/// measured: no correction.
 engine::Corrections calibrate();
 
 /// The same while others are traced, whose stops can be served meanwhile: in a process of its own, since a wait for the
@@ -30,7 +30,7 @@ class Calibration {
     std::optional<engine::Corrections> result();
 
   private:
-    Fd from_; // what was measured comes here; none: it could not be begun
+    Fd from_; // the result comes here; none: it could not be begun
     pid_t process_ = -1;
 };
 

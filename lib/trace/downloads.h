@@ -1,5 +1,5 @@
-// Downloads: when debuginfod may be asked. Until something is armed only the user waits for it, who may have
-// enough of it; later a thread of the target's may be waiting at a trap.
+// Downloads: when debuginfod may be asked. Until something is armed only the user waits for it, and may end the wait;
+// later a thread of the target may be waiting at a trap.
 #pragma once
 
 namespace ktrace::trace {

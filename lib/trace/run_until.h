@@ -20,7 +20,7 @@ namespace ktrace::trace {
 /// How long a stop is waited for; `briefly`: a millisecond or so.
 using Wait = os::Waiter::Block;
 
-/// Does all that follows from a stop; its task runs on, or was let go.
+/// Serves a stop; its task is resumed, or was detached.
 void serve(Trace &trace, const os::Stop &stop);
 
 struct Serving {
@@ -36,7 +36,7 @@ void run_until(Trace &trace, const std::function<bool()> &is_done, const Serving
 void serve_each_until(Trace &trace, const std::function<bool()> &is_done, std::uint64_t pause_ns);
 
 /// Serves the stop at which a task stands already, of each task at most one: a task that stops as fast as it is served
-/// keeps nobody.
+/// does not keep it.
 void serve_each(Trace &trace);
 
 /// Serves the next stop of one task. False: there is none, with Wait::yes since the task is gone.

@@ -1,4 +1,4 @@
-// Trace: what one trace holds from its first look at the target to its summary. Passive; the functions of this room
+// Trace: the state of one trace from its first look at the target to its summary. Passive; the functions of this room
 // change it, each file for its own reason.
 #pragma once
 
@@ -67,7 +67,7 @@ struct AttachedLocation {
     std::optional<probe::WatchPlace> watch; // it has no site, but debug registers
 };
 
-/// A probe of an indirect function whose resolver the process had not run when it was planned: where that is.
+/// A probe of an indirect function whose resolver the process had not run when it was planned.
 struct WaitingIfunc {
     std::uint32_t probe = 0; // its number
     probe::Location resolver;
@@ -89,7 +89,7 @@ struct Arming {
     bool unloads = false;                          // a thread is on its way through dlclose
 };
 
-/// An order that needs to know what is to be subtracted from durations: stops are served until that is measured.
+/// An order that needs the corrections of durations: stops are served until they are measured.
 struct PostponedOrder {
     std::uint64_t client = 0;
     Order order;
@@ -133,7 +133,7 @@ struct Trace {
     target::ModuleCache modules;
     probe::Registry registry;
     std::vector<std::unique_ptr<CountedLocation>> locations; // by LocationInfo index in records
-    /// Where they are by what they are: probe, module, vaddr, inlined instance.
+    /// Their indices by probe, module, vaddr and inlined instance.
     std::map<std::tuple<std::uint32_t, const symbols::Module *, std::uint64_t, std::uint32_t>, std::size_t> location_of;
     std::unordered_map<engine::AddressSpaceState *, Arming> armings;
     std::unordered_set<std::string> told;                                        // notices that were given
@@ -150,10 +150,10 @@ struct Trace {
     std::shared_ptr<ctl::Control> control;       // nullptr: no socket could be had
     std::unique_ptr<PostponedOrder> postponed;   // one of ctl's, which waits for a calibration
     os::OwnSignals *interrupts = nullptr;
-    std::function<bool()> gives_up; // a search for what to probe that the user does not wait for any more; may be empty
-    Pid program;                    // run: the program's process
-    int program_status = -1;        // its end, as run returns it; -1: it runs
-    int trouble = 0;                // exit status of what went wrong
+    std::function<bool()> gives_up;      // true: the user does not wait for the search any more; may be empty
+    Pid program;                         // run: the program's process
+    int program_status = -1;             // its end, as run returns it; -1: it runs
+    int trouble = 0;                     // exit status of what went wrong
     std::uint64_t overhead_since_ns = 0; // when the window began that Engine::overhead is of
     bool time_has_begun = false;         // of --duration
     bool has_dismissed = false;          // some Arming has dismissed locations

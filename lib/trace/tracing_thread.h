@@ -1,4 +1,5 @@
-// Tracing is done in a thread of its own: when that ends, the kernel lets go of tasks that sleep without waking them.
+// Tracing is done in a thread of its own: when that ends, the kernel detaches from tasks that sleep without waking
+// them.
 #pragma once
 
 #include <system_error>

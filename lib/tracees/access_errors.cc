@@ -20,7 +20,7 @@ namespace ktrace::tracees {
 
 namespace {
 
-/// Another ktrace is known by the process that was started: who ends that ends the trace.
+/// Of another ktrace, the guardian: to end the trace, the user ends that process.
 std::string tracer_name(pid_t pid) {
     auto status = os::read_status(pid);
     if (!status) return std::to_string(pid);

@@ -6,20 +6,20 @@
 
 namespace ktrace::tracees {
 
-/// What gives root in a container the right to trace.
+/// The option that gives root in a container the right to trace.
 inline constexpr const char *cap_add = "start the container with --cap-add SYS_PTRACE";
 
 /// Why there are no watchpoints (os::debug_registers_trap).
 inline constexpr const char *no_watchpoints =
     "the debug registers of this machine stop nothing, as in some virtual machines";
 
-/// Why the kernel does not let this process be traced, and what to do.
+/// Why the kernel does not let this process be traced, with advice.
 Error denied(pid_t pid);
 
 /// Why there is nothing of a process in /proc: there is none; or it is not shown. Call it right after the look.
 Error unseen(pid_t pid);
 
-/// An error where a control group has frozen the process, so that it would make no system call for us.
+/// An error where a control group has frozen the process: it could make no injected call.
 Status refuse_frozen(Pid pid);
 
 /// True where the process runs a 32-bit program, which ktrace does not trace.

@@ -20,7 +20,7 @@ inline constexpr std::uint64_t patience_for_calls_ns = 2'000'000'000;
 struct Candidate {
     int filters = 0; // that are not suspended for calls of ktrace's
     os::Interrupted then = os::Interrupted::runs;
-    bool sleeps_deeply = false; // it stops only when something else has happened
+    bool sleeps_deeply = false; // in uninterruptible sleep: it stops when that has ended
     Tid tid;
 
     /// Only where no other task can be had for a while.
@@ -28,7 +28,7 @@ struct Candidate {
     std::weak_ordering operator<=>(const Candidate &other) const;
 };
 
-/// Fewer seccomp filters, which we may not suspend, judge the calls that it makes.
+/// True where fewer seccomp filters judge the calls of `one`. Filters that ktrace may suspend do not count.
 bool is_freer(Tid one, Tid other);
 
 /// The best task of the process, of those that are not among `others`; nothing: none is left.
@@ -36,7 +36,7 @@ std::optional<Candidate> best_task_but(const trace::Trace &trace, Pid pid, const
 
 /// The task to ask next, when those that were `asked` have not stopped yet: the best of the others, or else the best of
 /// all, and `asked` is empty again. A last choice is waited for until it is another one, but not longer than
-/// patience_for_calls_ns since `since_ns`; what stops meanwhile is served. Nothing: no task is left.
+/// patience_for_calls_ns since `since_ns`; other stops are served meanwhile. Nothing: no task is left.
 std::optional<Tid> task_to_ask(trace::Trace &trace, Pid pid, std::unordered_set<pid_t> &asked, std::uint64_t since_ns);
 
 } // namespace ktrace::tracees

@@ -1,17 +1,21 @@
 // How an address space is left, by all processes that run in it:
 //
-// 1. All traps come out. What was hit before is understood still (the sites stay known).
-// 2. Every task that runs, or has debug registers of ours, is stopped outside of the slots. A task that sleeps in the
-//    kernel otherwise is not disturbed: woken by something else, it finds nothing of ours in its way.
-// 3. From here on they stay stopped: one that was let go could fork, and its child would have our pages. These are
-//    unmapped by one of the stopped tasks; where all sleep, one is stopped for that.
-// 4. Children that a fork under way has given a copy of anything of ours have stopped at their birth: they are cleaned.
-// 5. All go. A task whose call is made again (engine/transparent/restart), and those that sleep, are let go by the end
-//    of the tracing thread, without a stop.
+// 1. All traps come out. Hits from before can still be classified (the sites stay known).
+// 2. Every task that runs, or has debug registers of ktrace's, is stopped outside of the slots. Another task that
+// sleeps
+//    in the kernel is not disturbed: woken by something else, it finds nothing of ktrace's in its way.
+// 3. From here on they stay stopped: a task that was detached could fork, and its child would have ktrace's pages.
+// These
+//    are unmapped by one of the stopped tasks; where all sleep, one is stopped for that.
+// 4. Children that a fork under way has given a copy of anything of ktrace's have stopped at their birth: they are
+//    cleaned.
+// 5. All are detached. A task whose call is restarted (engine/transparent/restart), and those that sleep, are detached
+// by
+//    the end of the tracing thread, without a stop.
 //
 // Where a task that has to be stopped cannot be (a control group keeps it from running, it waits for a disk, or in
-// vfork for its child), nothing but the first is done: what is mapped stays, at rest, as after a kill of ktrace, and
-// the handler in our page still swallows what debug registers raise.
+// vfork for its child), nothing but the first is done: the page and the slots stay, at rest, as after a kill of ktrace,
+// and the handler in the page still swallows SIGTRAPs of debug registers.
 #include "tracees/detach.h"
 
 #include <algorithm>
@@ -40,7 +44,7 @@ using engine::Task;
 
 namespace {
 
-/// Takes all traps out and looks whether anything of ours is left. Memory that is not mapped any more needs nothing.
+/// Takes all traps out and looks whether any is left. Memory that is not mapped any more needs nothing.
 void restore_text(trace::Trace &trace, const SpacePointer &space, Pid pid) {
     for (auto &[at, site] : space->sites) site->armed = false;
     bool lost = false;
@@ -51,7 +55,7 @@ void restore_text(trace::Trace &trace, const SpacePointer &space, Pid pid) {
     if (!lost) return;
     trace.voice.complain({Error::Kind::refused,
                           "some of the code of process " + std::to_string(pid.value) +
-                              " was changed by somebody else meanwhile and was left as it is",
+                              " was changed meanwhile, not by ktrace, and was left as it is",
                           {},
                           {},
                           -1,
@@ -79,8 +83,8 @@ bool is_sent_by_us(Tid tid) {
 bool comes_in_order(int signal) { return signal >= os::first_real_time; }
 
 /// A signal was held in the middle of an instruction from which the task has gone back: a stand-in stops the task where
-/// that signal can be told, before it runs on. Real-time signals of its number that stand before the stand-in in the
-/// queue have come behind it, and are queued again. Nothing: the task has ended.
+/// that signal can be delivered, before it runs on. Real-time signals of its number that stand before the stand-in in
+/// the queue have come behind it, and are queued again. Nothing: the task has ended.
 std::optional<os::Stopped> stop_for_held(trace::Trace &trace, Task &task, os::Stopped stopped) {
     const Tid tid = task.tid;
     const siginfo_t held = *task.signals.held;
@@ -110,7 +114,7 @@ std::optional<os::Stopped> stop_for_held(trace::Trace &trace, Task &task, os::St
     return std::nullopt;
 }
 
-/// A task that is on its way to a call that is made again is served until the call has begun, or has failed after all.
+/// Serves a task that is on its way to a restarted call until the call has begun, or has failed after all.
 void let_call_begin(trace::Trace &trace, Tid tid) {
     auto is_on_its_way = [&] {
         auto found = trace.engine.tasks.find(tid.value);
@@ -132,7 +136,7 @@ void release(trace::Trace &trace, os::Stopped stopped) {
     if (found != trace.engine.tasks.end() && found->second.restart.failed) {
         engine::continue_task(trace.engine, found->second, std::move(stopped));
         let_call_begin(trace, tid);
-        if (trace.engine.ledger) trace.engine.ledger->settle(tid);
+        if (trace.engine.ledger) trace.engine.ledger->forget(tid);
         return;
     }
     if (found != trace.engine.tasks.end() && found->second.signals.held) {
@@ -143,7 +147,7 @@ void release(trace::Trace &trace, os::Stopped stopped) {
         // Where job control has stopped the process, the kernel stops the task again.
         std::move(stopped).resume(os::Resume::detach);
     }
-    if (trace.engine.ledger) trace.engine.ledger->settle(tid);
+    if (trace.engine.ledger) trace.engine.ledger->forget(tid);
     trace.engine.waiter.forget(tid);
     trace.engine.tasks.erase(tid.value);
 }
@@ -155,15 +159,15 @@ std::vector<Pid> processes_in(const trace::Trace &trace, const SpacePointer &spa
     return pids;
 }
 
-/// One of the processes is kept from running by a control group: before it is thawed, none of its tasks makes a call
-/// for us, nor comes to the end of a step.
+/// One of the processes is kept from running by a control group: before it is thawed, none of its tasks makes an
+/// injected call, nor comes to the end of a step.
 std::optional<os::Freezer> freezer_of(const trace::Trace &trace, const SpacePointer &space) {
     for (Pid pid : processes_in(trace, space))
         if (auto freezer = os::frozen_by(pid)) return freezer;
     return std::nullopt;
 }
 
-/// What is mapped stays. Signals that were held in the middle of an instruction are sent again.
+/// The page and the slots stay. Signals that were held in the middle of an instruction are sent again.
 void leave_at_rest(trace::Trace &trace, const SpacePointer &space, Pid pid, const std::optional<os::Freezer> &freezer) {
     for (Tid tid : tasks_in(trace, space)) {
         Task &task = trace.engine.tasks.at(tid.value);
@@ -173,7 +177,7 @@ void leave_at_rest(trace::Trace &trace, const SpacePointer &space, Pid pid, cons
     const char *why = freezer ? "its control group has frozen it" : "a thread of it waits in the kernel";
     trace.voice.complain({Error::Kind::refused,
                           "process " + id + " cannot be stopped (" + why +
-                              "): its code is as it was, and what ktrace has mapped in it stays, at rest",
+                              "): its code is as it was, and ktrace's mappings stay in it, at rest",
                           (freezer ? "thaw it (" + freezer->thawing() + "), and then " : std::string()) +
                               "ktrace repair -p " + id + " takes it out",
                           {},

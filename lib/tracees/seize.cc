@@ -94,7 +94,7 @@ bool became_another(const Process &process) {
 namespace {
 
 /// PTRACE_SEIZE; it waits while another thread of the process is in exec, which may wait for ends of threads that only
-/// we can take, or that nobody takes. EINTR: the user has waited for long enough.
+/// ktrace can take, or that no process takes. EINTR: the user has waited for long enough.
 int seize_patiently(trace::Trace &trace, Tid tid) {
     constexpr std::uint64_t patience_ns = 200'000'000; // longer than a busy processor makes it take
     const std::uint64_t end = monotonic_ns() + patience_ns;
@@ -159,15 +159,15 @@ Status seize_all(trace::Trace &trace, Process &process) {
 
 namespace {
 
-/// In the middle of a probed instruction, or with a trap that it has hit, or a fault, that is still to be told: a
-/// system call made now would take that for its own end.
+/// True in the middle of a probed instruction, or with a pending trap or fault: an injected call would take that for
+/// its own end.
 bool is_underway(const trace::Trace &trace, const os::Stopped &stopped) {
     auto found = trace.engine.tasks.find(stopped.tid().value);
     bool over = found != trace.engine.tasks.end() && found->second.step.over != engine::Over::none;
     return over || os::has_fault_pending(stopped.tid());
 }
 
-/// To what is to be told, or to the end of the instruction.
+/// Resumes it up to that stop, or to the end of the instruction.
 void go_on(trace::Trace &trace, os::Stopped stopped) {
     auto found = trace.engine.tasks.find(stopped.tid().value);
     // To step once more with a step's end pending would leave a stepped popf its trap flag.
@@ -178,7 +178,7 @@ void go_on(trace::Trace &trace, os::Stopped stopped) {
 }
 
 /// A task is asked to stop and waited for, but not for long: where the kernel waits for a disk, or for a page that
-/// somebody else fills in, no interrupt reaches it.
+/// another process fills in, no interrupt reaches it.
 trace::Answer ask_patiently(trace::Trace &trace, const SpacePointer &space, Tid tid) {
     constexpr std::uint64_t patience_ns = 200'000'000;
     if (!ask_to_stop(trace, tid)) return {};
@@ -191,7 +191,7 @@ trace::Answer ask_patiently(trace::Trace &trace, const SpacePointer &space, Tid 
     return trace::await_answer(trace, tid, {gives_up});
 }
 
-/// Where the user waits with us: nobody of the process has stopped for a while.
+/// Where the user waits, too: no task of the process has stopped for a while.
 void tell_of_waiting(trace::Trace &trace, Pid pid, Tid tid) {
     trace::tell_once(trace,
                      "waiting for process " + std::to_string(pid.value) + ": its thread " + std::to_string(tid.value) +
@@ -235,7 +235,7 @@ Result<os::Stopped> stop_one(trace::Trace &trace, Process &process) {
 
 namespace {
 
-/// The tasks of the process whose debug registers are not what they should be.
+/// The tasks of the process whose debug registers are not up to date.
 std::vector<Tid> unwatched_tasks(const trace::Trace &trace, const engine::AddressSpaceState &space, Pid pid) {
     std::vector<Tid> tids;
     for (const auto &[id, task] : trace.engine.tasks)
@@ -285,7 +285,7 @@ Status set_all_watches(trace::Trace &trace, Process &process) {
     if (trace.engine.unwatched.value == 0) return {};
     return fail(Error::Kind::refused,
                 "the debug registers of thread " + std::to_string(trace.engine.unwatched.value) + " cannot be set",
-                "somebody else may use them, or the virtual machine may not have them");
+                "another program may use them, or the virtual machine may not have them");
 }
 
 void release_one(trace::Trace &trace, os::Stopped stopped) {

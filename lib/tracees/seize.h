@@ -1,5 +1,4 @@
-// seize: takes hold of a running process: all of its tasks, and one of them stopped where a system call can be made in
-// it.
+// seize: all tasks of a running process are seized, and one of them is stopped where it can make injected calls.
 #pragma once
 
 #include <string>
@@ -10,8 +9,8 @@
 
 namespace ktrace::tracees {
 
-/// What /proc tells of a process or task. Where who traces it has been killed, or is a ktrace whose guardian was, it is
-/// let go in a moment, which is waited for: what that one has left is found only then.
+/// The status of a process or task by /proc. Where its tracer was killed, or is a ktrace whose guardian was, its end is
+/// waited for: the remains are found only then.
 std::optional<os::ProcessStatus> read_status_without_ending_tracer(pid_t pid);
 
 /// Looks at a process that is to be traced, without touching it. Errors name the cause: no such process, a zombie, a

@@ -14,10 +14,10 @@ using engine::AddressSpaceState;
 
 namespace {
 
-constexpr std::uint64_t most_of_a_stack = 16 << 20; // bytes that are looked through
+constexpr std::uint64_t most_of_a_stack = 16 << 20; // bytes that are searched
 constexpr std::size_t most_stacks = 16;             // of a task: signals may have stacks of their own
 
-/// Where the program would be, of a place in our pages; nothing: in the middle of a copy, or in code of our own.
+/// The program's own address for one in ktrace's pages; nothing: it is in the middle of a copy, or in ktrace's code.
 std::optional<arch::SignalReturn> own_place(AddressSpaceState &space, const arch::SignalReturn &ours) {
     engine::Site *site = space.site_of_pc_in_slot(ours.pc);
     if (!site) return std::nullopt;
@@ -46,7 +46,7 @@ std::optional<VirtAddr> stack_pointer(const engine::Task &task, HeldTasks &held)
     return place ? std::optional(place->sp) : std::nullopt;
 }
 
-/// False: a handler of the task returns to where nothing can be said of.
+/// False: a handler of the task returns to an address that has none of the program's own.
 bool lead_out(AddressSpaceState &space, VirtAddr from, const std::vector<os::Mapping> &maps) {
     bool all = true;
     std::vector<VirtAddr> stacks{from};

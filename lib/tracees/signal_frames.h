@@ -7,8 +7,8 @@
 
 namespace ktrace::tracees {
 
-/// Handlers that would return into our pages return to the program's own code from now on. The tasks that run in the
-/// memory are held, or sleep. False: one returns into the middle of a copy; our pages have to stay.
+/// Handlers that would return into ktrace's pages return to the program's own code from now on. The tasks that run in
+/// the memory are held, or sleep. False: one returns into the middle of a copy; the pages have to stay.
 bool lead_handlers_out(trace::Trace &trace, const SpacePointer &space, HeldTasks &held);
 
 } // namespace ktrace::tracees

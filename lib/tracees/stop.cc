@@ -1,10 +1,10 @@
-// How a task is brought out: it is interrupted, and what it stops for before that is served; where its pc is in the
-// slot of an instruction that has not begun, or is done, it is set to where the program would be; else the task runs on
-// to there. All are asked to stop before one is waited for: each of many that share a processor stops when its turn
-// comes.
+// How a task is moved out of its slot: it is interrupted, and its other stops before that are served. Where its pc is
+// in the slot of an instruction that has not begun, or is done, it is set to the program's own address; else the task
+// runs on to there. All are asked to stop before one is waited for: each of many that share a processor stops when its
+// turn comes.
 //
-// What bounds it, whatever the tasks do: one that has stopped for something else has the next interrupt before it goes
-// on, and a task that it has started meanwhile is held where it was born.
+// It is bounded for all tasks: one that has stopped for something else has the next interrupt before it is resumed, and
+// a task that it has started meanwhile is held where it was born.
 #include "tracees/stop.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ bool leave_slot(Process &process, Task &task, os::Stopped &stopped) {
     return true;
 }
 
-/// A call that makes a copy of the memory: what it copies must be known before our pages go.
+/// A call that makes a copy of the memory: the copy must be known before ktrace's pages go.
 bool copies_memory(const AddressSpaceState &space, const os::TaskPlace &place) {
 #ifdef SYS_fork
     if (place.syscall == SYS_fork) return true;
@@ -91,8 +91,8 @@ bool sleeps_outside(const AddressSpaceState &space, const Task &task) {
            !space.recovery.contains(place->pc) && !copies_memory(space, *place);
 }
 
-/// A trap of ours was hit and is still to be told: until that is done the pc stands behind its first byte. Or a fault
-/// is, of the program's own: a system call that the task makes for us would take it for its own end.
+/// The stop of a trap of ktrace's is pending: until it is served the pc stands behind the trap's first byte. Or a fault
+/// of the program's own is: an injected call would take it for its own end.
 bool fault_is_pending(os::Stopped &stopped) { return os::has_fault_pending(stopped.tid()); }
 
 /// Lets a task run on before it is interrupted again, twice as long each time. On a busy processor an interrupt that
@@ -109,8 +109,9 @@ class Pause {
     std::uint64_t next_ns_ = 50'000;
 };
 
-/// Of a task's processor time. The handler in our page is done in microseconds: what stays there is code that a process
-/// has put into a page that only looks like ours. Other clocks go on while a task waits for a busy processor.
+/// Of a task's processor time. The handler in ktrace's page is done in microseconds: a task that stays there runs code
+/// that a process has put into a page that only looks like ktrace's. Other clocks go on while a task waits for a busy
+/// processor.
 constexpr std::uint64_t longest_in_page_ms = 50;
 
 enum class Run : std::uint8_t { borrowers, all };
@@ -156,7 +157,7 @@ std::uint64_t patience_with(const Task &task) {
     }
 }
 
-/// Nobody stands still meanwhile.
+/// No task stands still meanwhile.
 void let_fall_asleep(trace::Trace &trace, const SpacePointer &space, std::set<pid_t> &left_alone) {
     constexpr std::uint64_t moment_ns = 200'000;
     const std::uint64_t began_ns = monotonic_ns();
@@ -237,7 +238,7 @@ trace::Answer await_stop(trace::Trace &trace, SpacePointer space, Tid tid, HeldT
 
 } // namespace
 
-BroughtOut bring_out(trace::Trace &trace, Process &process, Tid tid, HeldTasks &held, Others others) {
+MovedOut move_out_of_slot(trace::Trace &trace, Process &process, Tid tid, HeldTasks &held, Others others) {
     bool asked = false; // a stop is sure to come
     Pause pause;
     const std::uint64_t run_before_ms = os::processor_time_ms(process.target.pid, tid);
@@ -288,7 +289,7 @@ bool hold_tasks(trace::Trace &trace, const SpacePointer &space, HeldTasks &held)
             auto task = trace.engine.tasks.find(tid.value);
             Process *process = task == trace.engine.tasks.end() ? nullptr : trace.engine.process_of(task->second);
             if (!process || process->space != space) continue;
-            auto one = bring_out(trace, *process, tid, held, Others::run_where_it_needs_them);
+            auto one = move_out_of_slot(trace, *process, tid, held, Others::run_where_it_needs_them);
             if (one.stopped) held.emplace(tid.value, std::move(*one.stopped));
             if (one.is_stuck) left_alone.insert(tid.value);
             all = all && !one.is_stuck;

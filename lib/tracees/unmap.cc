@@ -13,7 +13,7 @@ using engine::Process;
 
 namespace {
 
-/// Of those of the process that are held the one whose calls the fewest filters judge; nothing: none is held.
+/// The held task of the process whose calls the fewest filters judge; nothing: none is held.
 os::Stopped *freest_of(const trace::Trace &trace, Pid pid, HeldTasks &held) {
     os::Stopped *freest = nullptr;
     for (auto &[tid, stopped] : held) {
@@ -25,14 +25,14 @@ os::Stopped *freest_of(const trace::Trace &trace, Pid pid, HeldTasks &held) {
     return freest;
 }
 
-/// A task that sleeps is free to make calls that might be the end of all that are held.
+/// True where a sleeping task has fewer filters, and a call by the held one might end the process.
 bool is_sleeper_wanted(const trace::Trace &trace, Pid pid, const os::Stopped &held) {
     auto sleeper = best_task_but(trace, pid, {});
     return sleeper && is_freer(sleeper->tid, held.tid()) && !sleeper->is_last_choice();
 }
 
-/// One of the process that is held or, where all sleep, one that is stopped for it; nothing: they are gone, or none can
-/// be stopped.
+/// A held task of the process or, where all sleep, one that is stopped for it; nothing: they are gone, or none can be
+/// stopped.
 os::Stopped *task_of(trace::Trace &trace, Pid pid, HeldTasks &held) {
     os::Stopped *freest = freest_of(trace, pid, held);
     if (freest && !is_sleeper_wanted(trace, pid, *freest)) return freest;
@@ -42,7 +42,7 @@ os::Stopped *task_of(trace::Trace &trace, Pid pid, HeldTasks &held) {
     while (auto tid = task_to_ask(trace, pid, asked, since_ns)) {
         auto found = trace.engine.processes.find(pid.value);
         if (found == trace.engine.processes.end()) return nullptr;
-        auto one = bring_out(trace, *found->second, *tid, held);
+        auto one = move_out_of_slot(trace, *found->second, *tid, held);
         if (one.stopped) return &held.emplace(tid->value, std::move(*one.stopped)).first->second;
         if (one.is_stuck) asked.insert(tid->value);
         if (!asked.empty() && !best_task_but(trace, pid, asked)) return nullptr;
@@ -70,8 +70,8 @@ std::optional<Workers> tasks_of_all(trace::Trace &trace, const SpacePointer &spa
     return tasks;
 }
 
-/// Our pages go, and each process gets its action for SIGTRAP back; the rescue page stays (and does no harm) where an
-/// action may still lead into it.
+/// Unmaps ktrace's pages and gives each process its action for SIGTRAP back. The recovery page stays, and does no harm,
+/// where an action may still lead into it.
 Status unmap_pages(trace::Trace &trace, AddressSpaceState &space, const Workers &tasks) {
     auto hands = [&](const auto &task) {
         return recovery::Hands{*space.memory, *task.first->target.syscall_instruction, trace.engine.waiter,
@@ -91,7 +91,7 @@ Status unmap_pages(trace::Trace &trace, AddressSpaceState &space, const Workers 
 void leave_lost(trace::Trace &trace, const Process &process) {
     const Pid pid = process.target.pid;
     const auto lost = engine::forget_lost(*process.space, pid);
-    if (!lost || !*lost || became_another(process)) return; // the exec that is still to be told has unmapped all
+    if (!lost || !*lost || became_another(process)) return; // an exec, whose event is still to come, has unmapped all
     trace.voice.complain({Error::Kind::refused,
                           "process " + std::to_string(pid.value) +
                               " has unmapped memory of ktrace's, or has mapped its own over it: that is left as it is",
@@ -116,7 +116,7 @@ bool unmap_ours(trace::Trace &trace, const SpacePointer &space, HeldTasks &held)
     if (arenas.empty() && !page.mapped()) return true;
     if (trace.engine.mending && !lead_handlers_out(trace, space, held)) {
         trace.voice.complain({Error::Kind::refused,
-                              "a thread is in a handler that returns into what a killed ktrace has mapped: that stays",
+                              "a thread is in a handler that returns into a mapping of a killed ktrace, which stays",
                               "ktrace repair takes it out when the handler has returned",
                               {},
                               -1,

@@ -1,4 +1,5 @@
-// unmap: our pages go from an address space that is being left, and each process gets its action for SIGTRAP back.
+// unmap: ktrace's pages are unmapped in an address space that is being left, and each process gets its action for
+// SIGTRAP back.
 #pragma once
 
 #include "tracees/stop.h"
@@ -6,8 +7,8 @@
 namespace ktrace::tracees {
 
 /// Done by tasks that are `held`; of a process in which all sleep, one is stopped for it (choice.h) and held, too. All
-/// tasks that run are held, and outside of our pages. What cannot be unmapped is complained of, and stays. False:
-/// nothing was done, since no task of one of the processes can be stopped.
+/// tasks that run are held, and outside of ktrace's pages. A page that cannot be unmapped stays, with a complaint.
+/// False: nothing was done, since no task of one of the processes can be stopped.
 bool unmap_ours(trace::Trace &trace, const SpacePointer &space, HeldTasks &held);
 
 } // namespace ktrace::tracees

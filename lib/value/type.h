@@ -66,7 +66,7 @@ struct Type {
 /// Owns types; hands out stable pointers and indexes.
 class TypeTable {
   public:
-    /// A new, empty type; the maker fills it in before anybody else sees it.
+    /// A new, empty type; its maker fills it in before it is used elsewhere.
     Type &make() {
         types_.emplace_back();
         types_.back().index = static_cast<std::uint32_t>(types_.size() - 1);

@@ -9,9 +9,8 @@
 //            value are read, and the call's duration is taken
 //
 // It prints "armed" when all is in place, and "hits H returns R" when SIGINT or SIGTERM has ended it. It waits by
-// waitpid(-1), resumes by PTRACE_CONT, and does not care for signals, new threads, or its own death: what it leaves out
-// is the point of it. x86-64 only; it knows the few instructions that hot.c begins functions with and has behind its
-// call.
+// waitpid(-1), resumes by PTRACE_CONT, and does not care for signals, new threads, or its own death: it leaves them out
+// on purpose. x86-64 only; it knows the few instructions that hot.c begins functions with and has behind its call.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-// hot: what the benchmarks trace. It owns the functions that are probed, a twin that never is, and the truth about
+// hot: the target of the benchmarks. It owns the functions that are probed, a twin that never is, and the truth about
 // them: it measures itself, and says on standard output what it found.
 //
 // usage: hot [-t THREADS] [-i IDLE] [-b BUSY] [-s | -l LIBRARY -f FUNCTION]
@@ -73,7 +73,7 @@ static long now_ns(void) {
 }
 
 // Functions that take a known time: a busy loop of as many turns as it takes, found out at start. The name says what it
-// takes when nothing disturbs it; what it really took, each call measures from within, traced or not.
+// takes when nothing disturbs it; each call measures its true duration from within, traced or not.
 
 static double turns_per_ns;
 static double own_ns;     // what the function that runs, or ran last, has found for itself
@@ -134,7 +134,7 @@ static double median(double *samples, int n) {
     return samples[n / 2];
 }
 
-/// The fastest of many short spins: what disturbs them only makes them slower.
+/// The fastest of many short spins: a disturbance only makes them slower.
 static void calibrate(void) {
     enum { TURNS = 100000, ROUNDS = 200 };
     double best = 1e18;

@@ -37,7 +37,7 @@ def stack():
         if not is_code(frame.pc()):  # without any information it goes on by guesses
             break
         sal = frame.find_sal()
-        if frame.type() == gdb.TAILCALL_FRAME:  # guessed: nothing on the stack tells of it
+        if frame.type() == gdb.TAILCALL_FRAME:  # guessed: nothing on the stack shows it
             frame = frame.older()
             continue
         frames.append({"addr": frame.pc(), "module": gdb.solib_name(frame.pc()), "name": frame.name(), "inlined": frame.type() == gdb.INLINE_FRAME,

@@ -19,8 +19,8 @@ KTRACE = os.path.join(BUILD, "cmd", "ktrace", "ktrace")
 TARGETS = os.path.join(BUILD, "tests", "targets")
 LIMIT = float(os.environ.get("KTRACE_TEST_LIMIT", "120"))  # seconds until something is taken to hang
 
-# A shell's job in the background ignores it, and so would what is started here, until it asks for it: a ktrace that is told
-# to end in its first millisecond would not be.
+# A shell's job in the background ignores it, and so would what is started here, until it asks for it: a ktrace that gets
+# SIGINT in its first millisecond would not end.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -223,7 +223,7 @@ def children_of(pid):
 
 
 def told_of(folder, file):
-    """What /proc tells of a process or thread; "" of one that has ended meanwhile."""
+    """The state of a process or thread by /proc; "" of one that has ended meanwhile."""
     try:
         with open(f"{folder}/{file}") as f:
             return f.read()
@@ -238,7 +238,7 @@ def state_of(folder):
 
 
 def wait_until_let_go(pid):
-    """Nobody traces a thread of it any more: who did may still be at it when it is told of, or be on its way out."""
+    """No thread of it is traced any more: a tracer may still be at work when its end is reported, or be on its way out."""
     def traced(folder):
         status = told_of(folder, "status")
         return status and "TracerPid:\t0\n" not in status
@@ -251,7 +251,7 @@ def sleeps_in(folder):
     return int(place[0]) if place[0] not in ("running", "-1") and state_of(folder) == "S" else None
 
 
-WRITE = 1  # the number of the system call that tells a line
+WRITE = 1  # the number of the system call that prints a line
 
 
 def is_asleep(pid):
@@ -265,7 +265,7 @@ def wait_until_asleep(pid):
 
 
 def until(condition, what):
-    """Waits for something that no line tells."""
+    """Waits for something that no line reports."""
     end = time.monotonic() + LIMIT
     while not condition():
         if time.monotonic() > end:

@@ -11,7 +11,7 @@ def names(*flags, compiler="gcc"):
 
 class SpecTest(LiveTest):
     def started(self, path, *command):
-        """A target that is about to work, and the address that it told."""
+        """A target that is about to work, and the address that it printed."""
         target = self.start(path, *command, ready=None)
         address = target.truth(r"^ready ?(\S*)")[1]
         return target, address

@@ -80,7 +80,7 @@ class CallsOfOurs(LiveTest):
         self.check_untouched(target)
 
     def test_dispatched_system_calls(self):
-        """A thread whose system calls are sent back to it makes ktrace's all the same, and is told of its own alone."""
+        """A thread with syscall user dispatch makes injected calls all the same, and gets SIGSYS for its own alone."""
         target = self.start(program("dispatched"), ready="ready|none")
         if "none" in target.lines.seen[-1]:
             raise unittest.SkipTest("no dispatch of system calls here")
@@ -102,8 +102,8 @@ class CallsOfOurs(LiveTest):
                 tracer.stderr.close()
                 self.check_untouched(target)
         target.tell()
-        made, told, bad = map(int, target.truth(r"made (\d+) told (\d+) bad (\d+)").groups())
-        self.assertEqual((told, bad), (made, 0))
+        made, handled, bad = map(int, target.truth(r"made (\d+) handled (\d+) bad (\d+)").groups())
+        self.assertEqual((handled, bad), (made, 0))
         self.assertEqual(target.end(), 0)
 
     def test_system_calls_that_are_dispatched_later(self):
@@ -117,8 +117,8 @@ class CallsOfOurs(LiveTest):
             target.tell("on")
             target.truth("^on$")
             target.tell()
-            made, told, bad = map(int, target.truth(r"made (\d+) told (\d+) bad (\d+)").groups())
-            self.assertEqual((told, bad), (made, 0))
+            made, handled, bad = map(int, target.truth(r"made (\d+) handled (\d+) bad (\d+)").groups())
+            self.assertEqual((handled, bad), (made, 0))
             trace = tracer.stop()
             self.assertEqual(trace.status, 1, trace)
             self.assertEqual(trace.err.count("PR_SET_SYSCALL_USER_DISPATCH"), 2, trace)
@@ -143,7 +143,7 @@ class Attach(LiveTest):
         self.assertEqual(target.end(), 0)
 
     def test_verbose(self):
-        """It tells at once what `ctl list` does, in each process."""
+        """It prints at once what `ctl list` does, in each process."""
         targets = [self.start(program("calls"), 1, 1) for _ in range(2)]
         tracer = self.trace("-p", ",".join(str(target.pid) for target in targets), "-v", "-k", "do_work+4", "-r", "do_work")
         listed = ktrace("ctl", "-p", targets[0].pid, "list").out.splitlines()
@@ -192,7 +192,7 @@ class Attach(LiveTest):
             self.assertEqual(target.end(), 0)
 
     def test_interrupted_while_a_thread_waits_in_exec(self):
-        """It waits for the end of another one, which is told to a tracer that does not ask; nobody can seize it then."""
+        """It waits for the end of another one, which a tracer has to take that does not ask; it cannot be seized then."""
         libc, seize, all_children = ctypes.CDLL(None), 0x4206, 0x40000000  # PTRACE_SEIZE, __WALL
         target = self.start(program("execs"), 3)
         other = 0
@@ -381,7 +381,7 @@ class Changing(LiveTest):
         traced = 0
         while traced < 5:
             trace = ktrace("attach", "-p", target.pid, "-k", "do_work", "--max-events", "20", "--duration", "100ms")
-            # One that comes too late is told that its task or process has ended.
+            # One that comes too late finds that its task or process has ended.
             self.assertIn(trace.status, (0, 1), trace)
             traced += trace.status == 0
         target.tell("enough")
@@ -390,7 +390,7 @@ class Changing(LiveTest):
         self.assertEqual(target.end(), 0)
 
     def test_while_it_does_nothing_but_exec(self):
-        """One that is alone is never told to have ended: between two memories it is looked at again."""
+        """One that is alone is never reported to have ended: between two memories it is looked at again."""
         target = self.start(program("execs"), "alone")
         for _ in range(60):
             trace = ktrace("attach", "-p", target.pid, "-k", "do_work", "--max-events", "1")
@@ -413,20 +413,20 @@ class Leader(LiveTest):
                                  *options, "--count", "--format", "json", "--duration", "20ms"], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT,
                                 env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})  # which a traced process cannot
-        told = "told before" in traced.stdout
+        reached = "delivered before" in traced.stdout
         with self.subTest(request=request, options=options):
             self.assertEqual(traced.returncode, 0, traced)
             self.assertNotIn("waiting", traced.stderr)
             summaries = [json.loads(line) for line in traced.stdout.splitlines() if line.startswith("{")]
             self.assertTrue(summaries and all(map(adds_up, summaries)), traced)
-            if not told:
+            if not reached:
                 os.kill(target.pid, signal.SIGUSR1)
             until(lambda: state_of(f"/proc/{target.pid}") == "Z", "its leader has ended")
             self.check_untouched(target)
             target.tell("on")
             self.assertGreater(int(target.truth(r"calls (\d+)")[1]), 0)
             self.assertEqual(target.end(), 0)
-        return told
+        return reached
 
     def check(self, *options):
         request = 1

@@ -1,4 +1,4 @@
-"""ktrace ctl: the probes of a trace that runs come and go, and every hit is counted by who was on when it happened."""
+"""ktrace ctl: the probes of a trace that runs come and go, and every hit is counted by the probes that were on then."""
 import os
 import random
 import re
@@ -20,7 +20,7 @@ def is_measuring(tracing):
 
 
 class Ctl(LiveTest):
-    """A target whose threads call do_work when told to, and what ctl says of its trace."""
+    """A target whose threads call do_work on request, and ctl's answers on its trace."""
 
     threads, calls = 2, 500
 

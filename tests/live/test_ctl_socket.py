@@ -1,4 +1,4 @@
-"""The socket of ktrace ctl: whose it is, where it lies, and what whoever may write to it can do."""
+"""The socket of ktrace ctl: its owner, its place, and the harm that a client could do."""
 import glob
 import os
 import re
@@ -195,7 +195,7 @@ class Socket(Ctl):
         self.assertRegex(answer.err, r"^ktrace: no ktrace traces process \d+ \(calls\); ktrace attach -p \d+ starts one\n$")
 
     def test_what_only_looks_like_ktrace_steers_no_terminal(self):
-        """Root asks about a process of somebody's, whose child traces it and answers."""
+        """Root asks about a process of another user's, whose child traces it and answers."""
         self.in_a_directory_of_its_own()
         target = self.start(sys.executable, "-c", PRETENDER, CONTROLS)
         answer = ktrace("ctl", "-p", target.pid, "list")

@@ -77,7 +77,7 @@ class Watchpoints(Ctl):
         self.assertEqual(self.finish().err.count(f" {first + second} hits = "), 1)
 
     def test_switched_under_load(self):
-        """The threads that write are told in the middle of it; one that is off and another one do not mix."""
+        """The writing threads' events come in the middle of it; one that is off and another one do not mix."""
         self.begin("-w", "counter", "-w", "own", "-w", "ratio", "--count")
         self.busy(4)
         for _ in range(10):

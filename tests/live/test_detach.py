@@ -168,7 +168,7 @@ class Detach(LiveTest):
         self.assertEqual(target.end(), 0)
 
     def test_beside_a_parent_in_vfork(self):
-        """It has debug registers to lose and stops when its child has ended; who can stop before that is not waited for
+        """It has debug registers to lose and stops when its child has ended; others are not waited for
         one after the other."""
         target = self.start(program("threads"))
         tracer = self.attach(target, "-w", "stop")
@@ -231,7 +231,7 @@ class Detach(LiveTest):
         self.assertEqual(target.end(), 0)
 
     def test_children_with_what_the_program_has_mapped_over_ours(self):
-        """Its data stay in them, too; followed is who has what the traps lead to."""
+        """Its data stay in them, too; a child is followed if it has what the traps lead to."""
         for way, followed in (("page", True), ("over", False), ("away", False)):
             with self.subTest(way):
                 target = self.start(program("overmaps"))
@@ -343,7 +343,7 @@ class Anywhere(Survivor):
         self.rounds(("-r", "do_work", "-k", "leaf", "-k", "do_work", "-w", "noted", "--post", "--stats=arg0"), "8", "handler")
 
     def test_anywhere_while_attaching(self):
-        """It is told to end before it says that all is armed, or soon after."""
+        """It gets a signal before it prints that all is armed, or soon after."""
         self.begin("8", "timer")
         for _ in range(ROUNDS):
             tracer = self.attach(self.target, *PROBES, wait=False)

@@ -1,4 +1,4 @@
-"""What `ktrace doctor` says, against what the user who asks may really do."""
+"""The findings of `ktrace doctor`, against what the user may really do."""
 import os
 import shutil
 import subprocess
@@ -32,7 +32,7 @@ class Doctor(LiveTest):
         self.assertEqual(found["durations on a busy machine"] == "ok", "records of context switches" in timed.err, timed)
 
     def test_scopes(self):
-        """What Yama's setting means to who has no privileges; nobody needs to have Yama for that."""
+        """Yama's setting for a user without privileges; the test needs no Yama."""
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             raise unittest.SkipTest("needs root, to become nobody")
         become = "exec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --no-new-privs"
@@ -58,7 +58,7 @@ class Doctor(LiveTest):
         self.assertEqual(target.end(), 0)
 
     def test_root_without_rights(self):
-        """As in a container: becoming root is no advice to who is root."""
+        """As in a container: becoming root is no advice to root."""
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             raise unittest.SkipTest("needs root, to give up a right")
         target = self.start(program("calls"), 1, 1)

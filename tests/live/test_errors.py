@@ -51,7 +51,7 @@ class Errors(LiveTest):
         self.assertEqual(target.end(), 0)
 
     def test_shared_code(self):
-        """A trap in memory that is shared would be the end of who is not traced."""
+        """A trap in shared memory would kill processes that are not traced."""
         target = self.start(program("shared_code"))
         address = target.lines.seen[-1].split()[2]
         self.refused("-p", target.pid, "-k", address, says=["is shared (MAP_SHARED)"], lines=2)
@@ -234,7 +234,7 @@ class Errors(LiveTest):
         self.check_works(target)
 
     def test_unknown_words(self):
-        """A slip of the pen is put right; for anything else it is told what can stand there."""
+        """A slip of the pen is put right; for anything else the error has the words that can stand there."""
         target = self.start(program("threads"))
         for option, text, hint in (("--if", "durration > 5", "did you mean duration?"),
                                    ("--by", "commm", "did you mean comm?"),

@@ -76,7 +76,7 @@ class Frozen(Survivor):
                 self.check_end()
 
     def test_is_refused(self):
-        """One sentence that tells how to thaw it, at once."""
+        """One sentence that says how to thaw it, at once."""
         for group in self.both_kinds():
             group.freeze()
             for command in (("attach", "-p", self.target.pid, *PROBES), ("repair", "-p", self.target.pid)):

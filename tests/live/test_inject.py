@@ -142,7 +142,7 @@ class Injection(LiveTest):
         self.assertEqual(self.told("half", 1, "-j", "half", "--skip=2"), [("-", "2")])
 
     def test_skip_under_a_return_probe(self):
-        """The call returns, at once; who else has a return probe there sees it."""
+        """The call returns, at once; another return probe there sees it."""
         self.assertEqual(self.told("add", 2, "-r", "add", "--skip=9"), [("-", "9"), ("-", "9")])
         events = self.run.events("return")
         self.assertEqual([(e["retval"], e["skipped"]) for e in events], [(9, 9), (9, 9)])

@@ -45,7 +45,7 @@ class Inside(LiveTest):
         self.assertEqual(self.seen("tail", "once"), [11])
 
     def test_other_stack(self):
-        """A coroutine is on a stack of its own: not inside of who has switched to it."""
+        """A coroutine is on a stack of its own: not inside of the function that has switched to it."""
         self.assertEqual(self.seen("switching", "once", "once"), [2, 2])
 
     def test_began_before(self):

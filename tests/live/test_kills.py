@@ -17,7 +17,7 @@ from test_sleepers import sleep_on
 
 IDLE = ("-k", "unexpected", "-j", "tick", "--count")  # nothing that runs
 NANOSLEEP = {"x86_64": (35, 230), "aarch64": (101, 115)}[os.uname().machine]  # and clock_nanosleep
-AT_RISK = 12  # requests from the signal's stop to one at which nothing would be told
+AT_RISK = 12  # requests from the signal's stop to one at which nothing would be delivered
 EVERY = int(os.environ.get("KTRACE_KILL_EVERY", "13"))  # of the tracing process's requests
 ROUNDS = int(os.environ.get("KTRACE_KILLS", "6"))
 
@@ -109,7 +109,7 @@ class Kills(Survivor):
         figure(f"{ROUNDS} kills of both survived")
 
     def test_under_a_timer(self):
-        """Signals that arrive in the middle of instructions: nobody is left with others blocked that wait for that."""
+        """Signals that arrive in the middle of instructions: no thread is left with others blocked that wait for that."""
         for kill_it in (kill_both, lambda tracer: os.kill(tracer.tracing, signal.SIGKILL)):
             self.begin("8", "timer")
             for _ in range(ROUNDS):
@@ -161,7 +161,7 @@ class Kills(Survivor):
         figure(f"{2 * ROUNDS} kills of both right behind attaching survived by children that were being made")
 
     def test_asleep(self):
-        """All threads sleep in a call that fails with EINTR where it is interrupted: it is made again, whoever takes out what is
+        """All threads sleep in a call that fails with EINTR where it is interrupted: it is restarted, whatever takes out what is
         left."""
         for call, result, error in (("sigtimedwait_timeout", -1, errno.EAGAIN), ("epoll_wait_timeout", 0, 0)):
             with self.subTest(call=call):
@@ -241,7 +241,7 @@ class Requests(LiveTest):
             kills += 1
         self.assertGreater(request, 1)
         self.assertEqual(ktrace("repair", "-p", target.pid).status, 0)
-        # Who maps memory and is killed before that is told leaves a mapping that nobody knows to be ktrace's.
+        # A ktrace that is killed between mapping memory and noting it leaves a mapping that is not known as ktrace's.
         self.check_untouched(target, generates_code=True)
         self.assertEqual(target.end(), 0, target.lines.seen)
         figure(f"{kills} kills before a request of its tracing process survived by {name} {' '.join(survivor)}")
@@ -250,8 +250,8 @@ class Requests(LiveTest):
         self.check(("4",), "-k", "leaf", "-k", "flags_popf", "-j", "do_work", "--max-events", "30")
 
     def test_behind_requests_to_tell_of_a_signal(self):
-        """One that came in a copy that runs without a step is told in the place of a step's SIGTRAP: killed in between, ktrace
-        would leave it a SIGTRAP that looks as if somebody had sent it (ptrace(2), PTRACE_SETSIGINFO)."""
+        """One in a copy that runs without a step is delivered in the place of a step's SIGTRAP: killed in between, ktrace
+        would leave it a SIGTRAP that looks as if a process had sent it (ptrace(2), PTRACE_SETSIGINFO)."""
         target = self.start(program("survivor"), "4", "timer")
         for kills in range(1, ROUNDS + 1):
             self.assertTrue(self.kill_before(target, f"i{kills}", ("-k", "calls_direct", "-k", "calls_table", "--count")))
@@ -260,7 +260,7 @@ class Requests(LiveTest):
         figure(f"{ROUNDS} kills behind a request to tell of a signal survived")
 
     def test_at_requests_dispatched(self):
-        """A thread whose system calls are sent back to it has that again, where it made one for ktrace."""
+        """A thread with syscall user dispatch has it again after an injected call."""
         target = self.start(program("dispatched"), ready="ready|none")
         if "none" in target.lines.seen[-1]:
             raise unittest.SkipTest("no dispatch of system calls here")

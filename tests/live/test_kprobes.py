@@ -6,7 +6,7 @@ import unittest
 from live import adds_up, ktrace
 from test_plugins import SOURCES, PluginTest, built
 
-# The kernel's own samples, best of 2.6.31: in its sources, or beside our plugins where somebody has put them there.
+# The kernel's own samples, best of 2.6.31: in its sources, or beside our plugins where a copy is there.
 SAMPLES = next((path for path in (os.path.join(os.environ.get("KTRACE_LINUX", "/nowhere"), "samples", "kprobes"),
                                   os.path.join(SOURCES, "samples")) if os.path.isdir(path)), None)
 
@@ -89,7 +89,7 @@ class Unregistering(PluginTest):
         """Their own probe, and others', with calls in flight."""
         for how, counts in self.COUNTS.items():
             with self.subTest(how=how):
-                again = "1" if how == "fault" else "0"  # where nobody is there to mend it any more
+                again = "1" if how == "fault" else "0"  # where no handler is there to mend it any more
                 trace, said = self.run_plugin(f"{built('leaves')} how={how}", "recurse 9", "recurse 3", "read_at 0",
                                               f"read_at {again}", options=("--format", "json"))
                 self.assertEqual(said, ["depth 9", "depth 3", "read 5", "read 5"])

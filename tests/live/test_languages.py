@@ -53,7 +53,7 @@ GO_PARAMETERS = {
 }
 
 GONE = "<optimized out>"
-# Of each function the values of its parameters and of its result; with ? those that need not be told of code that is not
+# Of each function the values of its parameters and of its result; with ? those that need not be shown of code that is not
 # optimized, either: which way they are passed is not known, or comes behind such a one.
 RUST_CALLS = {
     "scalars": ({"a": "-3", "b": "true", "c": "'x'", "d": "3.5", "e": "200", "f": "7"}, "-600"),
@@ -156,7 +156,7 @@ class Runtimes(LiveTest):
         return target.truth(r"^sum .*")[0]
 
     def check(self, command, expected, generates_code=False):
-        """It works as before under return probes, which are hit as often as told: {function: (calls, unreturned)} in a round;
+        """It works as before under return probes, which are hit as often as given: {function: (calls, unreturned)} in a round;
         and when ktrace has been killed."""
         target = self.start(*command)
         truth = self.sum(target)
@@ -222,7 +222,7 @@ class Runtimes(LiveTest):
                                          for name, value in GO_PARAMETERS[function].items())
                     self.assertRegex(arguments, f"^{expected}$")
                     self.assertTrue(label == "optimized" or "optimized out" not in arguments, arguments)
-                self.assertNotIn("optimized out", shown[1][1])  # of what is on the stack the place is always told
+                self.assertNotIn("optimized out", shown[1][1])  # of a value on the stack the place is always known
                 self.check_untouched(target)
                 self.assertEqual(target.end(), 0)
 

@@ -153,7 +153,7 @@ class Starting(LiveTest):
     page = 4096
 
     def hold_loader(self, room):
-        """A program whose loader tells what it does, into a pipe that takes so many bytes of it, and waits then."""
+        """A program whose loader prints its work into a pipe that takes so many bytes of it, and waits then."""
         reader, writer = os.pipe()
         fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, self.page)
         os.write(writer, b"x" * (self.page - room))
@@ -167,7 +167,7 @@ class Starting(LiveTest):
         return process, reader
 
     def moments(self):
-        """How much of what it tells the loader has told: moments of its work, from its start until main is near."""
+        """How much of that the loader has printed: moments of its work, from its start until main is near."""
         all_of_it = subprocess.run([program("mobile")], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, env=dict(os.environ, LD_DEBUG="files"), timeout=LIMIT,
                                    check=True).stderr
@@ -242,7 +242,7 @@ class Starting(LiveTest):
         self.assertGreaterEqual(trace.summary("stdin")["hits"], 8)
 
     def test_plugins_wait_for_the_last_process(self):
-        """One runs, the other has not begun: the plugin starts with the libraries of that, and both are told of."""
+        """One runs, the other has not begun: the plugin starts with the libraries of that, and both are reported."""
         plugin = os.path.join(workshop.room(), "two.so")
         source = os.path.join(os.path.dirname(workshop.SOURCES), "plugins", "counts.c")
         workshop.execute(KTRACE, "plugin", "build", source, "-o", plugin)
@@ -262,7 +262,7 @@ class Starting(LiveTest):
             self.assertEqual(target.end(), 0)
 
     def test_libraries_that_audit(self):
-        """They come first, in a name space of their own, whose loading tells nothing of the program's."""
+        """They come first, in a name space of their own, whose loading shows nothing of the program's."""
         auditor = workshop.build("libauditor.so", "-shared", "-fPIC", sources=["libraries/auditor.c"])
         trace = ktrace("run", "-k", "fgets", "--count", "--format", "json", "--", "env", f"LD_AUDIT={auditor}",
                        program("mobile"))
@@ -274,14 +274,14 @@ class Starting(LiveTest):
 class Unloading(Libraries):
     """A thread is in the middle of a dlclose: of two libraries one is unmapped, and the other one is to be."""
     page = 4096
-    WRITEV = 20  # the number of the system call by which the loader tells what it does
+    WRITEV = 20  # the number of the system call by which the loader prints its work
 
     def setUp(self):
         super().setUp()
         self.part = library("part", "-Wl,--no-as-needed", library("piece"))
 
     def open_both(self):
-        """A program that has loaded both, and whose loader tells into a pipe what it does: that is read by nobody."""
+        """A program that has loaded both, and whose loader prints its work into a pipe that is not read."""
         self.told, self.writer = os.pipe()
         self.addCleanup(os.close, self.told)
         self.addCleanup(os.close, self.writer)
@@ -291,7 +291,7 @@ class Unloading(Libraries):
         os.read(self.told, 1 << 16)
 
     def told_before(self):
-        """How much the loader tells before the first library is unmapped."""
+        """How much the loader prints before the first library is unmapped."""
         self.open_both()
         self.tell("close", 0)
         self.assertEqual(self.target.end(), 0)
@@ -399,7 +399,7 @@ class Gone(Libraries):
         expected = ["0 hits, nowhere"]
         for turn in range(5):
             expected += [f"{turn * 10} hits, there", f"{turn * 10 + 10} hits, there", f"{turn * 10 + 10} hits, gone"]
-        # The first and the last may be told twice: it is on its way to its input as ktrace comes and leaves.
+        # The first and the last may be reported twice: it is on its way to its input as ktrace comes and leaves.
         self.assertEqual([message for message, _ in itertools.groupby(told)], expected)
 
     def test_another_library_in_its_place(self):

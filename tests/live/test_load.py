@@ -94,7 +94,7 @@ class PipeReader(LiveTest):
 
 class SlowReader(PipeReader):
     def test_it_holds_nobody_up(self):
-        """Nobody reads: the target comes to its end, ktrace's memory is bounded, and the counts tell what was dropped."""
+        """There is no reader: the target comes to its end, ktrace's memory is bounded, and the counts show what was dropped."""
         calls = 25000
         target, tracer = self.begin(calls, "-k", "do_work", "--post", "--print", "arg0, buf(arg1, 32), buf(arg1, 31)")
         target.tell()
@@ -163,7 +163,7 @@ class LostOutput(PipeReader):
         self.check_counts(target, trace.err, sum(b'"type":"pre"' in line and line.endswith(b"\n") for line in whole))
 
     def test_nobody_opens_a_fifo(self):
-        """Ctrl-C ends the wait for somebody who reads it, and is no error."""
+        """Ctrl-C ends the wait for a reader, and is no error."""
         target = self.start(program("calls"), 1, 10)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -174,12 +174,12 @@ class LostOutput(PipeReader):
               "ktrace opens the FIFO")
         trace = tracer.stop()
         self.assertEqual(trace.status, 0, trace)
-        self.assertEqual(trace.err.strip(), f"ktrace: interrupted while nobody read the output file {fifo}")
+        self.assertEqual(trace.err.strip(), f"ktrace: interrupted before a reader has opened the output file {fifo}")
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
 
     def test_nobody_waits_for_the_reader(self):
-        """A second signal ends the wait for who does not read: he has what the pipe holds."""
+        """A second signal ends the wait for a reader that does not read: it gets what the pipe holds."""
         target, tracer = self.begin(2000, "-j", "do_work")
         target.tell()
         target.truth("do_work 8000 sum")

@@ -1,4 +1,4 @@
-"""SIGTRAP blocked, or ignored: what the kernel does to that at traps, and at exec, is undone before anybody sees it."""
+"""SIGTRAP blocked, or ignored: the kernel's changes to that at traps, and at exec, are undone before they are seen."""
 import signal
 import sys
 

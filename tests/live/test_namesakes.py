@@ -1,4 +1,4 @@
-"""Places of one name: the summary and the tables tell which is which."""
+"""Places of one name: the summary and the tables distinguish them."""
 import os
 import re
 

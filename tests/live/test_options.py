@@ -175,7 +175,7 @@ class Limits(OptionTest):
             self.assertEqual(len(f.readlines()), 3)
 
     def test_signals_one_after_the_other_lose_no_table(self):
-        """As timeout(1) sends two, and who presses Ctrl-C twice: they may come when the trace has ended already."""
+        """As timeout(1) sends two, and a user who presses Ctrl-C twice: they may come when the trace has ended already."""
         target = self.start(program("options"))
         for _ in range(10):
             tracer = self.attach(target, "--format", "json", "-k", "work", "--by", "tid")

@@ -70,7 +70,7 @@ class PluginTest(LiveTest):
         return self.attach(target, *arguments, *options)
 
     def run_plugin(self, plugin, *commands, options=(), status=0):
-        """What a plugin printed while the target did as told; what the target said, line by line."""
+        """The output of a plugin while the target worked; the target's, line by line."""
         target = self.target()
         tracer = self.plug(target, plugin, options=options)
         said = []

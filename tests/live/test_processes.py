@@ -45,7 +45,7 @@ class Processes(LiveTest):
         self.assertEqual(summary["hits"], int(truth[3] if follow else truth[4]), trace)
         self.assertTrue(adds_up(summary), summary)
         self.check_untouched(target)
-        # It works on as if nobody had been there.
+        # It works on as if it had not been traced.
         target.tell(f"{way} 2 {calls}")
         self.assertEqual(target.truth(r"children (\d+) clean (\d+) calls")[2], "2", target.lines.seen)
         self.assertEqual(target.end(), 0)
@@ -242,7 +242,7 @@ class Debugger(LiveTest):
     """A program that traces children of its own: one that is not followed is its own from its birth."""
 
     def check(self, way, times=40):
-        # Who hits a probe behind fork gives ktrace time to let the child go; who has none does not.
+        # A parent that hits a probe behind fork gives ktrace time to let the child go; one without a probe does not.
         for options in (("-w", "word"), ("-k", "do_work"), ("-r", "fork")):
             with self.subTest(options):
                 target = self.start(program("tracer"))
@@ -365,7 +365,7 @@ class Borrowers(LiveTest):
         until(lambda: not os.path.exists(f"/proc/{child}"), "the child ends with its input")
 
     def siblings(self, order, *options, both=False):
-        """Children whose parent is not who has made them, and is traced only with `both`; many stop before the event tells
+        """Children whose parent is not their maker, and is traced only with `both`; many stop before the event that reports
         of them."""
         target = Target(program("siblings"), ready=None)
         self.addCleanup(target.kill)
@@ -377,7 +377,7 @@ class Borrowers(LiveTest):
         target.tell(order)
         calls, own = map(int, target.truth(r"calls (\d+) own (\d+)").groups())
         trace = tracer.stop()
-        self.assertEqual((trace.status, "changed by somebody" in trace.err), (0, False), trace)
+        self.assertEqual((trace.status, "changed meanwhile" in trace.err), (0, False), trace)
         self.assertEqual(target.end(), 0)
         return calls, own, trace.summary("do_work")["hits"]
 

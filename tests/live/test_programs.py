@@ -1,4 +1,4 @@
-"""Real programs do real work under probes of their own functions, as if nobody watched: the same output, the same status."""
+"""Real programs do real work under probes of their own functions, as if untraced: the same output, the same status."""
 import os
 import random
 import re
@@ -17,7 +17,7 @@ LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
 def functions(path):
     """Where the functions of a file are, by .eh_frame: stripped programs have that too."""
     require("readelf")
-    # Its status tells of things that are not asked for (a debug file that is elsewhere).
+    # Its status reports things that are not asked for (a debug file that is elsewhere).
     text = subprocess.run(["readelf", "--debug-dump=frames,no-follow-links", path], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True).stdout
     return sorted({(int(a, 16), int(b, 16)) for a, b in re.findall(r"pc=([0-9a-f]+)\.\.([0-9a-f]+)", text)})

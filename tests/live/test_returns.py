@@ -72,7 +72,7 @@ class Returns(Counting):
         self.check("rethrow", "catches", "throws_on", "passes_through", "throws")
 
     def test_jumps_away_from_generated_code(self):
-        """A call that leaves by a jump is not seen to return; it is not told with what the next one returns, and when."""
+        """A call that leaves by a jump is not seen to return; it is not reported with the next one's result and time."""
         trace = self.check("generated", "leaves")
         told = [(e["args"]["n"], e["retval"]) for e in trace.events("return")]
         self.assertEqual(told, [(n, 2 * n) for n in range(1, 1000, 2)])

@@ -194,7 +194,7 @@ class World(LiveTest):
 
 class Signals(LiveTest):
     def start_waiting(self, *options, under=()):
-        """A shell that tells of signals and waits for a line; ktrace and it in a process group of their own."""
+        """A shell that reports signals and waits for a line; ktrace and it in a process group of their own."""
         script = "trap 'echo int' INT; trap 'echo quit' QUIT; trap 'echo term; exit 5' TERM; echo ready; while ! read line; do :; done; exit 6"
         process = subprocess.Popen([KTRACE, "run", *ELSE, *options, "--", *under, "/bin/bash", "-c", script],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -249,7 +249,7 @@ class Signals(LiveTest):
         self.assertEqual(self.finish(process), 6)
 
     def test_duration(self):
-        """Tracing ends, the program goes on, and its status is told."""
+        """Tracing ends, the program goes on, and its status is returned."""
         process = subprocess.Popen([KTRACE, "run", "-k", "do_work", "--count", "--duration", "20ms", "--",
                                     program("calls"), "2", "1000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)

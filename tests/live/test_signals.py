@@ -15,7 +15,7 @@ CLOCK_MONOTONIC_COARSE = 6  # clock_gettime(2)
 
 class Signals(LiveTest):
     def check(self, *options, calls=60000, clock="real"):
-        """What the target says of its timer's clock: (ticks, milliseconds that nobody was told of, milliseconds)."""
+        """The target's figures of its timer's clock: (ticks, milliseconds without a signal, milliseconds)."""
         target = self.start(program("signals"), calls, clock)
         tracer = self.attach(target, *options, "--format", "json")
         target.tell()
@@ -43,7 +43,7 @@ class Signals(LiveTest):
                 self.assertGreater(ticks, milliseconds / max(tick_ms, 1) / 4)
 
     def test_timers_of_processor_time(self):
-        """timer_create(CLOCK_PROCESS_CPUTIME_ID), and of a thread: each expiration is told, one way or the other."""
+        """timer_create(CLOCK_PROCESS_CPUTIME_ID), and of a thread: each expiration is delivered, one way or the other."""
         for clock in ("process", "thread"):
             for options in self.PROFILED:
                 with self.subTest(clock=clock, options=options):
@@ -155,7 +155,7 @@ class Masks(LiveTest):
         self.assertEqual(trace.status, 0, trace)
         self.check_untouched(target)
         target.tell()
-        target.truth("memory 1 told 1")
+        target.truth("memory 1 handled 1")
         self.assertEqual(target.end(), 0)
 
     def test_faults_that_are_mended(self):
@@ -189,15 +189,15 @@ class Masks(LiveTest):
         has in the end."""
         ways = {("handler",): (1, "handler"), ("handler", "other"): (2, "other"), ("ignore",): (0, "ignored"),
                 ("ignore", "handler"): (1, "handler"), ("handler", "ignore"): (1, "ignored"), ("handler", "back"): (1, "default")}
-        for (way, (told, action)), options in itertools.product(ways.items(), (("-k", "do_work"), ("-r", "do_work"))):
+        for (way, (handled, action)), options in itertools.product(ways.items(), (("-k", "do_work"), ("-r", "do_work"))):
             with self.subTest(way, options=options):
                 target = self.start(program("actions"))
                 tracer = self.attach(target, *options, "--count", "--format", "json")
                 for line in way:
                     target.tell(line)
-                    answer = target.truth(rf"{line} told (\d+) bad (\d+)")
+                    answer = target.truth(rf"{line} handled (\d+) bad (\d+)")
                     self.assertEqual(answer[2], "0")
-                self.assertEqual(int(answer[1]), told)
+                self.assertEqual(int(answer[1]), handled)
                 trace = tracer.stop()
                 self.assertEqual(trace.status, 0, trace)
                 target.tell("which")
@@ -212,7 +212,7 @@ class Masks(LiveTest):
             orders.seek(0)
             trace = ktrace("run", "-k", "do_work", "--count", "--", program("actions"), stdin=orders)
         self.assertEqual(trace.status, 0, trace)
-        self.assertIn("handler told 3 bad 0", trace.out, trace)
+        self.assertIn("handler handled 3 bad 0", trace.out, trace)
         self.assertIn(f"do_work+0x0 [actions] k: {4 * 40} hits", trace.err)
 
     def test_probes_in_a_handler_for_traps(self):
@@ -343,7 +343,7 @@ class Parent(LiveTest):
         self.check_stops("-r", "do_work")
 
     def test_a_continuation_behind_a_stop_while_attaching(self):
-        """SIGCONT takes back a stop that a thread is told of in the middle of a system call of ktrace's."""
+        """SIGCONT takes back a stop that is delivered to a thread in the middle of an injected call."""
         target = self.start(program("threads"))
         for _ in range(20):
             target.tell("spin 1")
@@ -368,7 +368,7 @@ class Parent(LiveTest):
         self.assertEqual(target.end(), 0)
 
     def test_stops_continuations_and_ends(self):
-        # In a group that has no parent in its session (the test's, where nobody does job control) SIGTSTP stops nobody.
+        # In a group that has no parent in its session (the test's, without job control) SIGTSTP stops no process.
         target = self.start(program("threads"), process_group=0)
         tracer = self.attach(target, "-k", "do_work", "--count", "--format", "json")
         for sig in (signal.SIGSTOP, signal.SIGTSTP):

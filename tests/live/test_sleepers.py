@@ -38,7 +38,7 @@ def has_int80():
 
 
 def all_asleep(target, threads):
-    """So many threads, in a system call each; none has told that it was woken."""
+    """So many threads, in a system call each; none has reported that it was woken."""
     folders = thread_folders(target.pid)
     return len(folders) == threads and all(sleeps_in(folder) not in (None, WRITE) for folder in folders) and \
         not target.lines.told("woke")
@@ -73,7 +73,7 @@ class Asleep(LiveTest):
                 self.assertEqual(target.end(), 0)
 
     def test_signals_that_are_ignored(self):
-        # The kernel discards these when nobody traces, and no call ends.
+        # The kernel discards these without a tracer, and no call ends.
         for call in sorted(WOKEN):
             with self.subTest(call=call):
                 target = self.sleeper(call)
@@ -87,7 +87,7 @@ class Asleep(LiveTest):
                 self.assertEqual(target.end(), 0)
 
     def test_detached_asleep(self):
-        """No process of ktrace's stays behind: nobody traces the sleeper when ktrace has ended."""
+        """No process of ktrace's stays behind: the sleeper is not traced when ktrace has ended."""
         for call in sorted(WOKEN):
             with self.subTest(call=call):
                 target = self.sleeper(call)
@@ -116,7 +116,7 @@ class Asleep(LiveTest):
         return max(over for _, _, _, over in woke)
 
     def late(self, target):
-        """How much later than at the end of the calls' time-out a process ran that nobody traces, in milliseconds."""
+        """How much later than at the end of the calls' time-out an untraced process ran, in milliseconds."""
         said = re.search(r"^moment 3 late (\d+)$", "\n".join(target.lines.seen), re.MULTILINE)
         return int((said or target.truth(r"^moment 3 late (\d+)"))[1])
 
@@ -197,7 +197,7 @@ class Outcomes(LiveTest):
 
 class MadeAgain(LiveTest):
     """The target knows whether its call was made again (patient.c)."""
-    LONG = 1_000_000  # milliseconds that nobody waits for
+    LONG = 1_000_000  # milliseconds that are not waited for
 
     def check(self, other, made_again):
         target = self.start(program("patient"), self.LONG, *other)
@@ -358,8 +358,8 @@ class AwaitedPages(LiveTest):
             return now[:len(before)] == before
 
     def test_detached_from_who_fills_it_in(self):
-        """With a signal before it the thread that waits uses up a processor, and stops when the page is there; who is to
-        fill it in must not stand still for as long."""
+        """With a signal before it the thread that waits uses up a processor, and stops when the page is there; the one that
+        fills it in must not stand still for as long."""
         target = self.begin("busy")
         tracer = self.attach(target, "-k", "do_work", "--count", "--format", "json")
         target.tell("signal")

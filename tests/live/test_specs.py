@@ -95,7 +95,7 @@ class Sequences(LiveTest):
             self.skipTest("no restartable sequences here")
         start, end, handler = map(int, target.lines.seen[-1].split()[2:])
         offsets = instructions(path, "count_one")
-        # The instruction before it tells the kernel that it begins: it has to be followed by the first one at once.
+        # The instruction before it marks its beginning for the kernel: it has to be followed by the first one at once.
         inside = [max(o for o in offsets if o < start), *(o for o in offsets if start <= o < end)]
         self.assertGreater(len(inside), 5)
         for offset in inside:
@@ -196,7 +196,7 @@ class Names(SpecTest):
                 self.assertEqual(len(trace.summaries()), 2, trace)
 
     def inlines(self, spec, compiler, *flags):
-        """What an entry probe tells of inlined functions that begin at one instruction, and the truth."""
+        """An entry probe's counts of inlined functions that begin at one instruction, and the truth."""
         path = build("inlines", "-O2", "-g", *flags, sources=["names/inlines.c"], compiler=compiler)
         target, _ = self.started(path)
         tracer = self.attach(target, "-j", spec, "--format", "json")
@@ -248,7 +248,7 @@ class Names(SpecTest):
         self.check_untouched(target)
 
     def cast(self, path):
-        """What EXPRs tell of an object whose type only another unit knows."""
+        """EXPRs of an object whose type only another unit knows."""
         target, _ = self.started(path)
         shown = ["((struct other *)arg0)->weight", "((other_t *)arg0)->weight", "((other_t *)arg0)->in->number",
                  "str(((struct other *)arg0)->name)", "sizeof(struct other)", "sizeof(other_t)", "sizeof (struct other *)",
@@ -391,7 +391,7 @@ class Refusals(SpecTest):
         self.refused(["-k", "nosuch.c:3"], 1, "nosuch.c")
 
     def test_refused_line_of_a_program_without_debug_information(self):
-        """The debug information that a library may have does not tell of its files."""
+        """The debug information that a library may have does not list its files."""
         target, _ = self.started(names("-g0"))
         trace = ktrace("attach", "-p", target.pid, "-k", "other.c:3")
         self.assertEqual(trace.status, 1, trace)

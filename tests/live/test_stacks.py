@@ -185,7 +185,7 @@ class Programs(StackTest):
 
 
 class RealPrograms(StackTest):
-    """Places anywhere in programs that nobody here wrote."""
+    """Places anywhere in programs that are not ours."""
 
     def environment(self):
         return dict(os.environ, PYTHONHASHSEED="0", PERL_HASH_SEED="0", LC_ALL="C", HOME=room())

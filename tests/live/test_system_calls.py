@@ -175,7 +175,7 @@ class Interrupted(LiveTest):
 
 @unittest.skipUnless(os.uname().machine == "x86_64", "the place of the system calls")
 class Wakeups(LiveTest):
-    """What descriptors tell (eventfd, signalfd, timerfd), and mutexes whose owners die (robust futexes)."""
+    """Events of descriptors (eventfd, signalfd, timerfd), and mutexes whose owners die (robust futexes)."""
     WAYS = {"eventfd": 100000, "signalfd": 50000, "timerfd": 500, "poll": 500, "robust": 3000, "inherit": 3000,
             "process": 500}  # rounds that last while ktrace comes and goes
     ROUNDS = 60

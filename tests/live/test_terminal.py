@@ -37,7 +37,7 @@ class Screen:
         self.process.wait()
 
     def read(self):
-        """False: nobody will write any more."""
+        """False: there is no writer any more."""
         if not select.select([self.fd], [], [], LIMIT)[0]:
             raise AssertionError(f"the terminal shows nothing new: {self.text!r}")
         try:
@@ -66,7 +66,7 @@ class Screen:
 
 class LiveLine(LiveTest):
     def test_rate_and_cost(self):
-        """It tells the hits so far, and is gone when the summary comes."""
+        """It shows the hits so far, and is gone when the summary comes."""
         target = self.start(program("calls"), 1, 1000)
         screen = Screen(self, "-p", target.pid, "-k", "do_work", "--count")
         screen.until("Attached 1 probe")

@@ -38,7 +38,7 @@ class Threads(LiveTest):
         self.exec_elsewhere("-f", "-k")
 
     def test_renamed(self):
-        """An event tells what the thread was called when it was hit, not when it is told."""
+        """An event has the name that the thread had at the hit, not when it is printed."""
         times = 300
         for follows in [], ["-f"]:
             trace = ktrace("run", *follows, "-r", "as_named", "--print", "str(next)", "--print", "comm", "--format", "json",
@@ -107,7 +107,7 @@ class Threads(LiveTest):
         until(lambda: state_of(f"/proc/{target.pid}") == "Z", "the leader has ended")
 
     def test_detach_without_leader(self):
-        """Debug registers are taken from a thread that sleeps in a read: nobody is waited for."""
+        """Debug registers are cleared in a thread that sleeps in a read: it is not waited for."""
         target = self.start(program("threads"))
         tracer = self.attach(target, "-w", "stop")
         self.end_leader(target)
@@ -193,7 +193,7 @@ class Threads(LiveTest):
         self.killed("spin 8", 10)
 
     def test_killed_in_a_call_for_us(self):
-        """The first thread, with SIGTRAP blocked, has the process's action put back at each hit. Its end is told after
+        """The first thread, with SIGTRAP blocked, has the process's action put back at each hit. Its end is reported after
         those of all others, which wait to be taken."""
         self.killed("blocked 3", 40)
 

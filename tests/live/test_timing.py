@@ -30,7 +30,7 @@ def calls_by(clock, trace):
     return sum(map(int, re.findall(rf"(?m)^Durations\b.*; (\d+) calls? by {clock}$", trace.err)))
 
 
-@unittest.skipIf(switches_are_refused(), "context switches are not told here")
+@unittest.skipIf(switches_are_refused(), "context switches are not recorded here")
 class Timing(LiveTest):
     def traced(self, busy, command, *options):
         target = self.start(program("timed"), busy)
@@ -68,7 +68,7 @@ class Timing(LiveTest):
         self.check_agrees("-k", "tick", "--post")
 
     def test_more_threads_than_are_recorded(self):
-        """The others' calls are timed by ktrace's own clock, and the summary tells how many."""
+        """The others' calls are timed by ktrace's own clock, and the summary has their number."""
         trace, calls = self.traced(0, f"all {RECORDED + 44}", "-r", "touch")
         self.assertEqual(trace.summary("touch")["events"], calls, trace)
         recorded = calls_by("the kernel's records of context switches", trace)
@@ -83,7 +83,7 @@ class Timing(LiveTest):
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "there is one processor")
     def test_on_another_processor(self):
-        """Each call is told of once: by where ktrace knew its thread to be."""
+        """Each call is counted once: by where ktrace knew its thread to be."""
         calls = 2000
         allowed = os.sched_getaffinity(0)
         self.addCleanup(os.sched_setaffinity, 0, allowed)
@@ -102,7 +102,7 @@ class Timing(LiveTest):
         self.assertEqual(target.end(), 0)
 
     def test_a_call_that_sleeps_often(self):
-        """More switches than there is room to record them: ktrace's own clock tells this call, but the next one is recorded
+        """More switches than there is room to record them: ktrace's own clock times this call, but the next one is recorded
         again."""
         target = self.start(program("timed"), 0)
         tracer = self.attach(target, "-r", "pass", "--format", "json")

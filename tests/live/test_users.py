@@ -61,7 +61,7 @@ class UsersTest(LiveTest):
 
 class Users(UsersTest):
     def test_children_keep_the_rights_of_their_programs(self):
-        """A set-user-id program gives no rights to who is traced by one without privileges: the child is let go before."""
+        """A set-user-id program gives no rights to a process whose tracer has no privileges: the child is let go before."""
         self.become_nobody()
         folder = self.room()
         owned = shutil.copy(shutil.which("id"), folder)
@@ -325,7 +325,7 @@ class Users(UsersTest):
 
 
 class Hidden(UsersTest):
-    """A process that /proc does not show is not told to be none."""
+    """A process that /proc does not show is not said to be none."""
 
     def test_where_proc_is_not_mounted(self):
         if os.geteuid() != 0 or not namespaces_allowed():

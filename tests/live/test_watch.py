@@ -15,7 +15,7 @@ U_DEBUGREG, WALL = 848, 0x40000000  # offsetof(struct user, u_debugreg); __WALL
 
 
 def debug_registers(pid):
-    """DR0 to DR3 and DR7 of a thread that nobody traces."""
+    """DR0 to DR3 and DR7 of a thread that is not traced."""
 
     def request(what, at=0, data=0):
         return LIBC.ptrace(ctypes.c_long(what), ctypes.c_long(pid), ctypes.c_long(at), ctypes.c_long(data))

@@ -1,4 +1,4 @@
-/* A jprobe sees all arguments, in registers and on the stack; what it does to them stays with it. */
+/* A jprobe sees all arguments, in registers and on the stack; its changes to them stay with it. */
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>

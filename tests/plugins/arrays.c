@@ -1,4 +1,4 @@
-/* Arrays of each kind: taken back where one of them cannot be registered; what is NULL, unknown or there twice among
+/* Arrays of each kind: taken back where one of them cannot be registered; NULL, unknown ones and doubles among
  * those that are unregistered; probes that begin disabled. */
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
@@ -76,7 +76,7 @@ static int switches(struct kprobe *probe, struct pt_regs *regs) {
     unregister_jprobes(js, 3);
     unregister_kretprobes(rs, 3);
     printk("cleared %d %d %d\n", !bad_k.addr, !bad_j.kp.addr, !bad_r.kp.addr);
-    /* What is there twice is an unknown one the second time. */
+    /* One that is there twice is unknown the second time. */
     printk("and %d, the others %d %d\n", !k[0].addr, j[0].kp.addr != NULL, r[0].kp.addr != NULL);
     k[0].addr = NULL;
     printk("two again %d", register_kprobe(&k[0]));

@@ -1,4 +1,4 @@
-/* What modules use besides probes: counters, variables of a processor, locks, lists, assertions; under the names of the
+/* The rest of a module: counters, variables of a processor, locks, lists, assertions; under the names of the
  * headers where kernel sources of all times look for them. */
 #include <linux/atomic.h>
 #include <linux/export.h>

@@ -1,4 +1,4 @@
-// Counts the calls of a function; tells how many when it leaves.
+// Counts the calls of a function; prints how many when it leaves.
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>

@@ -1,5 +1,5 @@
 /* A jprobe runs on a copy of the registers and of the stack's top: this one ruins both. A probe before it and one
- * behind it tell whether the thread's own are what they were. */
+ * behind it show whether the thread's own are as they were. */
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>

@@ -15,7 +15,7 @@ static int room = 1;
 static unsigned long nowhere = 0x10;
 static unsigned went_on[5]; /* by handler: how often it came to its end */
 
-/* What lies there; the address is in a register that mends() knows. */
+/* The value there; the address is in a register that mends() knows. */
 static int read(unsigned long from) {
     int value = 0;
 #ifdef CONFIG_X86

@@ -1,4 +1,4 @@
-/* Probes that are unregistered from a handler, their own or another's, with calls in flight. `how` tells from which. */
+/* Probes that are unregistered from a handler, their own or another's, with calls in flight. `how` names it. */
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>

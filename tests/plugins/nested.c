@@ -1,4 +1,4 @@
-/* What an inner function does while an outer one runs: arguments, result, and what a pointer argument led to by then.
+/* An inner function that runs while an outer one does: arguments, result, and what a pointer argument led to by then.
  */
 #include <linux/kernel.h>
 #include <linux/kprobes.h>

@@ -1,4 +1,4 @@
-/* Probes of all kinds on one instruction, registered in the order that the parameter tells: k, j and r, up to eight.
+/* Probes of all kinds on one instruction, registered in the order of the parameter: k, j and r, up to eight.
  * Each says its place in that order when it is hit; the first is then registered anew, as the last. */
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
@@ -24,7 +24,7 @@ static int begins(struct kretprobe_instance *call, struct pt_regs *regs) {
     return 0;
 }
 
-/* An entry is not told which jprobe it is of. */
+/* An entry does not know its jprobe. */
 #define ENTRY(n)                                                                                                       \
     static int entry##n(int argument) {                                                                                \
         printk("j%d of %d\n", n, argument);                                                                            \

@@ -1,4 +1,4 @@
-/* Where a probe is, and whether, while its library comes and goes: told at each call of a function that stays. */
+/* Where a probe is, and whether, while its library comes and goes: printed at each call of a function that stays. */
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>

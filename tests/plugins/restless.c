@@ -1,5 +1,5 @@
-/* Under load: a handler takes its neighbours out and puts them in again, switches them off and on, all the time. What
- * is not registered, or is off, must not run. */
+/* Under load: a handler takes its neighbours out and puts them in again, switches them off and on, all the time. A
+ * probe that is not registered, or is off, must not run. */
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>

@@ -1,4 +1,4 @@
-/* What registering answers, in all the ways in which it can be done wrong or right. */
+/* The results of registering, in all the ways in which it can be done wrong or right. */
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>

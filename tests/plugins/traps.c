@@ -1,5 +1,5 @@
-/* Every trap that a handler or a probed instruction may raise: the fault_handler is told which, mends it, and it goes
- * on. */
+/* Every trap that a handler or a probed instruction may raise: the fault_handler gets its number and mends it, and the
+ * thread is resumed. */
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>

@@ -1,11 +1,11 @@
 /*
- * actions: a program that sets its action for SIGTRAP while somebody traces it.
+ * actions: a program that sets its action for SIGTRAP while it is traced.
  *
  * Prints "ready PID" and reads lines. "handler" sets a handler by sigaction(2), "other" another by signal(3), "ignore"
  * none, and no death; then a thread that blocks all signals calls do_work, SIGTRAP is raised, and do_work is called
- * once more. "back" sets what was there before "handler", and raises nothing. Each is answered by "WAY told T bad B":
- * how many SIGTRAPs the program's handlers were told of so far, and how often its action was not what it had set.
- * "which" is answered by "action A": default, ignored, handler or other.
+ * once more. "back" sets the action that was there before "handler", and raises nothing. Each is answered by "WAY
+ * handled T bad B": how many SIGTRAPs were delivered to the program's handlers so far, and how often its action was not
+ * the one that it had set. "which" is answered by "action A": default, ignored, handler or other.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 static sem_t asked, done;
-static volatile sig_atomic_t told;
+static volatile sig_atomic_t handled;
 static struct sigaction before;
 static long bad;
 
@@ -37,9 +37,9 @@ static void *work(void *unused) {
     }
 }
 
-static void on_trap(int sig) { told += sig == SIGTRAP; }
+static void on_trap(int sig) { handled += sig == SIGTRAP; }
 
-static void on_trap_otherwise(int sig) { told += sig == SIGTRAP; }
+static void on_trap_otherwise(int sig) { handled += sig == SIGTRAP; }
 
 static void have_it_work(void) {
     sem_post(&asked);
@@ -97,7 +97,7 @@ int main(void) {
             sigaction(SIGTRAP, &before, NULL);
             have_it_work();
         }
-        printf("%s told %d bad %ld\n", line, (int)told, bad);
+        printf("%s handled %d bad %ld\n", line, (int)handled, bad);
         fflush(stdout);
     }
     return 0;

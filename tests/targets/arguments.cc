@@ -142,7 +142,7 @@ KEEP long take_stacked(long a, long b, long c, long d, long e, Large l, Mixed m,
     OPAQUE;
     return a + b + c + d + e + l.a[0] + m.n + n.n + text[0] + static_cast<long>(m.d + n.d);
 }
-/* Its argument is changed at once: what is at an instruction in the middle is not what was at the entry. */
+/* Its argument is changed at once: at an instruction in the middle it is another one than at the entry. */
 KEEP int middle(int n) {
     int local = n * 2;
     OPAQUE;

@@ -3,10 +3,10 @@
  *
  *     awaits [busy]
  *
- * One thread reads a pipe into that page, and calls do_work then; `busy`: another one calls it all the time, and is who
- * fills in the page. Prints "ready" when the page is waited for, or "none" where there is no such thing here. A line
- * `signal` sends the reader a signal, which it handles when it has read; behind another one the page is filled in:
- * "read N TEXT". At the end of the input it prints "calls N", of do_work, and leaves with status 0.
+ * One thread reads a pipe into that page, and calls do_work then; `busy`: another one calls it all the time, and fills
+ * in the page. Prints "ready" when the page is waited for, or "none" where there is no such thing here. A line `signal`
+ * sends the reader a signal, which it handles when it has read; behind another one the page is filled in: "read N
+ * TEXT". At the end of the input it prints "calls N", of do_work, and leaves with status 0.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

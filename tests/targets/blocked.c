@@ -14,8 +14,8 @@
  *     traps N    int3, N times; the handler calls in_handler(), with an instruction of one byte at handler_byte.
  *                "traps N handled H calls C bad B"
  *
- *     memory N   blocks SIGBUS, as if an error of the memory were told by it, of which N come: "waiting N"; at the next
- *                line it is open.  "memory N told T"
+ *     memory N   blocks SIGBUS, as if it reported an error of the memory, of which N come: "waiting N"; at the next
+ *                line it is open.  "memory N handled T"
  *
  * bad: a mask that is not as the program set it, an address or a sender that is not the true one. At the end of its
  * input it leaves with status 0.
@@ -217,12 +217,12 @@ static void traps(long times) {
     printf("traps %ld handled %ld calls %ld bad %ld\n", times, handled, handler_calls, bad_traps);
 }
 
-static volatile long told;
+static volatile long memory_errors;
 
 static void on_memory_error(int sig, siginfo_t *info, void *context) {
     (void)sig;
     (void)context;
-    if (info->si_code == BUS_MCEERR_AO) told++;
+    if (info->si_code == BUS_MCEERR_AO) memory_errors++;
 }
 
 static void memory(long errors) {
@@ -240,7 +240,7 @@ static void memory(long errors) {
     fflush(stdout);
     if (!fgets(line, sizeof line, stdin)) exit(5);
     sigprocmask(SIG_UNBLOCK, &bus, NULL);
-    printf("memory %ld told %ld\n", errors, told);
+    printf("memory %ld handled %ld\n", errors, memory_errors);
 }
 
 int main(void) {

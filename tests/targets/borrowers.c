@@ -1,12 +1,12 @@
 /*
  * borrowers [beside]: a process in whose memory another one runs.
  *
- * Prints "ready PID". Told "vfork" or "clone" it makes such a child, in that way (clone: one that goes on beside it),
- * which says "borrowing PID" and calls do_work until one more line comes; what is born by vfork executes /bin/true
+ * Prints "ready PID". At "vfork" or "clone" it makes such a child, in that way (clone: one that goes on beside it),
+ * which says "borrowing PID" and calls do_work until one more line comes; a child born by vfork executes /bin/true
  * then. When it has ended the parent says "ended STATUS calls N own M", with the calls of do_work that the child has
  * made, and all of its own. The child of "doze" goes on beside it, too, and sleeps in epoll_wait(2) until that line
  * comes; its status is 0 where nothing else has ended the call. With "beside" a thread of the parent's calls do_work
- * now and then. Told "leave" it makes a child as for "clone", and ends at once.
+ * now and then. At "leave" it makes a child as for "clone", and ends at once.
  */
 #define _GNU_SOURCE
 #include <poll.h>

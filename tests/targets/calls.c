@@ -1,5 +1,5 @@
 /*
- * calls THREADS CALLS: every thread calls do_work CALLS times, when told to.
+ * calls THREADS CALLS: every thread calls do_work CALLS times, for each line.
  *
  * Prints "ready PID", waits for a line on standard input, works, prints what is true ("do_work N sum S"), and waits for
  * the next line; at the end of its input it leaves with status 0. A wrong result of do_work ends it with status 3.

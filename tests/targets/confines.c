@@ -1,5 +1,5 @@
 /*
- * confines: a process that gives up what it may do, or goes elsewhere, while somebody may be looking.
+ * confines: a process that gives up what it may do, or goes elsewhere, while it may be looked at.
  *
  * Prints "ready PID" and reads lines: `work N` calls do_work N times in each of two threads ("worked 2N"); the others
  * are answered by "WHAT RESULT", 0 or the errno:
@@ -71,7 +71,7 @@ static int leave_namespaces(void) {
     return mount("none", "/tmp", "tmpfs", 0, NULL); /* over what its files may be under */
 }
 
-/* For those with one thread alone; who was joined may still be on its way out. */
+/* For those with one thread alone; a joined thread may still be on its way out. */
 static int leave_user_namespace(void) {
     struct stat tasks;
 

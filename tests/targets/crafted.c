@@ -1,7 +1,7 @@
 /*
- * A process that pretends that a killed ktrace has left something in it, in several ways that no ktrace would: what
- * ktrace makes of that must end, and touch nothing but this process. Argument: the way. A line of input: it says how
- * it is; the end of input ends it.
+ * A process that pretends that a killed ktrace has left something in it, in several ways that no ktrace would: ktrace
+ * must come to an end with it, and touch nothing but this process. Argument: the way. A line of input: it says how it
+ * is; the end of input ends it.
  */
 #include <pthread.h>
 #include <stdint.h>

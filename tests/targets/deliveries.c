@@ -7,7 +7,7 @@
  *               handled on an alternate stack. "queue on" when 1,000 have come, then
  *               "queue sent N got N bad B calls C": bad ones had another value, sender or stack than they should have
  *     bursts N  another process queues three of them for the thread, N times, a moment apart, while tap() is called,
- *               and tells the same; C counts the calls of tap
+ *               and prints the same; C counts the calls of tap
  *     jump N    a 1 kHz timer's handler leaves hot() by siglongjmp, N times. "jump N calls C"
  *     read N    reads an empty pipe N times under a 1 kHz timer with SA_RESTART, and N times under one without; all
  *               should be restarted, and interrupted. "read restarted N interrupted N"
@@ -69,7 +69,7 @@ ALONE long tap(long n) {
     return n + 1;
 }
 
-/* To the thread itself: what is queued for it comes before what is queued for its process. */
+/* To the thread itself: a signal queued for it comes before one queued for its process. */
 static void send_bursts(pid_t to, long times) {
     siginfo_t info = {.si_signo = SIGRTMIN, .si_code = SI_QUEUE};
     unsigned seed = 1;

@@ -1,13 +1,13 @@
 /*
- * dispatched: a thread whose system calls are sent back to it as SIGSYS, as emulators have it (prctl(2),
- * PR_SET_SYSCALL_USER_DISPATCH), but for those of one place.
+ * dispatched: a thread with syscall user dispatch (prctl(2), PR_SET_SYSCALL_USER_DISPATCH), as emulators use it: its
+ * system calls raise SIGSYS, except those of one place.
  *
  * Prints "ready PID", or "none" where that cannot be had. The thread calls do_work, and makes a call now and then that
  * its handler answers, and one at that place. Given an argument, it does so from "on" on, which is answered by "on",
- * and makes the first of these calls undispatched until then. Told "check N" it prints "right N", or "wrong", by
- * whether all is as it should be while N more such calls are made. Told another line it ends, and "made M told T bad B"
- * is printed: calls that it made to be answered, that its handler was told of, and what else that was told of, or was
- * not told as it was.
+ * and makes the first of these calls undispatched until then. At "check N" it prints "right N", or "wrong", by whether
+ * all is as it should be while N more such calls are made. At another line it ends, and prints "made M handled T bad
+ * B": the calls that it made to be answered, those of them that its handler got, and calls that the handler got
+ * wrongly.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -24,7 +24,7 @@ enum { set_dispatch = 59, dispatch_on = 1, answer = 4242 }; /* PR_SET_SYSCALL_US
 
 static volatile char dispatches;
 static volatile int stop, on = 1, begun; /* begun: 1, or -1: it cannot be had */
-static volatile long made, told, bad;
+static volatile long made, handled, bad;
 
 __attribute__((noinline)) long do_work(long n) {
     __asm__ volatile("" ::: "memory");
@@ -60,7 +60,7 @@ static void on_call(int sig, siginfo_t *info, void *context) {
 
     (void)sig;
     dispatches = 0; /* for the return from here */
-    told++;
+    handled++;
     if (info->si_syscall != SYS_getpid || (char *)info->si_call_addr != call_site + 2) bad++;
     if (at->uc_mcontext.gregs[REG_RIP] != (long)(call_site + 2)) bad++;
     if (at->uc_mcontext.gregs[REG_RCX] != (long)(call_site + 2)) bad++;
@@ -82,7 +82,7 @@ static void *work(void *arg) {
 
     while (!stop && !on)
         if (make_call() != getpid()) bad++;
-    /* What is judged is the address behind the call. */
+    /* The address behind the call is judged. */
     begun = prctl(set_dispatch, dispatch_on, allowed_site, allowed_end - allowed_site + 1, &dispatches) == 0 ? 1 : -1;
     while (!stop && begun == 1) {
         dispatches = 1;
@@ -146,7 +146,7 @@ int main(int argc, char **argv) {
     }
     stop = 1;
     pthread_join(worker, NULL);
-    printf("made %ld told %ld bad %ld\n", made, told, bad);
+    printf("made %ld handled %ld bad %ld\n", made, handled, bad);
     fflush(stdout);
     while (fgets(line, sizeof(line), stdin)) continue;
     return 0;

@@ -1,13 +1,13 @@
 /*
  * fetches: reads a file of a file system in user space, which its child serves (fuse(4)).
  *
- * The child prints "asked" when it is asked for the file's bytes, and answers once it has read a line. Where it is told
+ * The child prints "asked" when it is asked for the file's bytes, and answers once it has read a line. At a request
  * that the reader was interrupted it answers with EINTR. Then the program calls do_work once, and prints
  *
  *     made RESULT ERRNO asked TIMES
  *
- * RESULT and ERRNO are those of read; TIMES is how often the child was asked, or told of an interrupt. It prints "none"
- * where it may not mount such a file system.
+ * RESULT and ERRNO are those of read; TIMES: how many reads or interrupts the child was asked to serve. It prints
+ * "none" where it may not mount such a file system.
  */
 #define _GNU_SOURCE
 #include <errno.h>

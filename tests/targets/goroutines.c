@@ -31,7 +31,7 @@ long run(struct goroutine *g, long n);
 long resume(struct goroutine *g, long n, uint64_t sp);
 void climb(void);
 
-// r14 holds the goroutine, as in Go. No frame pointers: what is on these stacks may lie anywhere.
+// r14 holds the goroutine, as in Go. No frame pointers: these stacks may lie anywhere.
 __asm__(".text\n"
         ".globl run, resume, ride, climb\n"
         ".type run, @function\n"

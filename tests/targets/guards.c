@@ -6,14 +6,15 @@
  *     closed     a call and a jump through a table that is PROT_NONE until the handler of SIGSEGV opens it
  *     cut        the same, through a mapping behind its file's end, until the handler of SIGBUS makes the file longer
  *     guard      a recursion that uses the stack by its calls alone ends at a guard page; below that lie bytes that
- *                nobody writes
+ *                no thread writes
  *     late       a call whose return address goes to a page of the stack, and one through a table, that another thread
- *                fills in when it is told by userfaultfd(2); F: pages filled in, -1: there is no such thing here
+ *                fills in by userfaultfd(2); F: pages filled in, -1: there is no such thing here
  *     watched    a call whose return address goes to `pushed`
- *     steps      a call, a call through a table and a jump through it with the trap flag set; F: steps that were told
+ *     steps      a call, a call through a table and a jump through it with the trap flag set; F: steps that were
+ *                delivered
  *
- * F is the number of faults, B of those that were told with another code or address than they have, of return addresses
- * that were not there and bytes that were written, C of calls of do_work. Its status is 0 at the end of its input.
+ * F is the number of faults, B of those with another code or address than they have, of return addresses that were not
+ * there and bytes that were written, C of calls of do_work. Its status is 0 at the end of its input.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -35,7 +36,7 @@ enum { page = 4096, stack_pages = 4, filler = 'f' };
 volatile long calls;
 static volatile long faults, bad, filled;
 static void **table, **file_table;
-static char *stack; /* a page nobody writes, a guard page, the stack */
+static char *stack; /* a page that is not written, a guard page, the stack */
 static int file, fills_in = -1;
 static volatile enum { closed, cut, guard, steps } way;
 static sigjmp_buf back;

@@ -4,12 +4,12 @@
  *
  * Prints "ready PID" and reads lines `WAY N`; WAY: plain, the handler is one without SA_RESTART; restart, it is one
  * with SA_RESTART until a call has been restarted three times. Each of the calls is made N times, from `call_site`, and
- * told by "CALL interrupted I restarts R": how many failed with EINTR, and how often the handler found that one would
- * be made again. Then "made M bad B" tells how many were made in all, the restarts included, and what was not as it
- * should be: registers that a handler or the program saw with other values than the kernel leaves there.
+ * "CALL interrupted I restarts R" is printed: how many failed with EINTR, and how often the handler found that one
+ * would be restarted. Then "made M bad B": how many were made in all, the restarts included, and how much was wrong:
+ * registers that a handler or the program saw with other values than the kernel leaves there.
  *
- * `call I` prints "calling NAME NUMBER", makes the call of that index (or prints "none") without a timer, and tells
- * "NAME result R handled H": what it answered, and whether SIGALRM had come.
+ * `call I` prints "calling NAME NUMBER", makes the call of that index (or prints "none") without a timer, and prints
+ * "NAME result R handled H": the call's result, and whether SIGALRM had come.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,7 +51,7 @@ static struct sigaction interrupting, restarting;
 #if defined(__x86_64__)
 extern char call_site[];
 
-/* What the kernel leaves in rcx is where the call goes on; 0: it was not made yet. */
+/* The kernel leaves the address behind the call in rcx; 0: it was not made yet. */
 __attribute__((noinline)) long make_call(long number, const long *a) {
     register long r10 __asm__("r10") = a[3];
     register long r8 __asm__("r8") = a[4];

@@ -8,8 +8,9 @@
  *     sets the terminal's modes in the background: SIGTTOU
  *     is stopped in the foreground by the terminal's control character: SIGTSTP
  *
- * Each time the shell continues it. "seen SIGNAL continued SIGNAL continued … exited STATUS calls C": what waitid told
- * the shell, and how often do_work was called. STATUS is 0 where all system calls of the job did what they should.
+ * Each time the shell continues it. "seen SIGNAL continued SIGNAL continued … exited STATUS calls C": the results of
+ * waitid in the shell, and how often do_work was called. STATUS is 0 where all system calls of the job did what they
+ * should.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -56,7 +57,7 @@ static int job(int go, int terminal) {
     return 0;
 }
 
-/* The next that the shell is told of its job; continues it in the foreground where it is stopped. */
+/* The next report on its job to the shell; continues it in the foreground where it is stopped. */
 static int tell_next(pid_t pid, int terminal) {
     siginfo_t info = {0};
 

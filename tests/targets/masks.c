@@ -9,8 +9,8 @@
  *                again, and set their mask back; every tenth time in a handler, in a new thread or in a child, too.
  *                "keep N hits H bad B": H without those of children, B with them
  *
- *     forks N    N children, while another thread that blocks all signals calls hit(): what they have for SIGTRAP
- *                before they come by a trap.  "forks N caught C", C of them a handler
+ *     forks N    N children, while another thread that blocks all signals calls hit(): their action for SIGTRAP before
+ *                they come by a trap.  "forks N caught C", C of them a handler
  *
  *     later N    the first thread N times: blocks SIGTRAP alone, calls hit() 20 times, and sets its mask back.
  *                "later N hits H open O caught C": O times SIGTRAP was open behind the first call, C times the process
@@ -44,7 +44,7 @@ static set_t bit(int sig) { return 1ul << (sig - 1); }
 
 __attribute__((noinline)) void hit(void) { __asm__ volatile("" ::: "memory"); }
 
-/* Asked of the kernel, so that nobody sees it. */
+/* Asked of the kernel itself, unseen by probes. */
 static set_t blocked_now(void) {
     set_t now = 0;
 

@@ -1,5 +1,5 @@
 /*
- * mobile [THREADS]: loads and unloads libraries when told to, and calls what is in them. With THREADS, so many others
+ * mobile [THREADS]: loads and unloads libraries on request, and calls their functions. With THREADS, so many others
  * call do_work all the time.
  *
  * Prints "ready PID" and reads lines:

@@ -1,5 +1,5 @@
 /*
- * options: calls with known arguments and results, as often as it is told.
+ * options: calls with known arguments and results, as often as a line says.
  *
  * Prints "ready", then obeys each line of standard input and answers "done":
  *   calls N      work(i % 4, names[i % 3], i, i / 2.0) for i = 0 … N-1; it returns i * (i % 4)

@@ -1,5 +1,5 @@
 /*
- * overmaps: a program that maps its own memory over what somebody has mapped in it, or unmaps that.
+ * overmaps: a program that maps its own memory over foreign mappings in it, or unmaps them.
  *
  * Prints "ready" and reads lines:
  *
@@ -11,7 +11,7 @@
  *     plain     makes that one unexecutable: "plai 1"
  *     endless   makes a jump to itself of each instruction in there that may be a system call: "endl 1"
  *     drop      has the kernel drop the pages of its code, and read them from the file again: "drop 1"
- *     child     a child calls do_work ten times and looks: "chil S", the child's status as waitpid tells it
+ *     child     a child calls do_work ten times and looks: "chil S", the child's status by waitpid
  *     look      "bad N": bytes of these data that have another value than it has written, or pages that are gone
  *
  * At the end of its input it leaves with status 0.

@@ -1,4 +1,4 @@
-/* The program's own executable segments, and those of its libraries: where its threads may be, if nobody moves them. */
+/* The executable segments of the program and its libraries: where its threads may be, if no tracer moves them. */
 #ifndef OWN_TEXT_H
 #define OWN_TEXT_H
 

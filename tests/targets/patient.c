@@ -2,13 +2,13 @@
  * patient MS [other|busy|forks]: sleeps in a system call with a time-out, and knows whether that call was made more
  * than once.
  *
- * Prints "ready PID" and, told to `sleep`, sleeps in semtimedop(2) for MS milliseconds, on a semaphore that nobody
- * gives; with `other` a second thread sleeps in pause(2), with `busy` it runs. With `forks` it blocks SIGTRAP, and
- * begins a child right behind the call, which calls do_work ten times ("child STATUS"). What is to be taken lies in
- * shared memory, and the kernel reads it when the call is made. A helper process obeys the lines: `swap` changes what
- * is to be taken to another semaphore, which has enough (answer "swapped"), so that the call, if it were made now,
- * would return 0 at once; `give` gives what the first call waits for; `run` is answered "ran" when the busy thread has.
- * In the end it prints
+ * Prints "ready PID" and, at `sleep`, sleeps in semtimedop(2) for MS milliseconds, on a semaphore that is never given;
+ * with `other` a second thread sleeps in pause(2), with `busy` it runs. With `forks` it blocks SIGTRAP, and begins a
+ * child right behind the call, which calls do_work ten times ("child STATUS"). The operation lies in shared memory, and
+ * the kernel reads it when the call is made. A helper process obeys the lines: `swap` changes what is to be taken to
+ * another semaphore, which has enough (answer "swapped"), so that the call, if it were made now, would return 0 at
+ * once; `give` gives what the first call waits for; `run` is answered "ran" when the busy thread has. In the end it
+ * prints
  *
  *     woke RESULT ERRNO TAKEN
  *

@@ -75,8 +75,7 @@ KEEP int recurse(int n) {
 }
 
 #ifdef __x86_64__
-// Functions whose first instruction raises a trap; what they return is what they would without it. mov_divides goes on
-// in divides.
+// Functions whose first instruction raises a trap; they return the same as without it. mov_divides goes on in divides.
 __asm__(".text\n"
         ".globl mov_divides, divides, breaks, undefined, reads\n"
         ".type mov_divides, @function\n.type divides, @function\n.type breaks, @function\n"

@@ -1,5 +1,5 @@
 /*
- * processes: makes children in every way that there is, when told to.
+ * processes: makes children in every way that there is, on request.
  *
  * Prints "ready PID" and obeys lines on standard input: `WAY CHILDREN CALLS`. Each child calls do_work CALLS times in
  * the memory that it was born with (but for posix_spawn and system), and says by its exit status whether it found
@@ -158,7 +158,7 @@ static pid_t by_clone_vm(long calls) {
     return clone(shared_main, stack + (1 << 16), CLONE_VM | SIGCHLD, (void *)calls);
 }
 
-/* clone without shared memory, by another stack: what container tools do. */
+/* clone without shared memory, by another stack, as container tools do. */
 static pid_t by_clone(long calls) {
     static char stack[1 << 16] __attribute__((aligned(16)));
 

@@ -3,8 +3,8 @@
  * anything else.
  *
  * Prints "ready PID START END HANDLER", offsets in count_one of the sequence in it, of what is behind that, and of
- * where it goes on when it is broken off, or "none" where there are no such sequences; told a line, "counted N found
- * M", where N is how often a sequence was done to its end, and M the sum of the counters. They differ where one went on
+ * where it goes on when it is broken off, or "none" where there are no such sequences; at a line, "counted N found M",
+ * where N is how often a sequence was done to its end, and M the sum of the counters. They differ where one went on
  * that had been broken off.
  */
 #define _GNU_SOURCE
@@ -35,7 +35,7 @@ __attribute__((noinline)) long do_work(long n) {
 static volatile long counters[processors][8] __attribute__((aligned(64)));
 extern const struct rseq_cs sequence_of_count_one;
 
-/* 1: counted; 0: broken off. The sequence is long, so that whoever stops the thread mostly finds it there. */
+/* 1: counted; 0: broken off. The sequence is long, so that a stop mostly finds the thread there. */
 __attribute__((noinline)) static int count_one(void) {
     struct rseq *area = (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
 

@@ -3,8 +3,8 @@
  *
  * Prints "ready PID", or "none REASON" where there is no io_uring, and obeys lines on standard input, `WHAT N`:
  *
- *     work N    N system calls more are made by workers, which sleep in them (the opening of a pipe to which nobody
- *               writes yet); "workers M" when M threads more than the program's own are there
+ *     work N    N system calls more are made by workers, which sleep in them (the opening of a pipe that has no writer
+ *               yet); "workers M" when M threads more than the program's own are there
  *     call N    calls do_work N times, writes to `watched` each time, and takes what workers have done; "calls N"
  *     open      the pipe is opened at its other end: "opened M" when all workers' calls have succeeded
  *

@@ -1,10 +1,10 @@
 /*
  * siblings: a process that makes children for its own parent (CLONE_PARENT).
  *
- * Prints "ready PID": the maker's, a child of this program. Told "WAY N" the maker makes N of them, one after the
- * other: "share", in its own memory, or "copy", with a copy of it. Each calls do_work once, and so does the maker
- * before each; "calls C own M": all calls of do_work, and the maker's alone. At the end of its input the maker ends,
- * and then this program does: with status 0 where the maker and all children ended so.
+ * Prints "ready PID": the maker's, a child of this program. At "WAY N" the maker makes N of them, one after the other:
+ * "share", in its own memory, or "copy", with a copy of it. Each calls do_work once, and so does the maker before each;
+ * "calls C own M": all calls of do_work, and the maker's alone. At the end of its input the maker ends, and then this
+ * program does: with status 0 where the maker and all children ended so.
  */
 #define _GNU_SOURCE
 #include <sched.h>

@@ -4,8 +4,8 @@
  * timer_create(2) on the processor time of either. Prints "ready PID", then for a line "hot N ticks T bad B early E
  * late L of M"; its registers are checked throughout. E: handlers that were called before so many milliseconds of that
  * clock were over; for prof more often than the kernel's tick came, by which alone that timer's time passes: a tick
- * that finds the process running counts as a whole one, however little of it that is. L: how many of them no handler
- * has been told of in the end (with process and thread, where the kernel tells of all), of M.
+ * that finds the process running counts as a whole one, however little of it that is. L: how many of them came to no
+ * handler in the end (with process and thread, where the kernel counts all), of M.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -69,7 +69,7 @@ __attribute__((noinline)) long work_hot(long n) {
     return n + text[3] - (char)n;
 }
 
-/* Of several threads that might be told, this one. */
+/* Of several threads that might get it, this one. */
 static void make_timer(void) {
     struct sigevent event;
 

@@ -1,11 +1,11 @@
 /*
  * sleeper CALL [THREADS [TIMEOUT_MS]]: sleeps in the system call CALL, with all of its threads (default 1).
  *
- * Prints "ready PID" and sleeps. A helper process, which is nobody's business, reads lines: `wake` ends the sleep in
- * the way that the call waits for. Calls with a timeout (their names end with _timeout) end by themselves after
- * TIMEOUT_MS (default 900); the helper prints "moment 1", "moment 2" and "moment 3" when one third of that is over, two
- * and all, and how late it is to say so, in milliseconds: "late N". Then each thread writes the variable `awake`, calls
- * do_work once, and prints
+ * Prints "ready PID" and sleeps. A helper process, which is not traced, reads lines: `wake` ends the sleep in the way
+ * that the call waits for. Calls with a timeout (their names end with _timeout) end by themselves after TIMEOUT_MS
+ * (default 900); the helper prints "moment 1", "moment 2" and "moment 3" when one third of that is over, two and all,
+ * and how late it is to say so, in milliseconds: "late N". Then each thread writes the variable `awake`, calls do_work
+ * once, and prints
  *
  *     woke RESULT ERRNO MILLISECONDS at MOMENT
  *
@@ -150,7 +150,7 @@ static long sleep_epoll_pwait2_timeout(void) {
 
     return syscall(SYS_epoll_pwait2, epoll_idle, &event, 1, &duration, NULL, 0);
 }
-/* A wake-up is a new value; who sees it first is told EAGAIN. */
+/* A wake-up is a new value; the first that sees it gets EAGAIN. */
 static long sleep_futex(void) { return syscall(SYS_futex, word, FUTEX_WAIT, 0, NULL) == 0 || errno == EAGAIN; }
 static long sleep_futex_timeout(void) { return syscall(SYS_futex, word + 1, FUTEX_WAIT, 0, &duration); }
 static long sleep_read(void) {
@@ -178,7 +178,7 @@ static long sleep_terminal_timeout(void) {
     struct termios mode;
     char name[64], byte;
 
-    // Not ptsname(3): what it gives is shared, and two threads would wait for one terminal, one behind the other.
+    // Not ptsname(3): its result is shared, and two threads would wait for one terminal, one behind the other.
     if (grantpt(keyboard) != 0 || unlockpt(keyboard) != 0 || ptsname_r(keyboard, name, sizeof(name)) != 0) return -2;
     terminal = open(name, O_RDWR | O_NOCTTY);
     if (tcgetattr(terminal, &mode) != 0) return -2;
@@ -361,7 +361,7 @@ static const struct {
 #endif
 };
 
-/* In the helper: all ways to be woken at once; those that nobody waits for do nothing. */
+/* In the helper: all ways to be woken at once; those without a waiter do nothing. */
 static void wake(pid_t sleeper, const char *call) {
     struct {
         long type;
@@ -392,7 +392,7 @@ static void on_term(int sig) {
     _exit(5);
 }
 
-/* The child: it ends when it is told to, with a lock that nobody else can give. */
+/* The child: it ends on request, with a lock that only it can give. */
 static void hold(int ready) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGTERM, on_term);
@@ -447,7 +447,7 @@ static long milliseconds(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Waits for input until the moment is there (a third of the time-out each), and tells that it is. */
+/* Waits for input until the moment is there (a third of the time-out each), and reports it. */
 static void tell_moment(int moment) {
     struct pollfd input = {0, POLLIN, 0};
     long left;

@@ -1,10 +1,10 @@
 /*
  * steps: a program that steps itself, by the trap flag and a handler for SIGTRAP (x86).
  *
- * It steps through code with an instruction of each kind, from `step_nop` on, first while nobody traces it: each trap's
- * place is what has to come again. Prints "ready PID" and, for each line "N", "walked N unlike U first F": how many of
- * N walks had other traps than the first, and where the first of these differs: "NUMBER:OFFSET/OFFSET" (of the trap,
- * and from `step_nop`: what came, what had to come). For "N timer" a timer's signal comes every 100 us meanwhile.
+ * It steps through code with an instruction of each kind, from `step_nop` on, first untraced: each trap's place is what
+ * has to come again. Prints "ready PID" and, for each line "N", "walked N unlike U first F": how many of N walks had
+ * other traps than the first, and where the first of these differs: "NUMBER:OFFSET/OFFSET" (of the trap, and from
+ * `step_nop`: what came, what had to come). For "N timer" a timer's signal comes every 100 us meanwhile.
  */
 #define _GNU_SOURCE
 #include <signal.h>

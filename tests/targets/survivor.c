@@ -11,7 +11,7 @@
  * by "in handlers" when all are there, and `release` by "released" when none is any more.
  *
  * Prints "ready PID". Each line on standard input, `check`, is answered by "right M" with all results so far, when
- * every thread has gone on by 1,000 rounds since. A wrong result is told and ends it with status 3, a signal that is
+ * every thread has gone on by 1,000 rounds since. A wrong result is printed and ends it with status 3, a signal that is
  * not its own with 4. At the end of its input it leaves with status 0, where its signal actions and masks are as it set
  * them; 5 if not. An argument to a line is also what is waited for: `check 5000`.
  */
@@ -71,7 +71,7 @@ ALONE long choose(long n) {
     return result;
 }
 
-/* What is single-stepped: popf. */
+/* An instruction that is single-stepped: popf. */
 ALONE long flags(long n) {
     long result;
 

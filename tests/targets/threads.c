@@ -1,5 +1,5 @@
 /*
- * threads: how threads begin and end, when told to.
+ * threads: threads that begin and end in all ways, on request.
  *
  * Prints "ready PID" and obeys lines on standard input, `WHAT N`:
  *

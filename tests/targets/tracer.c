@@ -2,7 +2,7 @@
  * tracer: traces children of its own, from the moment when it has them.
  *
  * Prints "ready PID" and, for each line "WAY N", does WAY N times and prints "WAY N refused R bad B": how often it was
- * not allowed to trace, and how often anything else was not as ptrace(2) and wait(2) tell. WAY:
+ * not allowed to trace, and how often anything else was not as ptrace(2) and wait(2) have it. WAY:
  *   seize    PTRACE_SEIZE right behind fork, and an interrupt
  *   attach   PTRACE_ATTACH right behind fork
  *   traceme  a child that asks for it, with a trap instruction and a hardware breakpoint

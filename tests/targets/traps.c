@@ -2,13 +2,17 @@
  * traps: a program with a handler for SIGTRAP and traps of its own.
  *
  * Prints "ready PID" and, for each line "WAY N", "WAY WANTED handled H bad B calls CALLS": how many traps there had to
- * be and were, and how often one was told at another place than the program's own text, or with another si_code. WAY, N
- * times: break a trap instruction, and a call of do_work step     a call of do_work with the trap flag set (x86), so
- * that each of its instructions ends in a trap watch    a write to data that perf_event_open(2) watches, with SIGTRAP
- * for it; WANTED is -1 where it cannot be watched again    SIGTRAP, in whose handler another one is sent: handled when
- * it has returned send     SIGTRAP from another thread, in the midst of calls of do_work, of which each is checked.
- * WANTED is how many were handled: the kernel keeps one SIGTRAP for a thread, and drops one that comes when a trap's
- * waits
+ * be and were, and how often one was delivered at another place than the program's own text, or with another si_code.
+ *
+ * WAY, N times:
+ *     break    a trap instruction, and a call of do_work
+ *     step     a call of do_work with the trap flag set (x86), so that each of its instructions ends in a trap
+ *     watch    a write to data that perf_event_open(2) watches, with SIGTRAP for it; WANTED is -1 where it cannot be
+ *     again    SIGTRAP, in whose handler another one is sent: handled when it has returned
+ *     send     SIGTRAP from another thread, in the midst of calls of do_work, of which each is checked
+ *
+ * WANTED is, for `send`, how many were handled: the kernel keeps one SIGTRAP for a thread, and drops one that comes
+ * when a trap's waits.
  *
  * CALLS is how often do_work was called.
  */
@@ -87,7 +91,7 @@ static long break_here(long times) {
 }
 
 #if defined(__x86_64__)
-/* Steps through do_work; answers how many instructions there were by the same way without anybody's traps in it. */
+/* Steps through do_work; answers how many instructions there were by the same way without traps in it. */
 __attribute__((noinline)) static void step_once(long (*function)(long)) {
     __asm__ volatile("pushfq\n"
                      "orl $0x100, (%%rsp)\n"
@@ -103,7 +107,7 @@ __attribute__((noinline)) static void step_once(long (*function)(long)) {
                      : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");
 }
 
-/* The same code as do_work's, that nobody probes. */
+/* The same code as do_work's, without a probe. */
 __attribute__((noinline)) long do_alike(long n) {
     __asm__ volatile("" ::: "memory");
     return n * 3 + 1;

@@ -6,8 +6,8 @@
  * COMMAND is run; the first process that it starts is the one that traces. That one is killed (-9) when it is about to
  * make its Nth request: a ptrace(2), or a write to a process's memory. Prints "killed before N", or, where it ended
  * first, "ended after M"; COMMAND's exit status becomes its own. With PID the tracing process lives; SIGUSR1 is sent to
- * that process instead, and the request is made when its leader has ended, or is stopped: "told before N". Where N is
- * iN, only those requests count that follow one to tell a task of a signal (PTRACE_SETSIGINFO) other than SIGTRAP.
+ * that process instead, and the request is made when its leader has ended, or is stopped: "delivered before N". Where N
+ * is iN, only those requests count that follow one to deliver another signal than SIGTRAP (PTRACE_SETSIGINFO).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,7 +27,7 @@
 
 static long requests, limit;
 static pid_t tracing;
-static int killed, told;
+static int killed, delivered;
 static pid_t mortal; /* whose leader is to end */
 static int only_behind_signals, is_behind_signal;
 
@@ -75,13 +75,13 @@ static int is_request(const struct ptrace_syscall_info *info) {
     return info->op == PTRACE_SYSCALL_INFO_ENTRY && (info->entry.nr == SYS_ptrace || info->entry.nr == SYS_pwrite64);
 }
 
-/* Does this request tell a task of another signal than SIGTRAP? */
+/* True for a request to deliver another signal than SIGTRAP to a task. */
 static int tells_of_signal(pid_t tid, const struct ptrace_syscall_info *request) {
-    siginfo_t told;
-    struct iovec here = {&told, sizeof told}, there = {(void *)request->entry.args[3], sizeof told};
+    siginfo_t info;
+    struct iovec here = {&info, sizeof info}, there = {(void *)request->entry.args[3], sizeof info};
 
     if (request->entry.nr != SYS_ptrace || request->entry.args[0] != PTRACE_SETSIGINFO) return 0;
-    return process_vm_readv(tid, &here, 1, &there, 1, 0) == sizeof told && told.si_signo != SIGTRAP;
+    return process_vm_readv(tid, &here, 1, &there, 1, 0) == sizeof info && info.si_signo != SIGTRAP;
 }
 
 /* At the entry of a system call: is it a request that counts? */
@@ -112,7 +112,7 @@ static char state_of_leader(pid_t pid) {
 static void tell_mortal(void) {
     char state;
 
-    told = 1;
+    delivered = 1;
     kill(mortal, SIGUSR1);
     while ((state = state_of_leader(mortal)) == 'R' || state == 'S' || state == 'D') sched_yield();
 }
@@ -156,8 +156,8 @@ int main(int argc, char **argv) {
     }
     if (killed)
         printf("killed before %ld\n", requests);
-    else if (told)
-        printf("told before %ld\n", limit);
+    else if (delivered)
+        printf("delivered before %ld\n", limit);
     else
         printf("ended after %ld\n", requests);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

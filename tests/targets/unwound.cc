@@ -139,7 +139,7 @@ void evaluate_often(Way by, long times) {
 
 void case_longjmp() { evaluate_often(Way::longjmp, 400); }
 
-/// What follows the call follows the jump, too.
+/// The code behind the call is behind the jump, too.
 AS_WRITTEN void divide_or_not(long n) {
     if (setjmp(env) == 0) divide(100, n % 2);
 }

@@ -2,14 +2,14 @@
  * vectors THREADS [VALUE]: threads that keep all of their vector registers filled, and look whether each holds what it
  * held.
  *
- * What there is of the x87, SSE, AVX and AVX-512 registers (masks too), and the control words, is filled with values
+ * The x87, SSE, AVX and AVX-512 registers that there are (masks too), and the control words, are filled with values
  * that differ from thread to thread and from round to round; then come an instruction of each kind that a probe may be
  * on (at the symbols at_nop_WIDTH, and so on with load, push, branch, popf and syscall; do_work is called), and all is
  * compared. do_work returns the number that it finds in the first register; with VALUE it may return that instead.
  *
  * Prints "ready PID WIDTH", WIDTH the bits of a register (512, 256, 128; 0 where the machine is another); a line `check
  * N` is answered by "right R" when every thread has done N rounds more, `signal N` starts a 1 kHz profiling timer
- * before that. A wrong value is told by "wrong ..." and ends it with status 3. At the end of its input it leaves with
+ * before that. At a wrong value it prints "wrong ..." and ends with status 3. At the end of its input it leaves with
  * status 0.
  */
 #define _GNU_SOURCE

@@ -1,15 +1,15 @@
 /*
- * wakeups: what a thread waits for in a descriptor, or gets from another one's death.
+ * wakeups: a thread that waits for events of a descriptor, or for another one's death.
  *
  * Prints "ready PID" and reads lines `WHAT N`; each is answered by "WHAT good G made M": how many of N rounds went as
  * they should, and how many system calls were made from call_site (with x86-64). WHAT:
  *
- *     eventfd    a thread writes numbers, another reads them: none is lost, none told twice
+ *     eventfd    a thread writes numbers, another reads them: none is lost, none read twice
  *     signalfd   a process queues signals with the values 1, 2, 3 …, read in that order
  *     timerfd    reads of a 1 kHz timer: as many expirations as time has passed
  *     poll       the same by poll, with reads that do not wait
  *     robust     a thread ends in die_here (by turns by pthread_exit and by exit(2)) with a robust mutex, while another
- *                waits for it and is told EOWNERDEAD
+ *                waits for it and gets EOWNERDEAD
  *     inherit    the same with a mutex that inherits priorities
  *     process    a child process is killed in die_here with a mutex that it shares
  *
@@ -120,7 +120,7 @@ static long now_ns(void) {
     return now.tv_sec * 1000000000L + now.tv_nsec;
 }
 
-/* Expirations are told once, and neither early nor late: so many as time has passed since the timer was set. */
+/* Expirations are read once, and neither early nor late: so many as time has passed since the timer was set. */
 static long read_timer(int flags, long rounds) {
     struct itimerspec each = {{0, tick_ns}, {0, tick_ns}};
     int timer = timerfd_create(CLOCK_MONOTONIC, flags);

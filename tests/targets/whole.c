@@ -2,9 +2,9 @@
  * whole CALL [other]: sleeps in a system call that has done a part of its work. Interrupted it would answer with that
  * part. With `other` a second thread sleeps in pause(2).
  *
- * Prints "ready PID" and sleeps. A helper process, which is nobody's business, reads a line and does what the call
- * waits for. Then the variable `awake` is written, do_work called, and "did RESULT of WANTED" printed; the process
- * leaves with status 0 when its input has ended.
+ * Prints "ready PID" and sleeps. A helper process, which is not traced, reads a line and does what the call waits for.
+ * Then the variable `awake` is written, do_work called, and "did RESULT of WANTED" printed; the process leaves with
+ * status 0 when its input has ended.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -119,7 +119,7 @@ static void fill(int fd, long length) {
     }
 }
 
-/* What the call waits for. */
+/* The event that the call waits for. */
 static void do_rest(void) {
     if (strcmp(call, "recv") == 0) fill(pair[1], size - 1);
     if (strcmp(call, "recvmmsg") == 0)

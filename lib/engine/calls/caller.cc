@@ -12,7 +12,7 @@ using arch::Host;
 
 namespace {
 
-constexpr std::size_t sites_at_once = 2048; // that room in the recovery page is made for
+constexpr std::size_t sites_at_once = 2048; // the recovery page gets room for so many more
 
 /// Unwinders know a signal frame by the bytes of the trampoline that its handler returns to.
 bool is_signal_trampoline(AddressSpaceState &space, VirtAddr at) {
@@ -21,7 +21,7 @@ bool is_signal_trampoline(AddressSpaceState &space, VirtAddr at) {
     return space.memory->read(at, code) == code.size() && std::equal(code.begin(), code.end(), trampoline.begin());
 }
 
-/// Only code that comes from a file may be written: a JIT copies, patches and checks its own.
+/// True for code that comes from a file. No other code may be written: a JIT copies, patches and checks its own.
 bool is_file_text(Process &process, VirtAddr at) {
     auto look = [&] {
         return std::any_of(process.target.maps.begin(), process.target.maps.end(), [&](const os::Mapping &m) {
@@ -104,7 +104,7 @@ Site *trap_caller(Engine &engine, Process &process, VirtAddr at, os::Stopped &st
     }
     if (!recovery_has_room(space, 1) && !prepare_recovery(space, process.target, engine.waiter, stopped, sites_at_once))
         return nullptr;
-    tell_of_untold(engine.ledger, process.target.pid, space, at);
+    note_pageless_trap(engine.ledger, process.target.pid, space, at);
     return arm(space, site) ? &site : nullptr;
 }
 

@@ -1,8 +1,7 @@
-// caller: the code that a call comes from: the instruction that makes it, the address that it returns to, and the traps
-// there.
+// caller: the code that a call comes from: its call instruction, its return address, and the traps there.
 //
-// Invariants: a trap is planted in code that comes from a file, outside of restartable sequences, at an address that is
-// known to be where an instruction begins.
+// Invariants: a trap is planted in code that comes from a file, outside of restartable sequences, at an address where
+// an instruction is known to begin.
 #pragma once
 
 #include "engine/space/engine.h"
@@ -14,14 +13,14 @@ namespace ktrace::engine {
 /// indirect.
 VirtAddr direct_target(AddressSpaceState &space, VirtAddr return_address);
 
-/// The call instruction that ends at the return address; 0: none is known to be there. A function is decoded from its
-/// first instruction on for it, since bytes can be two calls at once when they are read backwards.
+/// The call instruction that ends at the return address; 0: none is known to be there. The function is decoded from its
+/// first instruction on, since bytes that are read backwards may be two different calls.
 VirtAddr call_instruction(Process &process, VirtAddr return_address);
 
-/// A trap there would break off a restartable sequence each time.
+/// True where the site is in a restartable sequence, which a trap would abort each time.
 bool is_in_sequence(Process &process, const Site &site);
 
-/// The armed site at an address of a caller's, without a reason to stay so yet; nullptr where none can be had.
+/// The armed site at an address of a caller's, which nothing keeps armed yet; nullptr where none can be had.
 Site *trap_caller(Engine &engine, Process &process, VirtAddr at, os::Stopped &stopped);
 
 } // namespace ktrace::engine

@@ -18,11 +18,11 @@ namespace {
 
 constexpr std::uint32_t most_return_sites = 8192; // kept armed without a call in flight; the oldest goes then
 
-/// As many of the calls in flight a call may have looked at, on average: less than its own stop takes.
+/// A call may have so many of the calls in flight checked, on average: that takes less than its own stop.
 constexpr std::uint32_t looks_a_call = 16;
 
-/// Where too many return sites wait for calls that do not come, the one that waited longest goes. Its Site and slot
-/// stay (a task may be in there, and the next call may return to it); only the trap is taken out.
+/// Where too many return sites have no call in flight, the trap of the one that was used least recently is taken out.
+/// Its Site and slot stay: a task may be in the slot, and the next call may return to it.
 void drop_oldest_return_site(AddressSpaceState &space) {
     Site *oldest = nullptr;
     for (auto &[at, site] : space.sites)
@@ -42,12 +42,12 @@ Site *return_site(Engine &engine, Process &process, VirtAddr at, os::Stopped &st
     return site;
 }
 
-/// True where the task's exceptions and longjmps since the call began, or another's, are not known to be none.
+/// True unless it is known that there was no unwinding since the call began, in this task or another one.
 bool may_have_unwound(const Task &task, const Instance &call) {
     return call.owner != task.tid || call.unwinds != task.calls.unwinds;
 }
 
-/// What becomes of older calls whose frame is where the new one's is. True: go on with the new call.
+/// Ends older calls with the new one's frame that an exception or a longjmp has ended.
 void settle_collisions(Engine &engine, Process &process, Task &task, Site &site, const arch::Frame &frame) {
     AddressSpaceState &space = *process.space;
     std::optional<VirtAddr> target;
@@ -63,17 +63,17 @@ void settle_collisions(Engine &engine, Process &process, Task &task, Site &site,
     }
 }
 
-/// Calls of this task whose frames lie below the stack pointer and have been overwritten are over.
+/// Ends the calls of this task whose frames lie below the stack pointer and have been overwritten.
 void drop_dead_calls(Engine &engine, Process &process, Task &task, VirtAddr sp) {
     while (task.calls.youngest && task.calls.youngest->frame.sp < sp) {
         auto now = process.space->memory->read_value<std::uint64_t>(task.calls.youngest->frame.sp);
-        if (now && *now == task.calls.youngest->frame.return_address.value) return; // a fiber that waits, perhaps
+        if (now && *now == task.calls.youngest->frame.return_address.value) return; // the call of a waiting fiber
         end_unreturned(engine, process, *task.calls.youngest);
     }
 }
 
-/// With no free instance: calls that an exception or a longjmp ended may still hold one. To look at all of them at each
-/// call that finds none free would make a recursion deeper than maxactive some hundred times as slow.
+/// With no free instance: calls that an exception or a longjmp has ended may still hold one. Checking all of them at
+/// each call would make a recursion deeper than maxactive some hundred times slower.
 void reclaim(Engine &engine, Process &process, Attachment &attachment) {
     if (attachment.looks < attachment.active) return;
     attachment.looks = 0;
@@ -85,7 +85,7 @@ void reclaim(Engine &engine, Process &process, Attachment &attachment) {
     }
 }
 
-/// The thread that ends a call need not be the one that began it (fibers, goroutines).
+/// Ends a call. It may have begun in another thread (fibers, goroutines).
 void end_call(Engine &engine, Process &process, Instance &call) {
     AddressSpaceState &space = *process.space;
     call.attachment->active--;
@@ -96,7 +96,7 @@ void end_call(Engine &engine, Process &process, Instance &call) {
     space.returns.end(call, owner == engine.tasks.end() ? nullptr : &owner->second);
 }
 
-/// There is no room for a call, or no way to see its end.
+/// Counts a call as missed: there is no room for it, or no way to see its end.
 Instance *miss(Attachment &attachment) {
     attachment.counters->missed++;
     if (attachment.handler) attachment.handler->missed();

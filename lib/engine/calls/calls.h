@@ -14,18 +14,18 @@ namespace ktrace::engine {
 Instance *begin_call(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site,
                      os::Stopped &stopped, std::vector<std::byte> captured);
 
-/// A call of the site's function begins that the probe does not follow: older calls whose frame it takes are over.
+/// A call of the site's function begins that the probe does not follow. Older calls with the same frame have ended.
 void pass_call(Engine &engine, Process &process, Task &task, Site &site, os::Stopped &stopped);
 
-/// The same as begin_call for a call that began before it was seen: `frame` is where it is on the stack. Nobody is told
-/// where it is not seen to end.
+/// As begin_call, for a call that began before the task was seen first: `frame` is its place on the stack. Where its
+/// return cannot be trapped, the call is left out, and not counted as missed.
 void adopt_call(Engine &engine, Process &process, Task &task, Attachment &attachment, Site &site, os::Stopped &stopped,
                 const arch::Frame &frame);
 
 void end_returned(Engine &engine, Process &process, Instance &call);
 void end_unreturned(Engine &engine, Process &process, Instance &call);
 
-/// True where an exception or longjmp has passed since the call began and its frame is no longer there.
+/// True where there was an unwinding since the call began and its frame is no longer there.
 bool vanished(Process &process, const Task &task, const Instance &call);
 
 /// All calls of the address space end unreturned (exec, the end).

@@ -9,7 +9,7 @@ namespace ktrace::engine {
 
 namespace {
 
-/// The return instructions of the function are not watched any longer, if nobody else's calls end there.
+/// The return instructions of the function are not watched any longer, unless calls of other probes end there.
 void unwatch_exits(AddressSpaceState &space, Attachment &attachment) {
     if (attachment.exits != Attachment::Exits::watched) return;
     auto within = [&](VirtAddr at) { return attachment.function <= at && at < attachment.function_end; };

@@ -21,14 +21,14 @@ bool is_longjmp(const Process &process, const Site &unwinder) {
     return symbol && symbol->name.find("longjmp") != symbol->name.npos;
 }
 
-/// A frame that goes on with this stack pointer is under none of the calls that it has made with it.
+/// A longjmp leads to a frame with this stack pointer: the calls that were made with it are left.
 void end_calls_where_it_leads(Engine &engine, Process &process, os::Stopped &stopped) {
     const auto sp = Host::longjmp_sp(stopped.registers(), *process.space->memory);
     if (!sp) return;
     while (Instance *call = process.space->returns.at(*sp - Host::return_pop)) end_unreturned(engine, process, *call);
 }
 
-/// Where the call instruction cannot be trapped, the call stays as it is: it is taken for returned by the next return.
+/// Where the call instruction cannot be trapped, the call stays as it is: the next return there is taken for its own.
 void doubt(Engine &engine, Process &process, Instance &call, os::Stopped &stopped) {
     if (std::exchange(call.may_be_left, true)) return;
     AddressSpaceState &space = *process.space;
@@ -41,7 +41,7 @@ void doubt(Engine &engine, Process &process, Instance &call, os::Stopped &stoppe
     call.doubtful_at = site;
 }
 
-/// The mapping that a stack lies in. It may hold other stacks, too: calls there are in doubt for nothing.
+/// The mapping that a stack lies in. It may hold other stacks, too: calls there become doubtful needlessly.
 std::optional<os::Mapping> mapping_of(Process &process, VirtAddr sp) {
     auto find = [&]() -> std::optional<os::Mapping> {
         const auto &maps = process.target.maps;
@@ -55,9 +55,9 @@ std::optional<os::Mapping> mapping_of(Process &process, VirtAddr sp) {
     return find();
 }
 
-/// Calls that were begun by other tasks: fibers and goroutines go on in any.
+/// Calls that other tasks have begun: fibers and goroutines may go on in any task.
 void doubt_calls_of_others(Engine &engine, Process &process, const Task &task, os::Stopped &stopped) {
-    std::optional<os::Mapping> stack; // looked for with the first of them
+    std::optional<os::Mapping> stack; // looked up for the first of them
     for (auto &[tid, other] : engine.tasks) {
         const Process *owner = engine.process_of(other);
         if (&other == &task || !other.calls.youngest || !owner || owner->space != process.space) continue;
@@ -73,7 +73,7 @@ void doubt_calls_of_others(Engine &engine, Process &process, const Task &task, o
 
 bool is_doubtful(const Instance &call, VirtAddr direct_target) {
     if (!call.return_site) return false; // it ends at its own function's return instructions
-    // By a direct call nothing comes back but the function itself, and its probe sees it called again.
+    // A direct call returns from that function alone, and the probe sees the function called again.
     return direct_target != call.site->at || !call.attachment->on;
 }
 

@@ -44,7 +44,7 @@ bool watch_exits(Engine &engine, Process &process, Attachment &attachment, os::S
                                     attachment.function_end, exits.size());
             if (!mapped || !give_slot(space, **site)) return false;
         }
-        tell_of_untold(engine.ledger, process.target.pid, space, at);
+        note_pageless_trap(engine.ledger, process.target.pid, space, at);
         if (!arm(space, **site)) return false;
         (*site)->exit = true;
     }

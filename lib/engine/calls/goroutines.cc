@@ -12,7 +12,7 @@ using arch::Host;
 
 namespace {
 
-constexpr std::size_t most_restarts = 4096; // under way: as many as there are goroutines between two instructions
+constexpr std::size_t most_restarts = 4096; // under way: goroutines between the jump and the first instruction
 
 constexpr std::int64_t far_away = std::numeric_limits<std::int64_t>::min(); // sets a bit that no program's address has
 
@@ -27,7 +27,7 @@ std::optional<StackMove> stack_of(Process &process, VirtAddr goroutine) {
     return StackMove{goroutine, VirtAddr{*low}, VirtAddr{*high}};
 }
 
-/// What is known to be in [low, high) cannot be there any longer.
+/// Ends the calls whose frames are in [low, high): the memory is a new stack.
 void make_way(Engine &engine, Process &process, VirtAddr low, VirtAddr high) {
     std::erase_if(process.space->restarts, [&](const Restart &each) { return low <= each.sp && each.sp < high; });
     for (Instance *stale : process.space->returns.within(low, high)) end_unreturned(engine, process, *stale);

@@ -1,10 +1,10 @@
 // goroutines: calls in flight on the stacks of goroutines. Go's runtime moves a stack that has become too small (or too
-// large): runtime.copystack copies it, and what was at an address is then as far below the new top as it was below the
-// old one. The calls move along in the table. The function that made it do so starts over then, and its
-// hit is the same one, though another thread may make it: the goroutine may be preempted in between.
+// large): runtime.copystack copies it, and each frame keeps its distance from the top. The calls move along in the
+// table. The function that has found the stack too small then starts over. That is the same hit, even in another
+// thread: the goroutine may be preempted in between.
 //
-// Invariants: from the entry of copystack to its return the calls of the stack that moves are where no frame can be:
-// the old memory may be another goroutine's before we see that return.
+// Invariants: from the entry of copystack to its return the calls of the stack that moves have addresses that no frame
+// can have: the old memory may be another goroutine's before that return is seen.
 #pragma once
 
 #include "engine/space/engine.h"
@@ -15,19 +15,19 @@ namespace ktrace::engine {
 /// At the first instruction of runtime.copystack: the calls leave the old stack.
 extern const InternalPurpose leaves_stack;
 
-/// At its return instruction: they arrive on the new one. Calls that were known there are over.
+/// At its return instruction: they arrive on the new stack. Older calls in that memory have ended.
 extern const InternalPurpose arrives_on_stack;
 
 /// At the jump of a function, which has found its stack too small, back to its first instruction: no new call.
 extern const InternalPurpose starts_over;
 
-/// Such a jump to that function with this stack pointer, whose hit has not come yet; nullptr: there is none.
+/// Such a jump to that function with this stack pointer, whose hit is still to come; nullptr: there is none.
 const Restart *find_restart(const AddressSpaceState &space, VirtAddr function, VirtAddr sp);
 
 /// Its hit has come: it is forgotten. False: there is none.
 bool take_restart(AddressSpaceState &space, VirtAddr function, VirtAddr sp);
 
-/// Between the two: where the call's return address is, is not known.
+/// True between the two: the place of the call's return address is not known.
 bool is_moving(const Instance &call);
 
 } // namespace ktrace::engine

@@ -14,7 +14,7 @@ using symbols::StackFrame;
 
 namespace {
 
-constexpr std::size_t most_frames = 4096; // that are looked at for calls
+constexpr std::size_t most_frames = 4096; // searched for calls
 
 std::vector<StackFrame> stack_of(Engine &engine, Process &process, VirtAddr pc, os::Stopped &stopped) {
     Host::Registers registers = stopped.registers();
@@ -24,10 +24,10 @@ std::vector<StackFrame> stack_of(Engine &engine, Process &process, VirtAddr pc, 
     return frames;
 }
 
-/// Where the frame's own call is in the books.
+/// The place of the frame's own call, as in Instance::frame.
 VirtAddr frame_sp(const StackFrame &frame) { return VirtAddr{frame.cfa} - Host::return_pop; }
 
-/// Compilers put what is seldom executed of f into f.cold, elsewhere.
+/// Compilers put the seldom executed part of f into f.cold, elsewhere.
 std::string_view without_cold(std::string_view name) { return name.substr(0, name.find(".cold")); }
 
 bool is_code_of(const Process &process, const Attachment &attachment, VirtAddr at) {

@@ -10,7 +10,7 @@ namespace ktrace::engine {
 
 namespace {
 
-bool is_buried(const AddressSpaceState &space, const Site *site) {
+bool is_retired(const AddressSpaceState &space, const Site *site) {
     return std::any_of(space.retired_sites.begin(), space.retired_sites.end(),
                        [site](const RetiredSite &each) { return each.site.get() == site; });
 }
@@ -32,7 +32,7 @@ std::uint64_t quiet_since(Engine &engine, const AddressSpaceState &space, std::u
     for (auto &[tid, task] : engine.tasks) {
         const Process *process = engine.process_of(task);
         if (!process || process->space.get() != &space) continue;
-        if (task.step.site && is_buried(space, task.step.site)) return 0;
+        if (task.step.site && is_retired(space, task.step.site)) return 0;
         look_at(engine, space, task, newest);
         moment = std::min(moment, task.outside_at);
     }

@@ -11,13 +11,13 @@ namespace {
 
 std::uint64_t without(std::uint64_t from, std::uint64_t part) { return from > part ? from - part : 0; }
 
-/// Since it was let go last: from when it came on a processor to when it left it for the stop at hand.
+/// The time on a processor since the last resume: from coming on it to leaving it for the stop at hand.
 std::uint64_t ran_ns(const os::Presence &presence) { return presence.left_ns - presence.came_ns; }
 
 CallTime time_of(const Task &task, const Instance &call, std::uint64_t seen_ns) {
     CallTime time;
     time.stops_ns = without(seen_ns, call.start_ns);
-    if (call.owner != task.tid) return time; // it was finished by another thread (a fiber, a goroutine)
+    if (call.owner != task.tid) return time; // another thread has ended it (a fiber, a goroutine)
     const Marks &now = task.clock.now, &then = call.marks;
     time.stops_inside = now.stops - then.stops - 1;
     time.steps = now.steps - then.steps;
@@ -61,7 +61,7 @@ void note_resume(Engine &engine, Task &task, const os::Stopped &stopped) {
         else
             clock.now.unknown++;
         clock.at_hand = {};
-        clock.switches->skip(); // of system calls that it made for us
+        clock.switches->skip(); // of injected calls
     }
     for (Instance *call = task.calls.youngest; call && call->hit == engine.stops; call = call->older_call) {
         call->start_ns = now;

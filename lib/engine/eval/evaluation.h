@@ -1,5 +1,4 @@
-// evaluation: one run of a probe's program at a stop: the view of the hit, the record that comes of it, the changes
-// that it makes in the task.
+// evaluation: one run of a probe's program at a stop: the view of the hit, its record, its changes to the task.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +10,15 @@
 
 namespace ktrace::engine {
 
-/// What injections make of the way that the thread goes.
+/// How injections change the way of the thread.
 struct Diversion {
     bool moved = false; // the pc was set
     bool skips = false; // the function is left at once
 };
 
 /// Runs the program of `armed` for a moment of a hit at `pc` (the program's own address). A record goes into the queue.
-/// `capture`: room for what the moment keeps for a later one, `captured` bytes of it are used; `earlier`: what an
-/// earlier moment kept. What is to be changed is left in Engine::changes, for `inject`.
+/// `capture`: room for what the moment keeps for a later one, `captured` bytes of it are used; `earlier`: the bytes
+/// that an earlier moment kept. The changes are left in Engine::changes, for `inject`.
 program::Outcome run_program(Engine &engine, Process &process, Task &task, const Attachment &attachment,
                              program::Moment moment, VirtAddr pc, os::Stopped &stopped, std::span<std::byte> capture,
                              std::size_t &captured, std::span<const std::byte> earlier, std::uint64_t duration_ns);
@@ -27,7 +26,7 @@ program::Outcome run_program(Engine &engine, Process &process, Task &task, const
 /// Makes the changes that the program run last has asked for. True: there were some.
 bool inject(Engine &engine, Process &process, os::Stopped &stopped, Diversion &diversion);
 
-/// Counts a hit by what became of it.
+/// Counts a hit by its outcome.
 void count(program::Counters &counters, program::Outcome outcome);
 
 } // namespace ktrace::engine

@@ -1,9 +1,9 @@
-// HitHandler: the seam for what a hit runs instead of a program: functions of somebody else's (a plugin's), which may
-// look at the stopped thread and change it.
+// HitHandler: the port for functions (a plugin's) that a hit runs in place of a program. They may look at the stopped
+// thread and change it.
 //
-// Invariants: a handler's functions run with the thread stopped and its token in hand; what they change goes to the
-// thread with the write that lets it go. They may register, enable and disable probes; what they remove stays known
-// until the hit is over.
+// Invariants: a handler's functions run with the thread stopped and its token in hand; their changes go to the thread
+// with the write before its resume. They may register, enable and disable probes; a removed probe stays known until the
+// hit is over.
 #pragma once
 
 #include <cstdint>
@@ -31,22 +31,23 @@ class HitHandler {
 
     /// Before the instruction. True: the handler has set the pc itself; the instruction is not run.
     virtual bool pre(HandlerHit &hit) = 0;
-    /// Is `post` wanted (the instruction is single-stepped then)?
+    /// True where `post` is wanted: the instruction is single-stepped then.
     virtual bool has_post() const = 0;
     virtual void post(HandlerHit &hit) = 0;
     /// At a function's entry; changes nothing.
     virtual void entry(HandlerHit &hit) = 0;
-    /// A call of a return probe begins, and there is room for it. Answers the name by which `ret` will know it;
-    /// nothing: this call is left alone.
+    /// A call of a return probe begins, and there is room for it. Returns the name by which `ret` will know it;
+    /// nothing: this call is not followed.
     virtual std::optional<std::uint64_t> call(HandlerHit &hit, VirtAddr return_address) = 0;
-    /// There is no room for it.
+    /// A call began that there is no room for.
     virtual void missed() = 0;
     /// That call has returned, `duration_ns` after it began (without the time that the thread was stopped).
     virtual void ret(HandlerHit &hit, std::uint64_t call, std::uint64_t duration_ns) = 0;
-    /// That call will not return any more (exec, longjmp, an exception, the end); or it has, and nobody is to be told.
+    /// That call will not return any more (exec, longjmp, an exception, the end); or it has returned, and `ret` is not
+    /// called.
     virtual void dropped(std::uint64_t call) = 0;
-    /// The probed instruction's copy has faulted; `trap` is the machine's number of it. True: handled, the thread runs
-    /// on with its registers as they are now.
+    /// The probed instruction's copy has faulted; `trap` is the machine's number of the fault. True: handled, the
+    /// thread runs on with its registers as they are now.
     virtual bool has_fault() const = 0;
     virtual bool fault(HandlerHit &hit, int trap) = 0;
 };

@@ -1,5 +1,5 @@
-// inject: does to a stopped thread what a program has asked for. Everything goes to the thread with the one write that
-// lets it go (memory before it), so a tracer that is killed leaves it as it was or as it was to be.
+// inject: makes the changes of a program in a stopped thread. All registers are set by the one write before its resume
+// (memory before that). So a tracer that is killed leaves the thread unchanged or wholly changed.
 #pragma once
 
 #include "engine/space/engine.h"
@@ -8,7 +8,7 @@
 
 namespace ktrace::engine {
 
-/// Makes the changes, but for skipping. True: the pc is among them.
+/// Makes the changes, except skipping the function. True: the pc is among them.
 bool make_changes(Process &process, const program::Changes &changes, os::Stopped &stopped);
 
 /// The function, at whose first instruction the thread is, returns at once. False: its return address cannot be read.

@@ -1,5 +1,5 @@
-// StoppedThread: what a program may ask of the thread that has stopped at its probe, beyond the registers; and its
-// stack, also for ktrace's own questions.
+// StoppedThread: the state of the stopped thread that a program may read beyond the registers; and its stack, which
+// ktrace itself reads, too.
 #pragma once
 
 #include <cstdint>

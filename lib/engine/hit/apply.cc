@@ -61,7 +61,7 @@ bool reads_registers(const Site &site) {
     return false;
 }
 
-/// The task is at the trap of a site, with what is its own.
+/// The task is at the trap of a site: its mask and the process's action are put back.
 Site &take_site(At &at) {
     Site &site = *at.seen.site;
     at.stopped.rest_at(site.at);
@@ -72,7 +72,8 @@ Site &take_site(At &at) {
     return site;
 }
 
-/// Calls that return or end here, then what is attached. Returns what waits for the end of the instruction.
+/// Runs the calls that return or end here, then the site's attachments. Returns the probes that wait for the end of the
+/// instruction.
 Follows run_probes(At &at, Site &site) {
     if (site.returns > 0) run_returns(at.engine, at.process, at.task, site, at.stopped);
     if (site.exit) run_exits(at.engine, at.process, at.task, site, at.stopped);
@@ -126,7 +127,7 @@ void step_done(At &at) {
     finish_step(at.engine, at.process, at.task, std::move(at.stopped));
 }
 
-/// One of the task's own system calls, at which it was to stop: before an exec it may have to be let go.
+/// One of the task's own system calls, at which it was to stop: before an exec it may have to be detached.
 Event own_syscall(At &at) {
     auto entry = os::syscall_entry(at.task.tid);
     if (entry && (entry->number == SYS_execve || entry->number == SYS_execveat))
@@ -147,7 +148,7 @@ void group_stop(At &at) {
     std::move(at.stopped).resume(os::Resume::listen);
 }
 
-/// The parent goes on when its child is what the program may find it to be.
+/// The parent is resumed when its child is as the program may find it.
 Event new_process(At &at) {
     const bool is_vfork = at.stopped.stop().kind == Stop::Kind::vfork;
     auto child = os::event_message(at.task.tid);

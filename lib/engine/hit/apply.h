@@ -1,4 +1,4 @@
-// apply: what is done for a verdict. Nothing is decided any more: one function a verdict.
+// apply: carries out a verdict, by one function a verdict. Nothing is decided here any more.
 #pragma once
 
 #include <memory>
@@ -23,16 +23,16 @@ struct Event {
     std::unique_ptr<os::Stopped> stopped;
 };
 
-/// Does what the verdict asks for: the task runs on, or goes up with an Event.
+/// Carries the verdict out: the task is resumed, or goes up with an Event.
 Event apply(Engine &engine, Process &process, Task &task, Verdict verdict, const Seen &seen, os::Stopped stopped);
 
-/// A task has ended, or a stop says so: what is kept of it goes.
+/// A task has ended, or a stop says so: its state goes.
 Event apply_end(Engine &engine, const os::Stop &stop);
 
-/// The site's instruction is stepped over and the task goes on: the end of a hit that has gone up.
+/// The site's instruction is stepped over and the task is resumed: the end of a hit that has gone up.
 void finish_hit(Engine &engine, Process &process, Task &task, Site &site, os::Stopped stopped);
 
-/// A task has ended or was let go: its calls in flight are unreturned.
+/// A task has ended or was detached: its calls in flight are unreturned.
 void end_calls(Engine &engine, Process &process, Task &task);
 
 } // namespace ktrace::engine

@@ -14,7 +14,7 @@ using os::Stopped;
 
 namespace {
 
-/// A task that nobody knows yet: a child that was faster than its parent's event.
+/// A task that is not known yet: a child whose stop came before its parent's event.
 Event unknown(Engine &engine, Stopped stopped) {
     engine.verdicts.note(stopped.stop(), {}, Verdict::unknown);
     Event event;

@@ -1,6 +1,6 @@
-// dispatch: one stop comes in, everything that follows from it is done, the task runs on: gather (what is known),
-// classify (what it means), apply (what is done). What is not about one task and its sites (new processes, exec, the
-// end, a loader's news) goes up as an Event.
+// dispatch: serves one stop: gather reads its facts, classify decides on them, apply carries the verdict out, and the
+// task is resumed. A stop that concerns more than one task and its sites (new processes, exec, the end, the loader)
+// goes up as an Event.
 #pragma once
 
 #include "engine/hit/apply.h"

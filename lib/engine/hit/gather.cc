@@ -24,14 +24,15 @@ bool own_trap_at(Process &process, VirtAddr at) {
     return got == trap.size() && std::equal(trap.begin(), trap.end(), code);
 }
 
-/// Who raised it. int3 and steps raise SIGTRAP with a positive code; kill and tgkill have one that is not.
+/// True where the kernel raised it: int3 and steps raise SIGTRAP with a positive code; kill and tgkill have one that is
+/// not.
 bool raised_by_kernel(Tid tid) {
     auto info = os::signal_info(tid);
     return info && info->si_code > 0;
 }
 
 /// A single step's end, a hardware breakpoint's, or an event's of perf_event_open(2), which the program has set itself:
-/// the pc is where the program goes on, and what lies before it has nothing to do with it.
+/// the pc is where the program goes on, and the bytes before it have nothing to do with it.
 bool comes_behind(int code) {
     constexpr int trap_perf = 6; // TRAP_PERF: not in every libc's headers
     return code == TRAP_TRACE || code == TRAP_HWBKPT || code == trap_perf;
@@ -45,8 +46,8 @@ bool controls_job(const Stop &stop) {
     return status && (status->caught & signal_bit(stop.signal)) == 0;
 }
 
-/// A system call is probed whose copy would be judged by where it is: the calls of this thread are sent back to it, but
-/// for those of some code (PR_SET_SYSCALL_USER_DISPATCH). Such probes are refused; here that was not known in time.
+/// True for a probed system call of a thread with syscall user dispatch, which would judge the copy by its address
+/// (PR_SET_SYSCALL_USER_DISPATCH). Such probes are refused; here that was not known in time.
 bool is_dispatched_call(const Site &site, Tid tid) {
     if (site.method() != arch::Method::syscall) return false;
     const auto dispatch = os::dispatch_of(tid);
@@ -69,12 +70,12 @@ void gather_slot(AddressSpaceState &space, Stopped &stopped, Facts &f) {
     f.repeats = in->plan.repeats;
 }
 
-/// The stop of a SIGTRAP: a trap's, a step's, a debug register's, or one that somebody has sent.
+/// The stop of a SIGTRAP: a trap's, a step's, a debug register's, or one that a process has sent.
 void gather_trap(Engine &engine, Process &process, Task &task, Stopped &stopped, Seen &seen) {
     Facts &f = seen.facts;
     AddressSpaceState &space = *process.space;
     const Tid tid = task.tid;
-    // What a killed ktrace has left in DR6 says nothing of this stop.
+    // The bits that a killed ktrace has left in DR6 say nothing of this stop.
     if (!task.watches.registers.empty() && !engine.mending) seen.fired = arch::HostNative::watch_hits(tid);
     f.watched = seen.fired != 0;
     const bool steps = task.step.over == Over::stepping;
@@ -83,8 +84,8 @@ void gather_trap(Engine &engine, Process &process, Task &task, Stopped &stopped,
     seen.site = space.site_at(seen.trap_at);
     f.site = seen.site && seen.site->armed && !steps;
     // Behind a longer instruction's first byte the pc is nowhere but at a trap, and a task that stands elsewhere than
-    // where its step began has made it. Behind a whole instruction somebody may have sent SIGTRAP, which only a process
-    // that is prepared for it survives.
+    // where its step began has made it. Behind a whole instruction a process may have sent SIGTRAP, which only a
+    // process that is prepared for it survives.
     bool is_at_trap = (f.site && seen.site->plan.length > 1) || (steps && stopped.pc() != task.step.from);
     const bool may_be_sent = (f.site || steps) && process.uses_sigtrap;
     const bool unmistakable = !may_be_sent && (is_at_trap || f.site);

@@ -57,7 +57,7 @@ Follows run_pre(Engine &engine, Process &process, Task &task, Site &site, os::St
                 run_program(engine, process, task, *attachment, moment, site.at, stopped, {}, unused, {}, 0);
             count(*attachment->counters, outcome);
             if (inject(engine, process, stopped, diversion)) attachment->counters->injected++;
-            // What was filtered or not selected before the instruction is so after it.
+            // A hit that was filtered or not selected before the instruction is so after it.
             bool wanted = outcome == Outcome::event && attachment->program->needs(Moment::post).runs;
             if (wanted) follows.post.add(i);
             break;
@@ -90,7 +90,7 @@ Follows run_pre(Engine &engine, Process &process, Task &task, Site &site, os::St
         }
     }
     if (!follows.pc_is_set) run_internal(engine, process, task, site, stopped);
-    // All that are there have seen the hit, calls that begin with it included.
+    // All probes have seen the hit, with the calls that begin with it.
     if (diversion.skips) diversion.moved = skip_function(process, site.at, stopped) || diversion.moved;
     follows.pc_is_set = follows.pc_is_set || diversion.moved;
     return follows;

@@ -8,7 +8,7 @@
 
 namespace ktrace::engine {
 
-/// What the probes of a site want to follow.
+/// The requests of a site's probes for the rest of the hit.
 struct Follows {
     Places post;            // those that want a post moment
     bool pc_is_set = false; // a handler has set the pc: the instruction is not run

@@ -19,7 +19,7 @@ std::uint64_t seen_ns(const os::Stopped &stopped) {
     return stopped.stop().seen_ns != 0 ? stopped.stop().seen_ns : monotonic_ns();
 }
 
-/// Shows the thread at `at` for as long as a handler runs. What the handler makes of the pc counts only if it says so.
+/// Shows the thread at `at` for as long as a handler runs. A pc that the handler has changed counts only if it says so.
 class ShownAt {
   public:
     ShownAt(os::Stopped &stopped, VirtAddr at) : stopped_(stopped), before_(stopped.pc()) { stopped.set_pc(at); }

@@ -1,5 +1,5 @@
-// handled: runs the handlers of probes that have one instead of a program: what they are shown of the stopped thread,
-// and what becomes of the calls that they begin.
+// hit_callbacks: runs the handlers of probes that have one instead of a program: their view of the stopped thread, and
+// the calls that they begin.
 #pragma once
 
 #include "engine/space/engine.h"
@@ -7,7 +7,7 @@
 
 namespace ktrace::engine {
 
-/// What a handler wants to follow.
+/// A handler's requests for the rest of the hit.
 struct Handled {
     bool pc_is_set = false; // it has set the pc itself: the instruction is not run
     bool post = false;      // it wants to be called after the instruction
@@ -24,7 +24,7 @@ void handle_post(Process &process, Task &task, Attachment &attachment, Site &sit
 void handle_return(Engine &engine, Process &process, Task &task, Instance &call, VirtAddr returned_to,
                    std::uint64_t duration_ns, os::Stopped &stopped);
 
-/// The site's instruction has raised a signal. True: a handler has dealt with it; the thread goes on without it.
+/// The site's instruction has raised a signal. True: a handler has dealt with it; the thread is resumed without it.
 bool handle_fault(Engine &engine, Process &process, Task &task, Site &site, os::Stopped &stopped,
                   const siginfo_t &info);
 

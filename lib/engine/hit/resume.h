@@ -1,4 +1,4 @@
-// resume: how a stopped task goes on, whatever it has stopped for.
+// resume: resumes a stopped task, for every kind of stop.
 #pragma once
 
 #include "engine/space/engine.h"
@@ -6,7 +6,7 @@
 
 namespace ktrace::engine {
 
-/// Lets a task go on in what it is in the middle of, with this signal (0: none), and keeps the books on the time for
+/// Resumes a task in the step or call that it is in the middle of, with this signal (0: none), and counts the time for
 /// which it was stopped.
 void continue_task(Engine &engine, Task &task, os::Stopped stopped, int signal = 0);
 

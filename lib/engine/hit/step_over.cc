@@ -26,7 +26,7 @@ void begin_step(Engine &engine, Task &task, Site &site, os::Stopped stopped) {
     continue_task(engine, task, std::move(stopped));
 }
 
-/// The step is over, one way or the other: the task runs on, with this signal or the one that waited for it.
+/// The step has ended, done or aborted: the task is resumed, with this signal or the held one.
 void end_step(Engine &engine, Process &process, Task &task, os::Stopped stopped, int signal = 0) {
     task.step.over = Over::none;
     task.step.site = nullptr;
@@ -132,7 +132,7 @@ void step_over(Engine &engine, Process &process, Task &task, Site &site, os::Sto
         }
         if (!post.empty()) run_post(engine, process, task, site, stopped, post);
         if (steps_itself) {
-            stopped.write_back(); // told there, should ktrace be killed now
+            stopped.write_back(); // delivered there, should ktrace be killed now
             os::set_signal_info(task.tid, end_of_step(stopped.pc()));
         } else {
             mark_moved(process, task, stopped);
@@ -154,8 +154,8 @@ void step_over(Engine &engine, Process &process, Task &task, Site &site, os::Sto
         begin_step(engine, task, site, std::move(stopped));
         return;
     case Method::syscall:
-        // A signal on that short way is told at the site, which then is no new hit; a post handler would be lost by
-        // that, so with one signals wait until the call is entered. (A mask of ours would outlive us if both processes
+        // A signal on that short way is delivered at the site, which then is no new hit; a post handler would be lost
+        // by that, so with one signals wait until the call is entered. (The mask would outlive ktrace if both processes
         // were killed.)
         stopped.set_pc(site.slot + site.placed.copy_at);
         task.step.over = Over::to_syscall;
@@ -187,7 +187,7 @@ void fault_in_step(Engine &engine, Process &process, Task &task, os::Stopped sto
     abort_step(task, site, stopped);
     tell_at(task, site.at, slot_pc);
     if (stopped.pc() == site.at) retry(task, site, stopped);
-    // What is held came before the instruction was run: it is delivered first, at the site. The fault is dropped; it
+    // The held signal came before the instruction was run: it is delivered first, at the site. The fault is dropped; it
     // comes again when the task has returned to the instruction. Behind a jump that has led to the fault it is sent
     // again, but for SIGCONT (keep_end_of_step).
     auto &held = task.signals.held;
@@ -204,9 +204,9 @@ void fault_in_step(Engine &engine, Process &process, Task &task, os::Stopped sto
 
 namespace {
 
-/// One signal is held, and another one has come before the step: one of those that an instruction raises, sent by
-/// somebody, or it would be blocked. The one that is held is delivered at the site, where nothing has been done yet, or
-/// the other one is blocked, too, in the midst of the copy; that one is sent again.
+/// One signal is held, and another one has come before the step: a synchronous one that a process has sent, or it would
+/// be blocked. The one that is held is delivered at the site, where nothing has been done yet, or the other one is
+/// blocked, too, in the midst of the copy; that one is sent again.
 void hold_no_more(Engine &engine, Process &process, Task &task, os::Stopped stopped) {
     const Site &site = *task.step.site;
     if (auto info = os::signal_info(task.tid)) os::send_again(task.pid, task.tid, *info);
@@ -229,7 +229,7 @@ void hold_signal(Engine &engine, Process &process, Task &task, os::Stopped stopp
     held = os::signal_info(task.tid);
     if (task.step.over != Over::stepping) step_out(task, *process.space->site_of_pc_in_slot(stopped.pc()), stopped);
     // Others would come before the step. They are blocked at the stop of an interrupt, not here: if ktrace were killed
-    // at this stop, the kernel would deliver the signal with our mask in its frame, for ever.
+    // at this stop, the kernel would deliver the signal with the step's mask in its frame, for ever.
     if (!task.signals.saved_mask) task.signals.blocks_next = os::interrupt(task.tid);
     continue_task(engine, task, std::move(stopped));
 }

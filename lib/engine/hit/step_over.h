@@ -1,4 +1,4 @@
-// step_over: how a stopped task gets over the instruction under a trap, by the method that its site has.
+// step_over: gets a stopped task past the instruction under a trap, by its site's method.
 #pragma once
 
 #include "engine/space/engine.h"
@@ -10,12 +10,12 @@ namespace ktrace::engine {
 /// end. The task runs on, unless emulation faulted (then it gets its SIGSEGV). Spends the token.
 void step_over(Engine &engine, Process &process, Task &task, Site &site, os::Stopped stopped, Places post);
 
-/// The task, at a trap's stop, is about to go to an address that may be right behind another trap of ours: killed
-/// before it has gone on, ktrace leaves it where the handler in the recovery page would take it for a hit there. Marks
-/// it for that.
+/// The task, at a trap's stop, is about to go to an address that may be right behind another trap of ours: if ktrace
+/// were killed before its resume, the handler in the recovery page would take it for a hit there. Marks it for the
+/// handler.
 void mark_moved(Process &process, Task &task, os::Stopped &stopped);
 
-/// The single step of the copy is done: fixes up, runs the post handlers, delivers what was held; or steps once more.
+/// The single step of the copy is done: fixes up, runs the post handlers, delivers a held signal; or steps once more.
 void finish_step(Engine &engine, Process &process, Task &task, os::Stopped stopped);
 
 /// The task, whose copy ran freely, goes on in the middle of it by steps, until it is done.

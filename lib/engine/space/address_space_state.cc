@@ -26,7 +26,7 @@ Site *AddressSpaceState::site_of_pc_in_slot(VirtAddr pc) {
 
 Result<Host::Plan> plan_instruction(const AddressSpaceState &space, Memory &memory, VirtAddr at) {
     auto known = space.sites.find(at);
-    // What it was planned for may be gone since: the code of a library that another one has taken the place of.
+    // The code that it was planned for may be gone since: another library may have taken the place of the first.
     if (known != space.sites.end() && !known->second->is_only_planned()) return known->second->plan;
     std::byte code[Host::longest];
     std::size_t got = memory.read(at, code);
@@ -58,7 +58,7 @@ bool give_slot(AddressSpaceState &space, Site &site) {
 
 namespace {
 
-/// Writes what gets a task over the site's trap: the copy in its slot, the entry in the rescue page. Errors: refused.
+/// Writes the means to step over the site: the copy in its slot, the entry in the recovery page. Errors: refused.
 Status furnish(AddressSpaceState &space, Site &site) {
     if (site.left) return {};
     if (!give_slot(space, site))
@@ -98,7 +98,7 @@ Status prepare_recovery(AddressSpaceState &space, target::Process &process, os::
     bool first = !space.recovery.mapped();
     auto made = space.recovery.ensure({*space.memory, *process.syscall_instruction, waiter, stopped}, sites);
     if (!made && first && made.error().kind != Error::Kind::gone) {
-        KT_LOG_INFO("no rescue page: " + made.error().message);
+        KT_LOG_INFO("no recovery page: " + made.error().message);
         return {};
     }
     return made;
@@ -108,11 +108,11 @@ bool recovery_has_room(const AddressSpaceState &space, std::size_t sites) {
     return space.recovery.mapped() ? space.recovery.room() >= sites : space.recovery_tried;
 }
 
-void tell_of_untold(recovery::Ledger *ledger, Pid pid, AddressSpaceState &space, VirtAddr at) {
+void note_pageless_trap(recovery::Ledger *ledger, Pid pid, AddressSpaceState &space, VirtAddr at) {
     if (!ledger || space.recovery.mapped()) return;
-    recovery::Untold trap{pid, at, {}, 0};
+    recovery::PagelessTrap trap{pid, at, {}, 0};
     trap.size = space.memory->read(at, std::span(trap.original).first(Host::trap_bytes().size()));
-    ledger->tell(trap);
+    ledger->note(trap);
 }
 
 namespace {
@@ -125,7 +125,7 @@ const char *why_not_mapped(int error) {
     }
 }
 
-/// Maps memory of ours. False: something else is there. Errors: refused, gone.
+/// Maps memory for ktrace. False: something else is there. Errors: refused, gone.
 Result<bool> map_at(const recovery::Hands &hands, const recovery::Page &page, VirtAddr at, std::uint64_t size) {
     auto mapped = recovery::call_with_way_back(
         hands.waiter, hands.stopped, hands.syscall_instruction, page, hands.space, SYS_mmap,
@@ -157,7 +157,7 @@ Status map_arena(AddressSpaceState &space, target::Process &process, os::Waiter 
         if (!at) return fail(Error::Kind::refused, "there is no free address space near the code");
         auto mapped = map_at({*space.memory, *process.syscall_instruction, waiter, stopped}, space.recovery, *at, size);
         if (!mapped) return tl::make_unexpected(mapped.error());
-        if (!*mapped) continue; // somebody was faster: look again
+        if (!*mapped) continue; // the process has mapped something there meanwhile: look again
         space.slots.add({*at, size, 0});
         space.recovery.add_arena(*space.memory, *at, size);
         return {};
@@ -177,7 +177,7 @@ Result<bool> forget_lost(AddressSpaceState &space, Pid pid) {
 
 namespace {
 
-/// What the arena holds, as far as its slots were handed out. Nothing: it is not there.
+/// The bytes of an arena, as far as its slots were handed out. Nothing: it is not there.
 std::optional<std::vector<std::byte>> read_slots(const Arena &arena, target::AddressSpace &space) {
     std::vector<std::byte> held(arena.used);
     std::byte last{};
@@ -199,7 +199,7 @@ bool are_slots_there(const AddressSpaceState &from, target::AddressSpace &space)
     return true;
 }
 
-/// Not where the program has mapped something of its own there.
+/// Writes the page again, unless the program has mapped something of its own there.
 bool rewrite_page(const recovery::Page &page, target::AddressSpace &space) {
     return !page.mapped() || (page.is_there(space) && page.write_all(space));
 }

@@ -1,6 +1,6 @@
-// AddressSpaceState: everything of ours in one address space: its memory, slots, sites and calls in flight. Shared by
-// the processes that share the memory (vfork); a fork's child gets a copy, which is taken out of it again or armed for
-// itself.
+// AddressSpaceState: everything of ktrace's in one address space: its memory, slots, sites and calls in flight. Shared
+// by the processes that share the memory (vfork). A fork's child has copies of the traps, which are taken out or become
+// its own.
 //
 // Invariants: a site is in `sites` as long as a task may still stop at it or be in its slot; a planted trap always has
 // its site there.
@@ -39,8 +39,8 @@ struct Watchpoint {
     std::unordered_map<pid_t, std::vector<std::byte>> values; // as last seen, by thread; 0: of all
 };
 
-/// A function of Go's has found its stack too small and has jumped back to its first instruction: the hit there that
-/// comes with this stack pointer is the same call, whichever thread its goroutine runs on by then.
+/// A function in Go has found its stack too small and has jumped back to its first instruction. The hit there with this
+/// stack pointer is the same call, in whichever thread its goroutine runs by then.
 struct Restart {
     VirtAddr function, sp;
 };
@@ -48,17 +48,17 @@ struct Restart {
 struct AddressSpaceState {
     std::shared_ptr<target::AddressSpace> memory;
     Slots slots;
-    recovery::Page recovery; // what is left of us when we are killed
+    recovery::Page recovery; // the page that restores it when ktrace is killed
     bool recovery_tried = false;
     std::unordered_map<VirtAddr, std::unique_ptr<Site>> sites;
     std::unordered_map<VirtAddr, Site *> by_slot; // start of the slot → its site
-    std::vector<RetiredSite> retired_sites;       // for buried.cc
+    std::vector<RetiredSite> retired_sites;       // for calls/retired_sites.cc
     Returns returns;
-    std::vector<Restart> restarts;                            // for goroutines.cc
-    std::vector<Watchpoint> watches;                          // for watch.cc
+    std::vector<Restart> restarts;                            // for calls/goroutines.cc
+    std::vector<Watchpoint> watches;                          // for watch/watch.cc
     std::uint32_t watch_generation = 0;                       // counts their changes
     std::uint32_t last_watch = 0;                             // id
-    std::unordered_map<VirtAddr, bool> caller_ok;             // decided once an address: may calls have a trap there
+    std::unordered_map<VirtAddr, bool> caller_ok;             // return addresses may be trapped there
     std::unordered_map<VirtAddr, VirtAddr> call_instructions; // before return addresses; 0: none is known
     std::uint32_t return_sites = 0;                           // kept for returns
     std::uint32_t return_probes = 0;                          // that are on: calls are looked at
@@ -81,33 +81,33 @@ Result<Site *> make_site(AddressSpaceState &space, VirtAddr at);
 /// Gives the site its slot, where it needs one. False: no slot within reach is free; map an arena first.
 bool give_slot(AddressSpaceState &space, Site &site);
 
-/// Makes sure that `sites` more can be armed: each is told in the rescue page before its trap is planted. A process
-/// that may not map memory is traced without that page. Errors: gone, refused (there are too many).
+/// Makes room in the recovery page for `sites` more: each is entered before its trap is planted. A process that may not
+/// map memory is traced without that page. Errors: gone, refused (there are too many).
 Status prepare_recovery(AddressSpaceState &space, target::Process &process, os::Waiter &waiter, os::Stopped &stopped,
                         std::size_t sites);
 
 /// True where that needs no stopped task.
 bool recovery_has_room(const AddressSpaceState &space, std::size_t sites);
 
-/// Tells the guardian of a trap that is to be planted, where no page will tell of it. `ledger` may be nullptr.
-void tell_of_untold(recovery::Ledger *ledger, Pid pid, AddressSpaceState &space, VirtAddr at);
+/// Notes a trap in the ledger that is to be planted, where no page has it. `ledger` may be nullptr.
+void note_pageless_trap(recovery::Ledger *ledger, Pid pid, AddressSpaceState &space, VirtAddr at);
 
-/// Plants the trap. There is a slot for the site, and the rescue page has room for it. Errors: refused.
+/// Plants the trap. There is a slot for the site, and the recovery page has room for it. Errors: refused.
 Status arm(AddressSpaceState &space, Site &site);
-/// Takes the trap out. The site stays known: tasks that are at it or in its slot are still understood.
+/// Takes the trap out. The site stays known: the stops of tasks at it or in its slot can still be classified.
 void disarm(AddressSpaceState &space, Site &site);
 
 /// Maps an arena for `slots` more slots near [low, high) by a system call of the stopped task. Errors: refused (no
 /// room, mmap is forbidden), gone.
 Status map_arena(AddressSpaceState &space, target::Process &process, os::Waiter &waiter, os::Stopped &stopped,
                  VirtAddr low, VirtAddr high, std::size_t slots);
-/// Forgets what is not there any more of our arenas and page: the program has unmapped it, or mapped something of its
-/// own over it. False: there was nothing to forget. Errors: gone.
+/// Forgets arenas and the page if they are not there any more: the program has unmapped them, or mapped something of
+/// its own over them. False: there was nothing to forget. Errors: gone.
 Result<bool> forget_lost(AddressSpaceState &space, Pid pid);
-/// Gives a fork's child what the program has kept from it of our memory (MADV_DONTFORK, MADV_WIPEONFORK): the child's
-/// traps lead there. `from`: its parent's. To be done before the child runs. Errors: refused (why), gone.
+/// Gives a fork's child the arenas and the page that the program has kept from it (MADV_DONTFORK, MADV_WIPEONFORK): the
+/// child's traps lead there. `from`: its parent's. Call it before the child runs. Errors: refused (why), gone.
 Status complete_copy(const AddressSpaceState &from, const recovery::Hands &child);
-/// Writes the page again that a fork's child has as zeros only, so that it is known as ours.
+/// Writes the page of a fork's child again where it is zeros, so that it is known as ktrace's.
 void rewrite_wiped(const AddressSpaceState &child, Pid pid);
 /// Unmaps all arenas. No task is in one.
 Status unmap_arenas(AddressSpaceState &space, target::Process &process, os::Waiter &waiter, os::Stopped &stopped);

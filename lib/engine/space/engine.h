@@ -1,5 +1,5 @@
-// Engine: all that the tracing thread holds: the door for waiting, processes, tasks, and the records that were made but
-// not yet shown. Passive; dispatch changes it.
+// Engine: all that the tracing thread holds: the Waiter, processes, tasks, and the records that are not yet printed.
+// Passive; dispatch changes it.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ namespace ktrace::engine {
 struct Process {
     target::Process target;
     std::shared_ptr<AddressSpaceState> space;
-    bool silent = false;      // kept clean only (a vfork child that is not followed): its hits are not counted
+    bool silent = false;      // only kept clean (a vfork child that is not followed): its hits are not counted
     bool borrowed = false;    // runs in its parent's memory until it calls exec (vfork)
     bool had_threads = false; // it may end by one while another is in the middle of a call
     bool uses_sigtrap = true; // it catches, ignores or blocks SIGTRAP: one that is sent to it is not its end
-    bool action_lost = false; // our action for SIGTRAP was reset by a trap in a task that blocks it
+    bool action_lost = false; // ktrace's action for SIGTRAP was reset by a trap in a task that blocks it
     std::uint64_t looked_at_signals = 0; // when (by count of stops) that was found out; it may change
 };
 
@@ -57,18 +57,19 @@ struct Engine {
     os::Names names;
     bool watches = false; // somewhere there are watchpoints
     Tid unwatched;        // a task whose debug registers could not be set
-    // Of the evaluation at hand: what it sees (all where its program needs them, else the pc), and what it changes.
+    // Of the evaluation at hand: the registers that it sees (all where its program needs them, else the pc), and its
+    // changes.
     arch::Host::Registers registers{};
     program::Changes changes;
     VerdictRing verdicts;
     Corrections corrections; // of durations
     Timed timed;
-    recovery::Ledger *ledger = nullptr; // told before anything is planted; nullptr: nobody guards this trace
-    std::unique_ptr<Overhead> overhead; // nullptr: nobody asks what probes cost
+    recovery::Ledger *ledger = nullptr; // written before anything is planted; nullptr: this trace has no guardian
+    std::unique_ptr<Overhead> overhead; // nullptr: the cost of probes is not measured
     std::uint64_t stops = 0;            // dispatched so far: the clock of retired slots and hits
     std::uint64_t events = 0;           // records so far
     std::uint64_t max_events = ~std::uint64_t{0};
-    bool mending = false; // what a ktrace that was killed has left is taken out: its single steps are dropped
+    bool mending = false; // remains of a killed ktrace are taken out: its single steps are dropped
     bool closing = false; // hits are no longer counted: the traps are being taken out
 
     Process *process_of(const Task &task) {

@@ -13,8 +13,8 @@ enum class EventKind : std::uint8_t {
     loader,      // the list of modules has changed; `stopped` is at the loader's breakpoint
     ifunc,       // a resolver is called or has returned; `stopped` is there
     ended,       // a task has ended; `status`, `signal` of it
-    dispatched,  // the calls of a thread are sent back to it: `stopped` is at the trap of one, not served yet
-    unknown,     // a stop of a task that is not known yet: a child that was faster than its parent's event
+    dispatched,  // a thread has syscall user dispatch: `stopped` is at the trap of a call, not served yet
+    unknown,     // a stop of a task that is not known yet: a child whose stop came before its parent's event
 };
 
 } // namespace ktrace::engine

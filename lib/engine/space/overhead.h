@@ -14,13 +14,13 @@ namespace ktrace::engine {
 
 class Overhead {
   public:
-    /// A stop begins: what was charged to one that did not end in `end_stop` is forgotten.
+    /// A stop begins: the charges of one that did not end in `end_stop` are forgotten.
     void begin_stop() { charged_.clear(); }
     /// The stop at hand is (also) for this location (index of its LocationInfo).
     void charge(std::uint32_t location) {
         if (charged_.empty() || charged_.back() != location) charged_.push_back(location);
     }
-    /// The task goes on after `ns` in which it was stopped.
+    /// The task is resumed after it was stopped for `ns`.
     void end_stop(Tid tid, std::uint64_t ns);
 
     struct Share {

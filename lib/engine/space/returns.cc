@@ -93,7 +93,7 @@ Collision judge_collision(const Instance &older, const Site &site, std::uint64_t
     // Without an exception or longjmp in between, only a jump leads here from within the older call.
     if (!unwound) {
         // A function that jumps to itself does so behind its entry; entered again by the call that leads to it, it was
-        // left by some other way out (a hand-made longjmp).
+        // left by another way out (a hand-made longjmp).
         bool again = older.site == &site && direct_target == site.at;
         return again ? Collision::abandoned : Collision::tail_call;
     }

@@ -1,8 +1,8 @@
 // Returns: the calls in flight of return probes in one address space. The stack is never written: a trap at the return
-// address tells when a call has returned.
+// address shows that a call has returned.
 //
-// Invariants: (1) a live call is found by where its frame is, which no two live calls of an address space share, but
-// for a chain of tail calls, which return together; so fibers and calls that are finished by another thread need no
+// Invariants: (1) a live call is found by the address of its frame, which no two live calls of an address space share,
+// except for a chain of tail calls, which return together; so fibers, and calls that another thread ends, need no
 // special case; (2) an instance is in exactly one chain and in its owner's list of calls; (3) every instance ends in
 // exactly one of: returned, unreturned.
 #pragma once
@@ -30,7 +30,7 @@ struct Instance {
     arch::Frame frame;
     Site *return_site = nullptr; // nullptr: it is seen to end at its function's own return instructions
     Tid owner;
-    std::uint64_t hit = 0;      // the entry's stop, by the world's count: probes of one hit share a call
+    std::uint64_t hit = 0;      // the entry's stop, by the engine's count: probes of one hit share a call
     std::uint64_t start_ns = 0; // CLOCK_MONOTONIC, just before the task went on
     Marks marks;                // the owner's clock, then
     bool is_recorded = false;   // the owner's switches were recorded, then
@@ -48,7 +48,7 @@ struct Instance {
 
 class Returns {
   public:
-    /// What ends without having returned is handed to this.
+    /// Called with each call that ends without having returned.
     using Unreturned = std::function<void(Instance &)>;
 
     Returns() = default;
@@ -59,14 +59,14 @@ class Returns {
     Instance *at(VirtAddr frame_sp);
     std::size_t in_flight() const { return in_flight_; }
 
-    /// A new call; the caller has decided what becomes of older ones with the same frame. Ownership stays here.
+    /// A new call; the caller has dealt with older ones of the same frame. Ownership stays here.
     Instance &begin(Task &task, const arch::Frame &frame);
     /// The call has ended: out of its chain, its owner's list, and recycled.
     void end(Instance &instance, Task *owner);
 
     /// The calls whose frames are in [low, high).
     std::vector<Instance *> within(VirtAddr low, VirtAddr high) const;
-    /// Their frames have moved by so many bytes. No other calls are where they go.
+    /// Their frames have moved by so many bytes. No other calls are at the new addresses.
     void shift(VirtAddr low, VirtAddr high, std::int64_t by);
     /// All calls, for the end of a process or a sweep.
     std::vector<Instance *> all();
@@ -78,15 +78,15 @@ class Returns {
     std::size_t in_flight_ = 0;
 };
 
-/// What an older call with the same frame as a new one is.
+/// The fate of an older call with the same frame as a new one.
 enum class Collision : std::uint8_t {
     tail_call, // it jumped to the new function: both return together
     abandoned, // an exception or a longjmp ended it, and its caller has called again
     same_call, // another probe of the same hit
 };
 
-/// Decides it, from what is known: `direct_target` is the target of the call instruction before the return address
-/// (through PLT stubs), or 0; `unwound`: there may have been an exception or a longjmp since. Pure.
+/// Decides it: `direct_target` is the target of the call instruction before the return address (through PLT stubs), or
+/// 0; `unwound`: there may have been an exception or a longjmp since. Pure.
 Collision judge_collision(const Instance &older, const Site &site, std::uint64_t hit, VirtAddr return_address,
                           VirtAddr direct_target, bool unwound);
 

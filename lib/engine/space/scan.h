@@ -1,4 +1,4 @@
-// scan: the instructions of a function that are of one sort.
+// scan: finds the instructions of one sort in a function.
 #pragma once
 
 #include <functional>

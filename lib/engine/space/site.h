@@ -1,9 +1,9 @@
 // Site: a patch at one address of one address space: the trap that is planted there, how a task steps over the
 // instruction under it, and the attachments and internal breakpoints that the trap serves.
 //
-// The chain: a Spec is a SPEC as it was typed; a Probe wants something at all places that it means; a Location is one
-// of these places, in a file; an Attachment is the probe at a location in one address space; its Site is the trap
-// there. Probes at one address share the site; calls in flight and internal breakpoints use it, too.
+// The chain: a Spec is a SPEC as it was typed; a Probe is to run at all places that it means; a Location is one of
+// these places, in a file; an Attachment is the probe at a location in one address space; its Site is the trap there.
+// Probes at one address share the site; calls in flight and internal breakpoints use it, too.
 //
 // Invariants: while armed, the trap is planted and never lifted to step (another thread would run past it); the slot
 // does not change; attachments run in the order in which they joined, internal breakpoints behind them.
@@ -39,23 +39,23 @@ struct Attachment {
         watch, // has no site: debug registers (watch.h)
     };
     Kind kind = Kind::probe;
-    bool on = true;         // off: its site's traps pass it by
-    bool dismissed = false; // taken off its site for good; it is still there only for those who are in the middle of it
+    bool on = true;         // off: hits of its site do not run it
+    bool dismissed = false; // taken off its site for good; it is still there only for tasks in the middle of its hit
     std::uint32_t location = 0; // index of the LocationInfo
     const program::Program *program = nullptr;
     program::ProbeState *state = nullptr;
     HitHandler *handler = nullptr; // a plugin's: runs instead of the program, which is nullptr then
     program::Counters *counters = nullptr;
     std::uint32_t inside = 0;    // hits count only under calls that `encloses` of this number follows; 0: everywhere
-    std::uint32_t encloses = 0;  // return probes of ours, without a program: their calls are what others are inside of
+    std::uint32_t encloses = 0;  // of a return probe of ktrace's own, which has no program; see `inside`
     std::uint32_t maxactive = 0; // return probes: most calls in flight
     std::uint32_t active = 0;
-    std::uint32_t looks = 0;         // how many of those may be looked at now, whether they are over
+    std::uint32_t looks = 0;         // how many of those may be checked now for having ended
     VirtAddr function, function_end; // return probes: the code of the function; 0: not known
     enum class Exits : std::uint8_t { unknown, watched, unwatchable } exits = Exits::unknown;
 };
 
-/// The purpose of an internal breakpoint: one constant each, where its function is; known by its address.
+/// The purpose of an internal breakpoint: a constant beside its function; known by its address.
 struct InternalPurpose {
     /// Called at each hit, before the instruction, unless tracing is closing; nullptr: nothing is done. The task stands
     /// at the site's trap and steps over it afterwards.
@@ -65,8 +65,8 @@ struct InternalPurpose {
     bool serves_returns = false; // needed only while a return probe is on
 };
 
-/// A breakpoint of ours: in the loader, in unwinders, in resolvers. Never counted, never shown. Owned above, as an
-/// Attachment is.
+/// A breakpoint of ktrace's own: in the loader, in unwinders, in resolvers. Never counted, never shown. Owned above, as
+/// an Attachment is.
 struct InternalBreakpoint {
     const InternalPurpose *purpose = nullptr;
     VirtAddr at;
@@ -79,7 +79,7 @@ struct Site {
     arch::Placement placed;
     VirtAddr slot;      // 0: none is needed (emulated)
     bool armed = false; // the trap is planted
-    bool left = false;  // by another ktrace of this build: its slot is filled, and the rescue page tells of it
+    bool left = false;  // by another ktrace of this build: its slot is filled, and the recovery page has its entry
     std::vector<Attachment *> attachments;
     std::vector<InternalBreakpoint *> internal;
     bool exit = false;             // a return instruction at which calls of its function are seen to end

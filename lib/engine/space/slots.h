@@ -43,7 +43,7 @@ class Slots {
 
     void add(Arena arena) { arenas_.push_back(arena); }
     const std::vector<Arena> &arenas() const { return arenas_; }
-    /// The memory of these is not ours any more. Their slots must not be asked for again.
+    /// The memory of these is not ktrace's any more. Their slots must not be asked for again.
     void lose(const std::vector<Arena> &arenas);
     void clear();
 

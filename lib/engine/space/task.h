@@ -1,4 +1,4 @@
-// Task: what ktrace knows of one traced thread. It knows its process by id only.
+// Task: the state of one traced thread. It knows its process by id only.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace ktrace::engine {
 struct Site;
 struct Instance;
 
-/// What a task is in the middle of, between two stops.
+/// The way over an instruction that a task is on, between two stops.
 enum class Over : std::uint8_t {
     none,
     stepping,   // the copy in the slot is being single-stepped
@@ -38,8 +38,8 @@ struct TaskStep {
     Over over = Over::none;
     Site *site = nullptr;          // over != none: the site; the site outlives it
     std::uint64_t old_scratch = 0; // stepping with a scratch register
-    VirtAddr from;                 // where the task was let go by a single step last
-    bool steps_itself = false;     // stepping: the program steps itself, and is to be told of the end, too
+    VirtAddr from;                 // where the task was last resumed by a single step
+    bool steps_itself = false;     // stepping: the program steps itself, and has to get the end's signal, too
     Places post;                   // the probes of the site that wait for the end of the instruction
 };
 
@@ -56,17 +56,17 @@ struct TaskRepeat {
 struct TaskCalls {
     Instance *youngest = nullptr;        // in flight; the others are behind it
     std::uint32_t unwinds = 0;           // exceptions and longjmps so far
-    bool enclosures_known = false;       // calls that enclose the task and began before ktrace came are among them
+    bool enclosures_known = false;       // calls that enclose the task and began before ktrace attached are among them
     std::optional<StackMove> stack_move; // of a goroutine, which the task is in the middle of
 };
 
 /// The task's debug registers (engine/watch).
 struct TaskWatches {
     std::uint32_t generation = 0;         // of watchpoints, which they are of; 0: not looked at yet
-    std::vector<std::uint32_t> registers; // what they watch (Watchpoint::id), by register; empty: nothing
+    std::vector<std::uint32_t> registers; // their watchpoints (Watchpoint::id), by register; empty: none
 };
 
-/// One traced thread: its ids, a struct a concern, and what belongs to none of these.
+/// One traced thread: its ids, a struct a concern, and the rest.
 struct Task {
     Tid tid;
     Pid pid;
@@ -77,14 +77,14 @@ struct Task {
     SyscallRestart restart;
     TaskCalls calls;
     TaskWatches watches;
-    TaskClock clock; // what durations are measured by
+    TaskClock clock; // durations are measured by it
 
     std::uint64_t sequence = 0;   // records
     std::uint64_t verdict = 0;    // on its last stop: number in Engine::verdicts
     std::uint64_t last_stop = 0;  // by the count of stops
     std::uint64_t outside_at = 0; // when (by that count) it was last seen outside of all slots
     bool wants_registers = false; // its last hit has read them all: the next one's pc is read with them
-    bool until_exec = false;      // stops at system calls, until it may be let go at an exec
+    bool until_exec = false;      // stops at system calls, until it may be detached at an exec
 };
 
 } // namespace ktrace::engine

@@ -1,4 +1,4 @@
-// SyscallRestart: what a task needs while its interrupted system call is made again by hand (syscall_restart.h).
+// The state of a task whose system call is restarted by hand (syscall_restart.h).
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 namespace ktrace::engine {
 
 struct SyscallRestart {
-    /// Its registers as the call has failed with -EINTR. Set from the stop at which the pc was set back to the call
-    /// until the next stop.
+    /// The registers with which the call has failed with -EINTR. Set from the stop at which the pc was set back to the
+    /// call until the next stop.
     std::optional<arch::Host::Registers> failed;
 };
 

@@ -1,5 +1,5 @@
-// What ktrace knows of one task's signals: its mask and action for SIGTRAP, which traps change (transparent/sigtrap),
-// and what is kept from it while an instruction of its own is stepped (transparent/signals). Passive data.
+// The state of one task's signals: its mask and action for SIGTRAP, which traps change (transparent/sigtrap), and the
+// signals and mask that are kept from it during a step (transparent/signals). Passive data.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,26 @@ struct TaskSigtrap {
     bool is_unseen = false;               // it has come by traps since
     std::uint32_t changes_seen = 0;       // of the process's action for SIGTRAP (Page::changes), at its last trap
 
-    // It is in a function that may set the process's action for SIGTRAP: how many stops at its system calls it is still
-    // to have, and what the one that it makes sets that to.
+    // The task is in a function that may set the process's action for SIGTRAP: the number of stops at system calls that
+    // are still to come, and the action that the call sets.
     std::uint8_t watches_action = 0;
     std::optional<ktrace_recovery_action> new_action;
 };
 
 /// For transparent/signals.
 struct TaskSignals {
-    std::optional<siginfo_t> held;           // came before an instruction that is stepped: delivered behind it
+    std::optional<siginfo_t> held;           // came before an instruction that is stepped: delivered after it
     std::optional<std::uint64_t> saved_mask; // signals are blocked for the moment: the task's own mask
-    bool blocks_next = false;                // its next interrupt's stop is where they are blocked
+    bool blocks_next = false;                // they are blocked at the stop of its next interrupt
     bool traps_by_flag = false;              // the step's trap flag stands in the registers (block_at_interrupt)
     std::optional<std::uint64_t> own_tid;    // its number in its own pid namespace, once asked for
-    std::optional<siginfo_t> sent_again;     // a SIGTRAP that was sent again under our name: delivered as it was
-    std::optional<os::SyscallUserDispatch> saved_dispatch; // a ktrace that was killed has left its calls' dispatch off
+    std::optional<siginfo_t> sent_again;     // a SIGTRAP that was sent again in ktrace's name: delivered as it was
+    std::optional<os::SyscallUserDispatch> saved_dispatch; // a killed ktrace has left its dispatch off
     bool is_retold = false; // it is about to get a signal in the place of a trap's (points.h)
     struct InLedger {
         bool mask = false, signal = false;
         bool operator==(const InLedger &) const = default;
-    } in_ledger; // what the guardian knows of
+    } in_ledger; // the parts that are in the ledger
 };
 
 } // namespace ktrace::engine

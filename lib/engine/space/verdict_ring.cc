@@ -67,7 +67,7 @@ const char *name_of(os::Resume how) {
     return "?";
 }
 
-/// ` TERM` behind what has a signal. (sigabbrev_np reads a table: it allocates nothing.)
+/// ` TERM` behind a stop or resume with a signal. (sigabbrev_np reads a table: it allocates nothing.)
 struct SignalName {
     char text[16];
     explicit SignalName(int signal) : text{} {

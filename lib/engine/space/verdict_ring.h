@@ -1,5 +1,5 @@
-// VerdictRing: the last stops, each with the verdict on it and how its task was resumed: what a failed KT_CHECK shows,
-// and what the log has a line of.
+// VerdictRing: the last stops, each with its verdict and the resume of its task. A failed KT_CHECK prints them, and the
+// log has a line of each.
 //
 // Invariant: to note a stop allocates and formats nothing.
 #pragma once
@@ -23,7 +23,7 @@ class VerdictRing final : public CheckDump {
     static constexpr std::size_t size = 1000;
     static constexpr std::size_t longest_line = 120;
 
-    /// Notes a stop; `pc`: of the task, where it was read. The number of the entry: the first is 1.
+    /// Notes a stop; `pc`: of the task, where it was read. Returns the number of the entry: the first is 1.
     std::uint64_t note(const os::Stop &stop, std::optional<VirtAddr> pc, Verdict verdict);
     /// The task of that entry was resumed. Nothing where that is known already (its next stop is not dispatch's), or
     /// the entry is not kept any more.

@@ -12,7 +12,7 @@ using Kind = os::Stop::Kind;
 
 namespace {
 
-/// A signal of the program's own would come in before what the task is in the middle of is done.
+/// True where a signal of the program's own would come in before the task's step or call is done.
 bool keeps_signals_out(const TaskStep &step) {
     return step.over == Over::stepping || (step.over == Over::to_syscall && !step.post.empty());
 }

@@ -16,7 +16,7 @@ using program::Moment;
 
 namespace {
 
-/// What a task's debug registers are to be.
+/// The debug registers that a task has to have.
 struct Wanted {
     std::array<WatchRegister, HostNative::watch_registers> registers;
     std::vector<std::uint32_t> watching; // by register
@@ -34,14 +34,14 @@ VirtAddr own_pc(AddressSpaceState &space, os::Stopped &stopped) {
     Site *site = space.site_of_pc_in_slot(pc);
     if (!site) return pc;
     const auto position = Host::slot_position(site->placed, site->slot, pc);
-    // What a call pushes has been written: it goes on at its target next.
+    // The call has pushed its return address: it goes on at its target next.
     if (site->placed.pushed != 0 && position == arch::SlotPosition::inside)
         return site->plan.target.value_or(site->at + site->plan.length);
     bool done = position == arch::SlotPosition::after;
     return done ? site->at + site->plan.length : site->at;
 }
 
-/// Whose value it is: a thread's or, as 0, everybody's.
+/// The thread that has the value; 0: all threads share it.
 pid_t owner_of(const Watchpoint &watch, const Task &task) { return watch.in_thread ? task.tid.value : 0; }
 
 std::vector<std::byte> value_of(Engine &engine, Process &process, Task &task, const Watchpoint &watch,
@@ -53,13 +53,13 @@ std::vector<std::byte> value_of(Engine &engine, Process &process, Task &task, co
     return value;
 }
 
-/// Keeps the watched value as it is, if none is known yet.
+/// Notes the watched value, if none is known yet.
 void remember_value(Engine &engine, Process &process, Task &task, Watchpoint &watch, os::Stopped &stopped) {
     auto [known, is_new] = watch.values.try_emplace(owner_of(watch, task));
     if (is_new) known->second = value_of(engine, process, task, watch, stopped);
 }
 
-/// It has fired; `pc`: behind the instruction, at the program's own address.
+/// A watchpoint has fired; `pc`: behind the instruction, at the program's own address.
 void run_watch(Engine &engine, Process &process, Task &task, Watchpoint &watch, VirtAddr pc, os::Stopped &stopped) {
     const Attachment &attachment = *watch.attachment;
     attachment.counters->hits++;
@@ -133,7 +133,7 @@ void set_watches(Engine &engine, Task &task, os::Stopped &stopped) {
     if (!process || process->silent || engine.closing || task.watches.generation == process->space->watch_generation)
         return;
     AddressSpaceState &space = *process->space;
-    // What has fired is told by registers that are still as they were then.
+    // The registers that have fired have to stay as they are until the stop is served.
     if (!task.watches.registers.empty() && os::has_fault_pending(task.tid, SIGTRAP)) return;
     for (Watchpoint &watch : space.watches)
         if (watch.attachment->on) remember_value(engine, *process, task, watch, stopped);

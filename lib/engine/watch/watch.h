@@ -1,9 +1,9 @@
-// watch: watchpoints: data (or code) that the debug registers of every task of an address space watch.
+// watch: watchpoints: data (or code) that is watched by the debug registers of every task of an address space.
 //
-// Invariants: a task's debug registers are set whenever it goes on after the set of watchpoints has changed
-// (Task::watches has the generation that they are of), and it is known what each of them watches,
-// since one that fires may be of an earlier set; a new task has none (the kernel does not inherit them) and gets them
-// at its first stop; before a task is let go they are cleared.
+// Invariants: a task's debug registers are set at its first resume after the set of watchpoints has changed.
+// Task::watches has their generation and the watchpoint of each register, since one that fires may be of an earlier
+// set. A new task has none (the kernel does not inherit them) and gets them at its first stop. At detach they are
+// cleared.
 #pragma once
 
 #include "engine/space/engine.h"
@@ -14,16 +14,16 @@ namespace ktrace::engine {
 /// How many debug registers the address space uses already, those of watchpoints that are off included.
 std::size_t watch_registers_used(const AddressSpaceState &space);
 
-/// Begins: tasks get it when they go on the next time, unless it is off (Attachment::on).
+/// Adds a watchpoint: tasks get it at their next resume, unless it is off (Attachment::on).
 void add_watch(Engine &engine, AddressSpaceState &space, Watchpoint watch);
-/// Ends: it is silent at once, and tasks lose it when they go on the next time.
+/// Removes a watchpoint: it is silent at once, and tasks lose it at their next resume.
 void remove_watch(AddressSpaceState &space, Attachment &attachment);
 /// Switches it on as add_watch does, or off as remove_watch does.
 void switch_watch(AddressSpaceState &space, Attachment &attachment, bool on);
 
-/// A stopped task's registers are made what they should be. Every way by which a task goes on calls it.
+/// Sets a stopped task's debug registers. Called before every resume.
 void set_watches(Engine &engine, Task &task, os::Stopped &stopped);
-/// The task is let go.
+/// The task is about to be detached.
 void clear_watches(Task &task);
 /// The task has ended: its thread-local variables are gone.
 void forget_values(AddressSpaceState &space, const Task &task);

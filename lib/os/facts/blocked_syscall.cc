@@ -19,7 +19,7 @@ namespace ktrace::os {
 
 namespace {
 
-/// Interrupted when it has done a part, it answers with that, and few programs ask whether it was all.
+/// True for a call that returns with the part that is done when it is interrupted: few programs check for that.
 bool may_end_in_part(const TaskPlace &place) {
     constexpr std::uint64_t enter_get_events = 1; // IORING_ENTER_GETEVENTS: it submits, then waits for so many
     const auto &arguments = place.arguments;
@@ -101,7 +101,7 @@ bool has_time_limit(Pid pid, Tid tid, const TaskPlace &place) {
     return limit.tv_sec != 0 || limit.tv_usec != 0;
 }
 
-/// In the kernel's functions that wait for somebody else's answer.
+/// In the kernel's functions that wait for another process's answer.
 bool waits_for_an_answer(Pid pid, Tid tid) {
     const std::string function = read_sleep_function(pid, tid);
     return function == "handle_userfault" || function == "request_wait_answer" ||
@@ -120,7 +120,7 @@ bool always_fails(const TaskPlace &place) {
     case SYS_semtimedop:
     case SYS_rt_sigtimedwait:
     case SYS_io_getevents: return true;
-    case SYS_io_uring_enter: return place.arguments[1] == 0; // what was to be submitted has been
+    case SYS_io_uring_enter: return place.arguments[1] == 0; // all was submitted
     default: return false;
     }
 }

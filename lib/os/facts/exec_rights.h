@@ -1,5 +1,5 @@
-// rights: whether a program has rights of its own (set-user-id, set-group-id, file capabilities), which the kernel
-// gives to nobody who is traced by one that is not privileged.
+// rights: whether a program has rights of its own (set-user-id, set-group-id, file capabilities), which the kernel does
+// not give to a task whose tracer is not privileged.
 #pragma once
 
 #include "base/ids.h"

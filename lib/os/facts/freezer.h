@@ -1,4 +1,5 @@
-// The freezers of control groups (cgroups(7)): what a frozen process is asked to do it does when it is thawed.
+// The freezers of control groups (cgroups(7)): a frozen process does nothing that it is asked to do before it is
+// thawed.
 #pragma once
 
 #include <optional>

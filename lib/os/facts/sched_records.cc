@@ -40,7 +40,7 @@ perf_event_attr what_to_record() {
     attr.exclude_kernel = attr.exclude_hv = 1; // else it takes rights of its own
     attr.use_clockid = 1;
     attr.clockid = CLOCK_MONOTONIC;
-    attr.watermark = 1; // nobody waits for the ring to fill
+    attr.watermark = 1; // nothing waits for the ring to fill
     attr.wakeup_watermark = ring_size;
     return attr;
 }

@@ -98,7 +98,7 @@ std::vector<Pid> read_processes();
 bool has_memory(Tid tid);
 /// True for a task that has ended and is not reaped. A leader stays so until all its threads have ended.
 bool has_ended(Tid tid);
-/// True for one that has ended, is on its way out, or was killed and has still to see it: what it traces it lets go of
+/// True for one that has ended, is on its way out, or was killed and has still to see it: its tracees will be detached
 /// in a moment.
 bool is_dying(Tid tid);
 /// True for a thread of the kernel's own, which has no program.

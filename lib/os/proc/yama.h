@@ -26,8 +26,8 @@ struct ScopeRefusal {
 /// Nothing: it forbids this user nothing. `own`: of a program that ktrace starts itself.
 std::optional<ScopeRefusal> refusal_by_scope(bool own);
 
-/// `other` may trace the calling process from now on, and what it becomes by exec, where only ancestors might. Only
-/// makes a system call.
+/// `other` may trace the calling process from now on, also after an exec, where only ancestors might. Only makes a
+/// system call.
 void let_trace(Pid other);
 
 } // namespace ktrace::os

@@ -1,6 +1,6 @@
 // Descriptors that this process was started with. Where a standard one is closed, the next file that is opened would
-// take its place, and what is meant for a reader would be written to it. And how many there may be: a file that a
-// traced process has mapped takes one.
+// take its place, and get the output that is meant for a reader. And the limit of their number: each file that a traced
+// process has mapped takes one.
 //
 // Invariants: programs that are started have the limits that ktrace was started with.
 #pragma once

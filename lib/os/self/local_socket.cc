@@ -86,7 +86,7 @@ Result<std::string> make_directory(const std::string &program) {
         else if (is_private(directory, ::geteuid()))
             return directory;
         else
-            why = directory + " is somebody else's, or open to others";
+            why = directory + " belongs to another user, or is open to others";
     }
     return fail(Error::Kind::denied, why, "take it away, or set XDG_RUNTIME_DIR to a directory of your own");
 }

@@ -1,8 +1,8 @@
 // A Unix socket in a directory of the user's own: its name is the number of a process and of its pid namespace (several
-// containers may share the directory), nobody else may open it, and each end knows the other.
+// containers may share the directory), no other user may open it, and each end knows the other.
 //
-// Invariants: the directory belongs to this user and nobody else has any right on it: a name in there cannot be taken
-// by somebody else; sockets do not survive exec and never block.
+// Invariants: the directory belongs to this user, and no other has any right on it: no other user can take a name in
+// there; sockets do not survive exec and never block.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ namespace ktrace::os {
 class LocalListener {
   public:
     /// `program` names the directory: $XDG_RUNTIME_DIR/PROGRAM, or /tmp/PROGRAM-UID. The socket is called after this
-    /// process. The remains of ended processes there are taken away. Errors: denied (the directory is somebody else's),
+    /// process. The remains of ended processes there are taken away. Errors: denied (the directory is another user's),
     /// system.
     static Result<LocalListener> open(const std::string &program);
     ~LocalListener();
@@ -29,8 +29,7 @@ class LocalListener {
     LocalListener &operator=(LocalListener &&) = delete;
 
     int fd() const { return fd_.get(); }
-    /// The next client, where that is this user or root; nothing: none waits, or it was somebody
-    /// else.
+    /// The next client, where that is this user or root; nothing: none waits, or it was another user's.
     std::optional<Fd> accept() const;
 
   private:

@@ -1,5 +1,5 @@
-// A bound on the memory of this process. How much libelf and libdw take for a file is decided by who made the file.
-// They report a refused allocation as an error.
+// A bound on the memory of this process. How much libelf and libdw take for a file depends on the file's content. They
+// report a refused allocation as an error.
 //
 // Invariants: programs that are started have the limits that ktrace was started with.
 #pragma once

@@ -51,7 +51,7 @@ class OwnSignals {
 
     /// The signal that came in, once; 0: none.
     int take();
-    /// True where one has come in that nobody has taken yet.
+    /// True where one has come in that has not been taken yet.
     static bool are_pending();
 
   private:

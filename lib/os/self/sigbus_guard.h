@@ -1,6 +1,6 @@
 // Files that are cut short while they are mapped: the page behind a mapped file's new end raises SIGBUS when it is
-// read. Programs, libraries and debug files are mapped, by us and by elfutils, and may be anybody's to write to: a
-// build that copies a library over the old one cuts it short, too.
+// read. Programs, libraries and debug files are mapped, by ktrace and by elfutils, and other processes may write to
+// them: a build that copies a library over the old one cuts it short, too.
 //
 // From the page that is missing to the end of the mapping there are zeros then, and readers go on: those of
 // ELF and DWARF take them for a damaged file. The files that were cut are remembered, so that they can be reported.

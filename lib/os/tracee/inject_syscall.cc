@@ -43,8 +43,8 @@ Result<void> cannot_make_calls() {
                 "it has changed ktrace's mapping");
 }
 
-/// A task that runs up to the stop of a system call, and runs on and on: somebody has made another instruction of the
-/// one that makes the call, one that leads to itself. It is interrupted then.
+/// A task that runs up to the stop of a system call, and runs on and on: another thread has replaced the instruction
+/// that makes the call by a jump to itself. It is interrupted then.
 class Runaway {
   public:
     explicit Runaway(Tid tid) : tid_(tid) {}
@@ -147,7 +147,7 @@ class Undispatched {
     ~Undispatched() {
         if (own_.mode == 0) return;
         set_dispatch(tid_, own_);
-        if (keeper_) keeper_->settle_dispatch(tid_);
+        if (keeper_) keeper_->forget_dispatch(tid_);
     }
     Undispatched(const Undispatched &) = delete;
 
@@ -204,7 +204,7 @@ Result<void> leave_own_call(Waiter &waiter, Stopped &stopped, Meanwhile &meanwhi
 /// The signal's frame with all that a task is, for as long as the call lasts.
 class Frame {
   public:
-    /// A call that the kernel would make again when the task goes on is made again from the start.
+    /// A call that the kernel would restart when the task is resumed is restarted from the beginning.
     Frame(const WayBack *way, Tid tid, Host::Registers before, std::uint64_t mask) : way_(way) {
         if (!way_) return;
         if (arch::awaits_restart(before)) Host::restart_syscall(before);
@@ -263,7 +263,8 @@ Result<void> run_call(Waiter &waiter, Tid tid, Through through, const Host::Regi
     return has_fault_pending(tid, SIGSYS) ? take_filters_signal(waiter, tid, meanwhile.held) : Result<void>();
 }
 
-/// At the end of a call the kernel makes none again: only where it is about to deliver signals, as for an interrupt.
+/// At the end of a call the kernel restarts none: it does so only where it is about to deliver signals, as for an
+/// interrupt.
 bool stop_for_restart(Waiter &waiter, Tid tid, const Host::Registers &before) {
     if (!interrupt(tid) || !HostNative::write_registers(tid, before) || !resume(tid, Resume::run, 0)) return false;
     waiter.resumed(tid);

@@ -12,7 +12,7 @@
 
 namespace ktrace::os {
 
-/// How a stopped task goes on.
+/// How a stopped task is resumed.
 enum class Resume : std::uint8_t {
     run,     // PTRACE_CONT
     step,    // PTRACE_SINGLESTEP
@@ -36,7 +36,7 @@ void resume_seccomp(Tid task);
 /// PTRACE_INTERRUPT. False: the task is gone.
 bool interrupt(Tid task);
 
-/// Lets a stopped task go on with `signal` (0: none). False: gone.
+/// Resumes a stopped task with `signal` (0: none). False: gone.
 bool resume(Tid task, Resume how, int signal);
 
 /// The siginfo of a signal-delivery stop; nothing in a group stop (EINVAL) or when gone.
@@ -61,7 +61,7 @@ bool set_signal_mask(Tid task, std::uint64_t mask);
 /// A signal of the kernel's own (a trap, a fault) that is queued for this stopped task and will be reported next: a
 /// task stops for an interrupt or with its group before it takes such a signal.
 bool has_fault_pending(Tid task, int signal);
-/// Any of those that an instruction raises, and that is delivered when the task goes on: one that is blocked was not
+/// Any of those that an instruction raises, and that is delivered when the task is resumed: one that is blocked was not
 /// raised by an instruction (a memory error elsewhere, say), and may wait for ever.
 bool has_fault_pending(Tid task);
 

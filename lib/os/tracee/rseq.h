@@ -8,9 +8,9 @@
 
 namespace ktrace::os {
 
-/// Where a stopped task goes on that stands in a restartable sequence, at `pc`: the sequence was broken off, since
-/// others have run meanwhile. The kernel sees to that when the task goes on, but only if it stands there still: after
-/// a system call for us elsewhere it takes the sequence to be over. Nothing: it stands in none.
+/// Where to resume a stopped task that is in a restartable sequence, at `pc`: the sequence is aborted, since other
+/// tasks have run meanwhile. The kernel aborts it when the task is resumed, but only if it is still there: after an
+/// injected call elsewhere it takes the sequence to be over. Nothing: it stands in none.
 std::optional<VirtAddr> abort_of_sequence(Tid task, VirtAddr pc);
 
 } // namespace ktrace::os

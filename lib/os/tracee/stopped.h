@@ -46,10 +46,10 @@ class Stopped {
 
     /// Writes what changed: the general registers, the pc among them, in one request, which is the last.
     void write_back();
-    /// Writes what changed and lets the task go on. The token is spent. False: gone.
+    /// Writes the changes and resumes the task. The token is spent. False: gone.
     bool resume(Resume how, int signal = 0) &&;
-    /// Spends the token without letting the task go: it has died, or stays stopped until somebody takes it up again by
-    /// its stop (a consumed event stop).
+    /// Spends the token without resuming the task: it has died, or stays stopped until it is taken up again by its stop
+    /// (a consumed event stop).
     void keep() &&;
 
   private:

@@ -33,7 +33,7 @@ class DispatchKeeper {
     /// Before that is changed.
     virtual void keep(Tid task, const SyscallUserDispatch &own) = 0;
     /// It has its own again.
-    virtual void settle_dispatch(Tid task) = 0;
+    virtual void forget_dispatch(Tid task) = 0;
 };
 
 /// The signal is one that came instead of such a call.

@@ -89,7 +89,7 @@ std::optional<Stop> Waiter::poll(int id_type, pid_t id, bool block) {
     Stop stop = decode_stop(Tid{info.si_pid}, info.si_code, info.si_status);
     if (often_) stop.seen_ns = monotonic_ns();
     if (consumed_at_once(stop)) {
-        siginfo_t again; // what was seen, and not the end that may have come since
+        siginfo_t again; // the stop that was seen, and not the end that may have come since
         kernel_waitid(P_PID, info.si_pid, again, (is_end(stop) ? WEXITED : WSTOPPED) | __WALL | WNOHANG);
     }
     return stop;
@@ -226,7 +226,7 @@ std::optional<Stop> Waiter::next(Block block) {
 }
 
 std::optional<Stop> Waiter::next_of(Tid tid, Block block, const std::function<void()> &at_tick) {
-    watch(tid); // whoever looks at the others must not take its news
+    watch(tid); // a look at the others must not take its stop
     auto same = [&](const Stop &s) { return s.tid == tid; };
     auto queued = std::find_if(queue_.begin(), queue_.end(), same);
     if (queued != queue_.end()) {

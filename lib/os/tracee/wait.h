@@ -70,7 +70,7 @@ class Waiter {
     /// would make it stop once more after that.
     bool has_news_of(Tid tid);
 
-    /// Takes the ends, and queues the stops, of all tasks but one, which may be what somebody waits for in the kernel.
+    /// Takes the ends, and queues the stops, of all tasks but one, which a task in the kernel may be waiting for.
     void look_at_others(Tid but);
 
     /// Hands back a stop that was not the one waited for: the next one that `next` answers.
@@ -93,7 +93,7 @@ class Waiter {
     void spin(bool spin) { policy_.allow_spins(spin); }
 
     /// The observer that is called when a task that is stopped is to make its system calls in another way than it
-    /// wants. nullptr: nobody.
+    /// wants. nullptr: there is none.
     void set_dispatch_keeper(DispatchKeeper *keeper) { dispatch_keeper_ = keeper; }
     DispatchKeeper *dispatch_keeper() const { return dispatch_keeper_; }
 

@@ -1,4 +1,4 @@
-// WaitPolicy: which tasks a Waiter asks next, decided from what the last waits were good for. It asks nobody itself and
+// WaitPolicy: which tasks a Waiter asks next, decided from the results of the last waits. It asks no task itself and
 // makes no system call.
 //
 // Why there is a choice: a wait for all tasks answers with the first of the kernel's list, which may be one whose stop

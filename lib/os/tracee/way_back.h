@@ -16,9 +16,9 @@ struct WayBack {
                                         // memory, below its stack, and gets back what it held
 };
 
-/// remote_syscall by the way's instruction, whoever dies meanwhile; where this task can have no frame, by `instruction`
-/// as without a way back. The call ends by its own stops; by a step only at the stop of a signal, from which the task
-/// must be able to go on with one.
+/// remote_syscall by the way's instruction, even if a process dies meanwhile; where this task can have no frame, by
+/// `instruction` as without a way back. The call ends by its own stops; by a step only at the stop of a signal: the
+/// task must still be resumed with it.
 Result<std::int64_t> remote_syscall(Waiter &waiter, Stopped &stopped, VirtAddr instruction, const WayBack &way,
                                     std::uint64_t number, std::initializer_list<std::uint64_t> arguments);
 

@@ -1,6 +1,6 @@
-// Clock: what ktime_get() says in a handler: the monotonic clock, less the time in which the thread was stopped since
-// the call began that a return handler runs for. It stands until the handler asks for it: what comes before that, pages
-// to be fetched among it, would make a call that took less than that take less than nothing.
+// Clock: ktime_get() in a handler: the monotonic clock, less the time in which the thread was stopped since the
+// beginning of the call that a return handler runs for. It stands until the handler first asks for it: the work before
+// that (pages to be fetched) may take longer than the call did, whose duration would be negative.
 #pragma once
 
 #include <cstdint>

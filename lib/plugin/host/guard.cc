@@ -202,7 +202,7 @@ std::size_t copy_guarded(void *to, const void *from, std::size_t size) {
     if (sigsetjmp(copy_way_out, 0) == 0) {
         copying = 1;
         while (done < size) {
-            // Up to the next page of either side, so that what could be copied is.
+            // Up to the next page of either side, so that all bytes before a fault are copied.
             std::uint64_t source = reinterpret_cast<std::uint64_t>(from) + done;
             std::uint64_t destination = reinterpret_cast<std::uint64_t>(to) + done;
             std::size_t step = page_size - source % page_size;

@@ -21,24 +21,24 @@ namespace ktrace::plugin::host {
 
 namespace {
 
-struct Registered {
+struct RegisteredProbe {
     kprobe *probe = nullptr; // nullptr: the number is free
     char kind = 'k';
     void *owner = nullptr; // the jprobe, kretprobe or kprobe
 };
 
-std::vector<Registered> registered; // by number
+std::vector<RegisteredProbe> registered; // by number
 std::vector<std::uint32_t> free_numbers;
 std::unordered_map<const kprobe *, std::uint32_t> numbers;
 
 std::vector<kretprobe_instance *> calls; // by instance
 std::vector<std::uint64_t> free_calls;
 
-Registered *find(std::uint32_t number) {
+RegisteredProbe *find(std::uint32_t number) {
     return number < registered.size() && registered[number].probe ? &registered[number] : nullptr;
 }
 
-kretprobe *as_return(const Registered &probe) { return static_cast<kretprobe *>(probe.owner); }
+kretprobe *as_return(const RegisteredProbe &probe) { return static_cast<kretprobe *>(probe.owner); }
 
 std::uint64_t begin_call(kretprobe *probe, std::uint64_t return_address) {
     Critical section;
@@ -69,7 +69,7 @@ void end_call(std::uint64_t instance) {
 
 /// The arguments of a guarded handler.
 struct HandlerCall {
-    Registered probe;
+    RegisteredProbe probe;
     pt_regs *registers = nullptr;
     kretprobe_instance *call = nullptr;
     int trap = 0;
@@ -119,8 +119,8 @@ std::byte *entry_stack_top() {
     return top;
 }
 
-/// A jprobe's entry runs on a copy of the thread's stack: what it finds above its stack pointer is as the probed
-/// function would, and what it changes there stays here.
+/// A jprobe's entry runs on a copy of the thread's stack: it finds the same bytes above its stack pointer as the probed
+/// function, and its changes there stay here.
 long call_entry(void *opaque) {
     auto &call = *static_cast<HandlerCall *>(opaque);
     std::byte *top = entry_stack_top();
@@ -160,7 +160,7 @@ Left run_return(HandlerCall call) {
     return left;
 }
 
-void take_note(Registered &registered_probe, const Note &note) {
+void take_note(RegisteredProbe &registered_probe, const Note &note) {
     kprobe &probe = *registered_probe.probe;
     switch (note.kind) {
     case Note::missed:
@@ -184,7 +184,7 @@ void take_notes() {
         const Note &note = wire->notes[i];
         if (note.kind == Note::dropped) {
             end_call(note.value);
-        } else if (Registered *probe = find(note.probe)) {
+        } else if (RegisteredProbe *probe = find(note.probe)) {
             take_note(*probe, note);
         }
     }
@@ -192,7 +192,7 @@ void take_notes() {
 }
 
 Left run_handler(Call call) {
-    Registered *probe = find(wire->probe);
+    RegisteredProbe *probe = find(wire->probe);
     if (!probe) return {};
     HandlerCall handler{*probe, wire_registers(), nullptr, wire->trap};
     switch (call) {
@@ -287,7 +287,7 @@ void give_number_back(std::uint32_t number) {
     free_numbers.push_back(number);
 }
 
-/// Why it cannot be registered, before anybody is asked; 0.
+/// Why it cannot be registered, before the tracer is asked; 0.
 int check(const Wanted &wanted) {
     if (!wanted.probe || numbers.contains(wanted.probe)) return -EINVAL;
     bool by_name = wanted.probe->symbol_name != nullptr, by_address = wanted.probe->addr != nullptr;

@@ -1,4 +1,4 @@
-// No memory is allocated here: what the allocator gets lies where the kernel chooses.
+// No memory is allocated here: the allocator's would lie where the kernel chooses.
 #include "plugin/host/start.h"
 
 #include <algorithm>

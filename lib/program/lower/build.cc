@@ -194,7 +194,7 @@ std::uint32_t Builder::end_blob(Instrs instrs, std::size_t payload) {
     return number;
 }
 
-/// An EXPR of a return probe: what uses arguments, and neither the outcome nor what is present then, is evaluated at
+/// An EXPR of a return probe: parts that use arguments, and nothing that is known at the return alone, are evaluated at
 /// entry; the rest at the return, with the arguments' values of the entry.
 void Builder::at_return(const Tree &tree, Role role, std::vector<Instrs> &parts, Lowering::Style style) {
     Uses used = uses(tree, *recipe_.entry);

@@ -1,7 +1,7 @@
 // Lowering: the typed semantic analysis of an EXPR against a Scope, and the instructions that it becomes.
 //
-// Invariants: what does not fit the scope is an Error with the columns of the part that does not; then nothing that was
-// written to the instructions may be used. Recursion is bounded by Tree::max_depth.
+// Invariants: an EXPR that does not fit the scope is an Error with the columns of the part that does not; then nothing
+// that was written to the instructions may be used. Recursion is bounded by Tree::max_depth.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace ktrace::program {
 
-/// An EXPR, half evaluated: what the instructions so far have left, and what is known of it.
+/// An EXPR, half evaluated: the value that the instructions so far leave, and its properties.
 struct Operand {
     enum class Where : std::uint8_t {
         value,    // a scalar, text or buffer on the machine's stack (a stack: nothing there)

@@ -1,5 +1,5 @@
-// Changes: what a program wants to be different in the stopped thread when it goes on: fault injection. eval only says
-// so; the owner of the thread does it.
+// Changes: fault injection: the values that a program changes in the stopped thread before it is resumed. eval only
+// says so; the owner of the thread does it.
 #pragma once
 
 #include <array>

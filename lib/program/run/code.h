@@ -163,7 +163,7 @@ struct MomentCode {
     Instrs condition;               // → a slot
     std::vector<Instrs> key;        // each emits one node of the table's key
     Instrs value;                   // → a slot: what --stats and --hist look at
-    std::vector<Instrs> injections; // where tables see the hits: what is done at those that are selected
+    std::vector<Instrs> injections; // where tables see the hits: run at those that are selected
     std::vector<Instrs> body; // each emits the node of one field (or copies some); call: saves a part of the capture
     Needs needs;
 };

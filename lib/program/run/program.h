@@ -41,7 +41,7 @@ struct HitView {
     std::uint64_t monotonic_ns = 0;
     std::uint64_t duration_ns = 0;       // ret
     std::span<const std::byte> captured; // ret: what Moment::call wrote into its capture
-    Changes *changes = nullptr;          // what is to be changed is put there; nullptr: nothing is
+    Changes *changes = nullptr;          // the changes to make are put there; nullptr: there are none
 };
 
 /// The outcome of a hit.

@@ -1,5 +1,5 @@
 // ReadCache: the target's memory as one hit sees it. A read of the target costs the same for 8 bytes as for 512, so the
-// bytes around what is asked for are read along, and what lies nearby costs nothing more.
+// bytes around are read along, and values nearby cost nothing more.
 //
 // Invariants: a window never begins in another page than the bytes asked for, so an unmapped neighbour cannot spoil it;
 // windows are never kept from one hit to the next.

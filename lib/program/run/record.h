@@ -76,7 +76,7 @@ struct Field {
         regs,
         stack,
         injected, // what a value was changed to
-        skipped,  // what the function, which did not run, has returned
+        skipped,  // the value that the function, which did not run, has returned
         before,   // watch: the value as it was
         now,      // and as it is
         at,       // and the instruction behind the one that has touched it, as a stack of one frame

@@ -78,10 +78,10 @@ bool &is_silent() {
     return silent;
 }
 
-/// Why nobody is to be asked now; nullptr: nothing is against it.
+/// Why no server may be asked now; nullptr: one may be.
 const char *reason_not_to_ask() {
     if (is_silent()) return "debuginfod does not answer";
-    if (!is_permitted()) return "debuginfod is not asked while probes are armed, and somebody may wait at one";
+    if (!is_permitted()) return "debuginfod is not asked while probes are armed, since a thread may wait at one";
     if (!debuginfod().complete()) return "DEBUGINFOD_URLS is set, but libdebuginfod cannot be loaded";
     return nullptr;
 }

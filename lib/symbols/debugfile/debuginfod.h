@@ -1,7 +1,7 @@
 // debuginfod: the servers that DEBUGINFOD_URLS names (debuginfod(8)), asked for debug files that are not installed.
 //
-// Invariants: (1) nobody waits for a server without bound, nor against the will of the user; (2) a server that has
-// let us wait in vain is not asked again; (3) libdebuginfod, which brings in libcurl, is loaded when it is first asked.
+// Invariants: (1) waiting for a server has a bound, and the user can end it; (2) a server that has let us wait in vain
+// is not asked again; (3) libdebuginfod, which brings in libcurl, is loaded when it is first asked.
 #pragma once
 
 #include <cstdint>

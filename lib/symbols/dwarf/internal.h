@@ -33,7 +33,7 @@ struct OpenElf {
 struct Dwarf::Impl {
     Impl(OpenElf debug, OpenElf image, std::unique_ptr<::Dwarf, DwarfEnd> handle);
 
-    // In this order: what is below uses what is above.
+    // In this order: each part uses those above.
     OpenElf debug;
     OpenElf image; // its elf is empty where `debug` is the loaded file itself
     std::unique_ptr<::Dwarf, DwarfEnd> handle;

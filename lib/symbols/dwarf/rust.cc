@@ -1,6 +1,7 @@
 // Rust's calling convention (dwarf_rust.h). A scalar is passed as C does it; a pair of scalars as these two, where C
-// puts both into memory as soon as one register is too few, or packs them into one; what is larger by a pointer.
-// Nothing distinguishes `extern "C"` functions from others, so only what is the same for both is taken from it.
+// puts both into memory as soon as one register is too few, or packs them into one; larger values are passed by a
+// pointer. Nothing distinguishes `extern "C"` functions from others, so only the parts that both conventions share are
+// used.
 #include "symbols/dwarf/rust.h"
 
 #include "arch/host.h"

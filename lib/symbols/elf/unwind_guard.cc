@@ -55,7 +55,7 @@ class Reader {
     /// An address in one of the encodings of pointers.
     void pointer(std::uint8_t encoding) {
         if (encoding == DW_EH_PE_omit) return;
-        if ((encoding & application_mask) == DW_EH_PE_aligned) bad_ = true; // nobody writes that
+        if ((encoding & application_mask) == DW_EH_PE_aligned) bad_ = true; // no compiler writes that
         switch (encoding & format_mask) {
         case DW_EH_PE_absptr:
         case DW_EH_PE_udata8:

@@ -58,7 +58,7 @@ std::vector<std::string> needles_of(std::string_view text, std::size_t stop, boo
     for (std::size_t i = 0; i < std::min(stop, text.size());) {
         if (is_operator_word(text, i)) {
             i += operator_word.size() + operator_symbol(text, i + operator_word.size());
-            // A conversion: what it converts to is a type, which may be abbreviated.
+            // A conversion operator: its name is a type, which may be abbreviated.
             if (i < text.size() && text[i] == ' ') break;
             continue;
         }

@@ -48,7 +48,7 @@ class Unwinder {
     std::size_t unwind(const arch::Host::Registers &registers, Memory &memory, const ModuleFinder &find,
                        std::span<StackFrame> into);
 
-    /// Lets go of modules that nobody else holds (unloaded ones).
+    /// Lets go of modules that nothing else holds (unloaded ones).
     void forget_unused();
 
   private:

@@ -72,7 +72,7 @@ class CallFrames {
 
     /// The rules at a vaddr, nullptr where nothing describes it. Valid until the next call.
     const FrameRules *at(std::uint64_t vaddr);
-    /// True where nobody else holds the module any more.
+    /// True where nothing else holds the module any more.
     bool is_unused() const { return module_.use_count() == 1; }
 
   private:

@@ -1,5 +1,5 @@
-// Places against a compiler's own code: a traced child calls real functions with known arguments; what is found by the
-// places at their first instruction and at their return must be those arguments and results.
+// Places against a compiler's own code: a traced child calls real functions with known arguments; the places at their
+// first instruction and at their return must hold those arguments and results.
 #if defined(__x86_64__)
 
 #include <csignal>

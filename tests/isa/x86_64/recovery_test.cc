@@ -63,13 +63,13 @@ constexpr Pair pairs[] = {
     {REG_R15, &X86_64Registers::r15}, {REG_RIP, &X86_64Registers::ip},  {REG_EFL, &X86_64Registers::flags},
 };
 
-class Rescue : public testing::Test {
+class Recovery : public testing::Test {
   protected:
     void SetUp() override {
         page_ = static_cast<std::byte *>(
             ::mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
         ASSERT_NE(page_, MAP_FAILED);
-        RescueCode code = X86_64Native::recovery_code();
+        RecoveryCode code = X86_64Native::recovery_code();
         std::size_t at = (sizeof(ktrace_recovery_header) + 15) & ~std::size_t{15};
         ASSERT_LE(at + code.bytes.size(), page);
         std::memcpy(page_ + at, code.bytes.data(), code.bytes.size());
@@ -157,7 +157,7 @@ std::vector<std::string> transfers() {
     return all;
 }
 
-TEST_F(Rescue, TransfersAreDoneAsEmulationDoesThem) {
+TEST_F(Recovery, TransfersAreDoneAsEmulationDoesThem) {
     std::mt19937_64 random(42);
     OwnMemory memory(std::span(page_, 4 * page));
     for (const std::string &text : transfers()) {
@@ -183,7 +183,7 @@ TEST_F(Rescue, TransfersAreDoneAsEmulationDoesThem) {
     }
 }
 
-TEST_F(Rescue, OtherInstructionsGoOnInTheirSlots) {
+TEST_F(Recovery, OtherInstructionsGoOnInTheirSlots) {
     std::mt19937_64 random(7);
     auto plan = plant(ktrace::test::hex("55")); // push %rbp
     ASSERT_NE(plan.method, Method::emulate);
@@ -194,7 +194,7 @@ TEST_F(Rescue, OtherInstructionsGoOnInTheirSlots) {
     for (const Pair &pair : pairs) EXPECT_EQ(handled.*pair.member, expected.*pair.member);
 }
 
-TEST_F(Rescue, ATrapThatWasTakenOutIsRunAgain) {
+TEST_F(Recovery, ATrapThatWasTakenOutIsRunAgain) {
     std::mt19937_64 random(7);
     plant(ktrace::test::hex("55"));
     *site_ = std::byte{0x55};
@@ -202,7 +202,7 @@ TEST_F(Rescue, ATrapThatWasTakenOutIsRunAgain) {
     EXPECT_EQ(handle(before, trap_info()).ip, reinterpret_cast<std::uint64_t>(site_));
 }
 
-TEST_F(Rescue, StepsAndHardwareBreakpointsAreDropped) {
+TEST_F(Recovery, StepsAndHardwareBreakpointsAreDropped) {
     std::mt19937_64 random(7);
     plant(ktrace::test::hex("55"));
     for (int code : {TRAP_TRACE, TRAP_HWBKPT}) {
@@ -214,7 +214,7 @@ TEST_F(Rescue, StepsAndHardwareBreakpointsAreDropped) {
     }
 }
 
-TEST_F(Rescue, WhatTheTracerHasMovedIsLeftWhereItIs) {
+TEST_F(Recovery, WhatTheTracerHasMovedIsLeftWhereItIs) {
     std::mt19937_64 random(7);
     plant(ktrace::test::hex("55"));
     X86_64Registers before = registers(random);
@@ -226,7 +226,7 @@ TEST_F(Rescue, WhatTheTracerHasMovedIsLeftWhereItIs) {
     EXPECT_EQ(handle(before, trap_info()).ip, before.ip);
 }
 
-TEST_F(Rescue, AThreadThatWasSteppedGetsItsMaskBack) {
+TEST_F(Recovery, AThreadThatWasSteppedGetsItsMaskBack) {
     const std::uint64_t own = 1U << (SIGUSR1 - 1), stepped = ktrace_recovery_blocked(own);
     EXPECT_EQ(stepped & 1U << (SIGTRAP - 1), 0U);
     const auto tid = static_cast<std::uint64_t>(::syscall(SYS_gettid));
@@ -260,14 +260,14 @@ TEST_F(Rescue, AThreadThatWasSteppedGetsItsMaskBack) {
     EXPECT_EQ(mask_, stepped);
 }
 
-TEST_F(Rescue, AnIgnoredSignalThatIsSentStaysIgnored) {
+TEST_F(Recovery, AnIgnoredSignalThatIsSentStaysIgnored) {
     std::mt19937_64 random(7);
     header().before.handler = 1; // SIG_IGN
     X86_64Registers before = registers(random);
     EXPECT_EQ(handle(before, trap_info(SI_USER)).ip, before.ip);
 }
 
-TEST_F(Rescue, WhatStandsInForAnotherSignalIsDropped) {
+TEST_F(Recovery, WhatStandsInForAnotherSignalIsDropped) {
     std::mt19937_64 random(7);
     X86_64Registers before = registers(random);
     header().retold = before.sp;

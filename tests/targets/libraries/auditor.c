@@ -1,4 +1,4 @@
-// A library that the loader is asked to tell of its work (LD_AUDIT, rtld-audit(7)). It only listens.
+// A library that the loader calls during its work (LD_AUDIT, rtld-audit(7)). It only listens.
 #define _GNU_SOURCE
 #include <link.h>
 

@@ -1,4 +1,4 @@
-/* names: what its files share. */
+/* names: the declarations that its files share. */
 #pragma once
 
 int other_file(int n);

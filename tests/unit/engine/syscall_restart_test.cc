@@ -1,4 +1,4 @@
-// What is decided on a system call that a stop has interrupted, by tables.
+// The decisions on a system call that a stop has interrupted, by tables.
 #include "engine/transparent/restart/syscall_restart.h"
 
 #include <gtest/gtest.h>

@@ -50,8 +50,8 @@ Stop next(os::Waiter &waiter) {
     return *stop;
 }
 
-/// A thread is born traced, and ended by another one's exec before its parent's clone event is served: nobody but the
-/// waiter can know that it is there.
+/// A thread is born traced, and ended by another one's exec before its parent's clone event is served: only the waiter
+/// can know that it is there.
 TEST(Wait, TakesTheEndOfATaskThatWasBornTracedAndNeverToldOf) {
     Pipe start, exec;
     const pid_t leader = ::fork();

@@ -43,7 +43,7 @@ TEST(CallFrameGuard, RefusesWhatItCannotRead) {
     EXPECT_FALSE(tame({DW_CFA_def_cfa, 7}));
     EXPECT_FALSE(tame({DW_CFA_advance_loc4, 1, 2, 3}));
     EXPECT_FALSE(tame({DW_CFA_expression, 16, 200, 0}));
-    EXPECT_FALSE(tame({0x1e})); // nobody has given that a meaning
+    EXPECT_FALSE(tame({0x1e})); // it has no meaning
 }
 
 } // namespace

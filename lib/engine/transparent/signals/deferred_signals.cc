@@ -18,17 +18,17 @@ void update_ledger(Engine &engine, Task &task) {
     if (!engine.ledger || now == own.in_ledger) return;
     own.in_ledger = now;
     if (!now.mask && !now.signal) {
-        engine.ledger->settle(task.tid);
+        engine.ledger->forget(task.tid);
         return;
     }
-    recovery::Owed owed{};
-    owed.pid = task.pid;
-    owed.tid = task.tid;
-    owed.has_mask = own.saved_mask.has_value();
-    owed.mask = own.saved_mask.value_or(0);
-    owed.has_signal = own.held.has_value();
-    owed.held = own.held.value_or(siginfo_t{});
-    engine.ledger->owe(owed);
+    recovery::SavedState saved{};
+    saved.pid = task.pid;
+    saved.tid = task.tid;
+    saved.has_mask = own.saved_mask.has_value();
+    saved.mask = own.saved_mask.value_or(0);
+    saved.has_signal = own.held.has_value();
+    saved.held = own.held.value_or(siginfo_t{});
+    engine.ledger->save(saved);
 }
 
 void block_signals(Engine &engine, Process &process, Task &task, os::Stopped &stopped) {

@@ -190,7 +190,7 @@ void Scan::skip_form(unsigned form) {
             skip_form(static_cast<unsigned>(inner));
         return;
     }
-    default: done_ = true; // a form that nobody knows: what follows cannot be found
+    default: done_ = true; // an unknown form: the data behind it cannot be found
     }
 }
 

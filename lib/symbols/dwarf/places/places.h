@@ -1,7 +1,7 @@
 // Places of variables: DWARF location descriptions, at one address, become value::Place.
 //
-// Invariants: a Place has a bounded number of ops, its branches go forward and land inside; whatever cannot be said as
-// a Place, or is broken in the file, becomes one that is unavailable and says why.
+// Invariants: a Place has a bounded number of ops, its branches go forward and land inside; an expression that cannot
+// be translated into a Place, or is broken in the file, becomes one that is unavailable, with the reason.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // Types of a file's debug information as value::Type.
 //
 // Invariants: a DIE has one Type, and equal definitions in several units (same kind, name, size, place of declaration
-// and members) share one; what a type holds by value is complete, what lies behind its pointers is filled in for a
-// number of hops and `incomplete` beyond, until complete() is asked for it: so one function of a large C++ program does
-// not pull the whole program's types in.
+// and members) share one; members by value are complete, types behind pointers are filled in for a number of hops and
+// `incomplete` beyond, until complete() is asked for it: so one function of a large C++ program does not pull the whole
+// program's types in.
 #pragma once
 
 #include <string>
