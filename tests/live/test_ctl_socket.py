@@ -14,6 +14,7 @@ import unittest.mock
 from live import KTRACE, LIMIT, ktrace, program, thread_folders
 from test_ctl import Ctl, ctl
 
+PYTHON = "/usr/bin/python3"  # which another user may run, too
 
 # A process that its own child traces, which does something at the socket that the ktrace of that number would have.
 PRETENDER = r"""
@@ -115,7 +116,8 @@ class Socket(Ctl):
                                       r"user and root may talk to it\n$")
         self.finish()
 
-    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv") and os.path.exists(PYTHON),
+                         f"needs root, setpriv and {PYTHON}")
     def test_another_user_who_reaches_it_is_not_heard(self):
         """Even where the directory and the socket were opened to everybody."""
         self.in_a_directory_of_its_own()
@@ -126,7 +128,7 @@ class Socket(Ctl):
         try:
             script = ("import socket,sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
                       "s.sendall(b'ktrace-ctl 1 1 5\\nlist\\0'); print(len(s.recv(100)))")
-            done = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "python3", "-c",
+            done = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", PYTHON, "-c",
                                    script, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT,
                                   text=True, check=False)
             self.assertTrue(done.stdout == "0\n" or "BrokenPipe" in done.stderr or "ConnectionReset" in done.stderr,
