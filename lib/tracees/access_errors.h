@@ -1,4 +1,4 @@
-// access_errors: why a process is not traced, in the words that the user is told.
+// access_errors: the reason why a process is not traced, in words for the user.
 #pragma once
 
 #include "base/ids.h"

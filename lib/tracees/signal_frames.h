@@ -1,6 +1,5 @@
 // signal_frames: threads that a killed ktrace has left in handlers of signals. A signal that came while a thread was in
-// one of our copies of instructions, and nobody traced it any more, has that address in its frame: the handler returns
-// there.
+// a copy of an instruction, untraced, has that address in its frame: the handler returns there.
 #pragma once
 
 #include "tracees/stop.h"
