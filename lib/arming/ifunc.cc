@@ -34,7 +34,7 @@ Status arm_implementation(trace::Trace &trace, Process &process, VirtAddr resolv
     if (auto maps = os::read_maps(process.target.pid)) process.target.maps = std::move(*maps);
     const Snapshot now = take_snapshot(trace, process);
     std::vector<PlannedLocation> found;
-    for (trace::WaitingIfunc &ifunc : trace.armings[process.space.get()].ifuncs) {
+    for (trace::WaitingIfunc &ifunc : trace.installed.armings[process.space.get()].ifuncs) {
         if (ifunc.at() != resolver) continue;
         ifunc.has_chosen = true;
         const probe::Probe &wanted = trace.registry.at(ifunc.probe).probe;
@@ -61,7 +61,7 @@ void on_ifunc(trace::Trace &trace, engine::Event event) {
         return;
     }
     VirtAddr at = Host::trap_address(stopped.pc());
-    trace::Arming &arming = trace.armings[process->space.get()];
+    trace::Arming &arming = trace.installed.armings[process->space.get()];
     Status armed;
     if (is_resolver(arming, at)) {
         arming.resolving[event.tid.value] = at;

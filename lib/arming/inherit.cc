@@ -25,10 +25,10 @@ std::unique_ptr<engine::Site> copy_site(engine::AddressSpaceState &space, const 
 void inherit(trace::Trace &trace, const engine::Process &parent,
              const std::shared_ptr<engine::AddressSpaceState> &space) {
     engine::AddressSpaceState &from = *parent.space;
-    trace::Arming &copied = trace.armings[space.get()];
+    trace::Arming &copied = trace.installed.armings[space.get()];
     std::unordered_map<const engine::Attachment *, engine::Attachment *> twins;
     std::unordered_map<const engine::InternalBreakpoint *, engine::InternalBreakpoint *> internal_twins;
-    const trace::Arming &arming = trace.armings[&from];
+    const trace::Arming &arming = trace.installed.armings[&from];
     for (const auto &location : arming.locations) {
         copied.locations.push_back(std::make_unique<trace::AttachedLocation>(*location));
         copied.locations.back()->attachment.active = 0;

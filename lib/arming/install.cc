@@ -138,7 +138,7 @@ void roll_back(engine::AddressSpaceState &space, const std::vector<PlannedSite> 
 enum class Switch : std::uint8_t { on, off, later };
 
 Switch switch_of(const trace::Trace &trace, const Attachment &attachment) {
-    const trace::CountedLocation &location = *trace.locations[attachment.location];
+    const trace::CountedLocation &location = *trace.installed.locations[attachment.location];
     if (!trace.registry.at(location.probe).ready) return Switch::later;
     return trace::is_on(trace, location) ? Switch::on : Switch::off;
 }
@@ -195,8 +195,8 @@ Attachment::Kind kind_of(probe::Kind kind) {
 /// The counted location of this place, a new one where there is none yet.
 std::size_t counted_location(trace::Trace &trace, const PlannedLocation &planned, program::LocationInfo info) {
     const probe::Location &location = planned.location;
-    auto [known, is_new] = trace.location_of.try_emplace(
-        {planned.probe, location.module.get(), location.vaddr, location.instance}, trace.locations.size());
+    auto [known, is_new] = trace.installed.location_of.try_emplace(
+        {planned.probe, location.module.get(), location.vaddr, location.instance}, trace.installed.locations.size());
     if (!is_new) return known->second;
     auto made = std::make_unique<trace::CountedLocation>();
     made->probe = planned.probe;
@@ -205,7 +205,7 @@ std::size_t counted_location(trace::Trace &trace, const PlannedLocation &planned
     made->instance = location.instance;
     made->info = std::move(info);
     made->state = program::ProbeStatePointer(new program::ProbeState(*trace.registry.at(planned.probe).state));
-    trace.locations.push_back(std::move(made));
+    trace.installed.locations.push_back(std::move(made));
     return known->second;
 }
 
@@ -218,7 +218,7 @@ std::unique_ptr<trace::AttachedLocation> attach(trace::Trace &trace, PlannedLoca
     planned.compiled.info.kind = static_cast<char>(planned.kind);
     made->location = counted_location(trace, planned, std::move(planned.compiled.info));
     made->watch = std::move(planned.watch);
-    trace::CountedLocation &counted = *trace.locations[made->location];
+    trace::CountedLocation &counted = *trace.installed.locations[made->location];
     Attachment &attachment = made->attachment;
     attachment.kind = kind_of(planned.kind);
     attachment.location = static_cast<std::uint32_t>(made->location);
@@ -250,7 +250,7 @@ Result<std::vector<PlannedSite>> make_sites(const trace::Trace &trace, Process &
     std::vector<PlannedSite> sites;
     for (const auto &location : attached) {
         if (location->watch) continue;
-        const std::string &symbol = trace.locations[location->location]->info.symbol;
+        const std::string &symbol = trace.installed.locations[location->location]->info.symbol;
         auto site = engine::make_site(*process.space, location->at);
         if (!site) return fail(std::move(site.error()).with(symbol));
         sites.push_back({*site, &location->attachment, symbol});
@@ -263,9 +263,9 @@ Result<std::vector<PlannedSite>> make_sites(const trace::Trace &trace, Process &
 
 /// Everything of a plan is planted: from now on it belongs to the address space.
 void keep(trace::Trace &trace, engine::AddressSpaceState &space, Attached attached, InstallPlan plan) {
-    trace::Arming &arming = trace.armings[&space];
+    trace::Arming &arming = trace.installed.armings[&space];
     for (auto &location : attached) {
-        trace::CountedLocation &counted = *trace.locations[location->location];
+        trace::CountedLocation &counted = *trace.installed.locations[location->location];
         if (const auto &watch = location->watch) {
             location->attachment.on = trace::is_on(trace, counted); // false where it waits for the rest of its set
             engine::add_watch(trace.engine, space,
@@ -322,7 +322,7 @@ void watch_returns(trace::Trace &trace, Process &process) {
     bool wanted = space.return_probes > 0;
     if (space.timed_probes > 0) trace.engine.waiter.look_often(true);
     bool unwatched = false; // events in the meantime went unseen
-    for (const auto &internal : trace.armings[process.space.get()].internal) {
+    for (const auto &internal : trace.installed.armings[process.space.get()].internal) {
         engine::Site *site = space.site_at(internal->at);
         if (!internal->purpose->serves_returns || internal->on == wanted || !site) continue;
         unwatched = unwatched || wanted;

@@ -22,7 +22,7 @@ bool is_among(const std::vector<LoadedModule> &modules, const LoadedModule &modu
 void forget(trace::Trace &trace, Process &process, const LoadedModule &module) {
     auto within = [&](VirtAddr at) { return module.start <= at && at < module.end; };
     engine::retire_site(trace.engine, process, module.start, module.end);
-    trace::Arming &arming = trace.armings[process.space.get()];
+    trace::Arming &arming = trace.installed.armings[process.space.get()];
     for (const auto &location : arming.locations)
         if (within(location->at)) engine::remove_watch(*process.space, location->attachment);
     std::erase_if(arming.locations, [&](const auto &location) { return within(location->at); });
@@ -35,7 +35,7 @@ void forget(trace::Trace &trace, Process &process, const LoadedModule &module) {
 } // namespace
 
 Result<std::vector<LoadedModule>> refresh_modules(trace::Trace &trace, Process &process) {
-    if (trace.before_modules_change) trace.before_modules_change(process);
+    if (trace.output.before_modules_change) trace.output.before_modules_change(process);
     std::vector<LoadedModule> before = process.target.modules;
     std::vector<std::string> unreadable;
     if (auto refreshed = target::refresh(process.target, trace.modules, unreadable); !refreshed)

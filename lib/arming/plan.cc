@@ -67,7 +67,7 @@ const os::Mapping *mapping_at(const Snapshot &now, VirtAddr at, Access access) {
 
 bool is_watched(const Snapshot &now, std::uint32_t number) {
     return std::any_of(now.space.watches.begin(), now.space.watches.end(), [&](const engine::Watchpoint &watch) {
-        return now.trace.locations[watch.attachment->location]->probe == number;
+        return now.trace.installed.locations[watch.attachment->location]->probe == number;
     });
 }
 
@@ -226,7 +226,7 @@ bool is_attached(const Snapshot &now, std::uint32_t probe, VirtAddr at, std::uin
     const std::vector<engine::Attachment *> &there = found->second->attachments;
     return std::any_of(there.begin(), there.end(), [&](const engine::Attachment *attachment) {
         if (attachment->dismissed) return false;
-        const trace::CountedLocation &location = *now.trace.locations[attachment->location];
+        const trace::CountedLocation &location = *now.trace.installed.locations[attachment->location];
         return location.probe == probe && location.instance == instance;
     });
 }

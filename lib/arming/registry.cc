@@ -29,8 +29,8 @@ std::vector<Pid> armable_processes(const trace::Trace &trace) {
     std::unordered_set<const AddressSpaceState *> seen;
     for (const auto &[pid, process] : trace.engine.processes) {
         if (process->silent || process->borrowed) continue;
-        auto arming = trace.armings.find(process->space.get());
-        bool starting = arming != trace.armings.end() && arming->second.waits_for_loader;
+        auto arming = trace.installed.armings.find(process->space.get());
+        bool starting = arming != trace.installed.armings.end() && arming->second.waits_for_loader;
         if (!starting && seen.insert(process->space.get()).second) pids.push_back(Pid{pid});
     }
     return pids;
@@ -108,11 +108,11 @@ template <class F> void for_armed(trace::Trace &trace, std::span<const std::uint
     std::unordered_set<const AddressSpaceState *> seen;
     for (auto &[pid, process] : trace.engine.processes) {
         AddressSpaceState &space = *process->space;
-        auto arming = trace.armings.find(&space);
-        if (arming == trace.armings.end() || !seen.insert(&space).second) continue;
+        auto arming = trace.installed.armings.find(&space);
+        if (arming == trace.installed.armings.end() || !seen.insert(&space).second) continue;
         std::uint32_t returns = space.return_probes;
         for (auto &location : arming->second.locations)
-            if (wanted.contains(trace.locations[location->location]->probe))
+            if (wanted.contains(trace.installed.locations[location->location]->probe))
                 if (engine::Site *site = location->watch ? nullptr : space.site_at(location->at);
                     site || location->watch)
                     visit(*process, *location, site);
@@ -130,7 +130,7 @@ void look_for_enclosing_calls(trace::Trace &trace) {
 Status apply_switches(trace::Trace &trace, std::span<const std::uint32_t> numbers) {
     Status status;
     for_armed(trace, numbers, [&](Process &process, trace::AttachedLocation &location, engine::Site *site) {
-        const trace::CountedLocation &counted = *trace.locations[location.location];
+        const trace::CountedLocation &counted = *trace.installed.locations[location.location];
         bool on = trace::is_on(trace, counted);
         if (!site) {
             engine::switch_watch(*process.space, location.attachment, on);
@@ -171,9 +171,11 @@ bool drop_locations(trace::Trace &trace, const Numbers &numbers) {
     auto is_theirs = [&](const auto &location) {
         return std::find(numbers.begin(), numbers.end(), location->probe) != numbers.end();
     };
-    std::erase_if(trace.location_of, [&](const auto &entry) { return is_theirs(trace.locations[entry.second]); });
-    while (!trace.locations.empty() && is_theirs(trace.locations.back())) trace.locations.pop_back();
-    return std::none_of(trace.locations.begin(), trace.locations.end(), is_theirs);
+    std::erase_if(trace.installed.location_of,
+                  [&](const auto &entry) { return is_theirs(trace.installed.locations[entry.second]); });
+    while (!trace.installed.locations.empty() && is_theirs(trace.installed.locations.back()))
+        trace.installed.locations.pop_back();
+    return std::none_of(trace.installed.locations.begin(), trace.installed.locations.end(), is_theirs);
 }
 
 /// Numbers and places are free again, unless a handler is running, which may be that of a probe that is cleared away.
@@ -181,7 +183,7 @@ void take_back(trace::Trace &trace, const Numbers &numbers, bool between_stops) 
     unregister_probes(trace, numbers);
     if (!between_stops) return;
     clear_away(trace);
-    if (!trace.has_dismissed && drop_locations(trace, numbers)) trace.registry.take_back(numbers);
+    if (!trace.installed.has_dismissed && drop_locations(trace, numbers)) trace.registry.take_back(numbers);
 }
 
 /// The probes that follow an `inside` function for removed ones alone.
@@ -196,7 +198,7 @@ Numbers unneeded_enclosing(const trace::Trace &trace, const Numbers &removed) {
 }
 
 void forget_waiting_ifuncs(trace::Trace &trace, std::span<const std::uint32_t> numbers) {
-    for (auto &[space, arming] : trace.armings)
+    for (auto &[space, arming] : trace.installed.armings)
         std::erase_if(arming.ifuncs, [&](const trace::WaitingIfunc &ifunc) {
             return std::find(numbers.begin(), numbers.end(), ifunc.probe) != numbers.end();
         });
@@ -271,8 +273,8 @@ void unregister_probes(trace::Trace &trace, std::span<const std::uint32_t> given
             engine::remove_watch(*process.space, location.attachment);
     });
     for (auto &[pid, process] : trace.engine.processes) {
-        auto found = trace.armings.find(process->space.get());
-        if (found == trace.armings.end()) continue;
+        auto found = trace.installed.armings.find(process->space.get());
+        if (found == trace.installed.armings.end()) continue;
         engine::end_calls_of_dismissed(trace.engine, *process);
         engine::drop_idle_return_sites(*process->space);
         std::vector<std::unique_ptr<trace::AttachedLocation>> staying;
@@ -280,7 +282,7 @@ void unregister_probes(trace::Trace &trace, std::span<const std::uint32_t> given
             (location->attachment.dismissed ? found->second.dismissed : staying).push_back(std::move(location));
         found->second.locations = std::move(staying);
     }
-    trace.has_dismissed = true;
+    trace.installed.has_dismissed = true;
 }
 
 void apply_switches(trace::Trace &trace, std::uint32_t number) {
@@ -292,7 +294,7 @@ Status enable_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers
     for (std::uint32_t number : numbers) {
         probe::ProbeEntry &registered = trace.registry.at(number);
         bool was_off = !std::exchange(registered.probe.enabled, true);
-        for (auto &location : trace.locations)
+        for (auto &location : trace.installed.locations)
             if (location->probe == number) was_off = std::exchange(location->too_costly, false) || was_off;
         if (was_off) changed.push_back(number);
     }
@@ -315,15 +317,15 @@ Status switch_all(trace::Trace &trace, bool on) {
 }
 
 void clear_away(trace::Trace &trace) {
-    if (!trace.has_dismissed) return;
-    trace.has_dismissed = false;
+    if (!trace.installed.has_dismissed) return;
+    trace.installed.has_dismissed = false;
     auto in_use = engine::sites_in_use(trace.engine);
-    for (auto &[space, arming] : trace.armings) {
+    for (auto &[space, arming] : trace.installed.armings) {
         std::erase_if(arming.dismissed, [&, space = space](const auto &location) {
             engine::Site *site = space->site_at(location->at);
             return !site || engine::remove_from_site(*site, location->attachment, in_use);
         });
-        trace.has_dismissed = trace.has_dismissed || !arming.dismissed.empty();
+        trace.installed.has_dismissed = trace.installed.has_dismissed || !arming.dismissed.empty();
     }
 }
 

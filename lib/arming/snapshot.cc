@@ -9,10 +9,10 @@ namespace ktrace::arming {
 Snapshot take_snapshot(const trace::Trace &trace, const engine::Process &process) {
     static const trace::Arming nothing;
     const Pid pid = process.target.pid;
-    auto installed = trace.armings.find(process.space.get());
+    auto installed = trace.installed.armings.find(process.space.get());
     return {.trace = trace,
             .space = *process.space,
-            .installed = installed == trace.armings.end() ? nothing : installed->second,
+            .installed = installed == trace.installed.armings.end() ? nothing : installed->second,
             .pid = pid,
             .modules = process.target.modules,
             .maps = process.target.maps,

@@ -40,8 +40,9 @@ Armings shown_armings(const trace::Trace &trace) {
     Armings armings;
     std::set<const engine::AddressSpaceState *> seen;
     for (const auto &[pid, process] : trace.engine.processes) {
-        auto arming = trace.armings.find(process->space.get());
-        if (process->silent || arming == trace.armings.end() || !seen.insert(process->space.get()).second) continue;
+        auto arming = trace.installed.armings.find(process->space.get());
+        if (process->silent || arming == trace.installed.armings.end() || !seen.insert(process->space.get()).second)
+            continue;
         armings.emplace_back(pid, &arming->second);
     }
     return armings;
@@ -51,7 +52,7 @@ std::set<Place> armed_places(const trace::Trace &trace, const Armings &armings) 
     std::set<Place> places;
     for (const auto &[pid, arming] : armings) {
         for (const auto &location : arming->locations) {
-            std::uint32_t number = trace.locations[location->location]->probe;
+            std::uint32_t number = trace.installed.locations[location->location]->probe;
             if (is_shown(trace, number)) places.insert({number, location->location, pid, location->at});
         }
     }
@@ -92,31 +93,31 @@ std::string line(VirtAddr at, const probe::ProbeEntry &registered, bool enabled,
 
 std::string line(const trace::Trace &trace, const Place &place, const char *tag) {
     const probe::ProbeEntry &registered = trace.registry.at(place.probe);
-    const trace::CountedLocation &location = *trace.locations[place.location];
+    const trace::CountedLocation &location = *trace.installed.locations[place.location];
     return line(place.at, registered, registered.probe.enabled && !location.too_costly,
                 output::place_with_module(location.info), tag);
 }
 
 /// Calls in flight, by location.
 std::vector<std::uint64_t> calls_in_flight(const trace::Trace &trace) {
-    std::vector<std::uint64_t> calls(trace.locations.size());
-    for (const auto &[space, arming] : trace.armings)
+    std::vector<std::uint64_t> calls(trace.installed.locations.size());
+    for (const auto &[space, arming] : trace.installed.armings)
         for (const auto &location : arming.locations) calls[location->location] += location->attachment.active;
     return calls;
 }
 
 bool has_location(const trace::Trace &trace, std::uint32_t number) {
-    return std::any_of(trace.locations.begin(), trace.locations.end(),
+    return std::any_of(trace.installed.locations.begin(), trace.installed.locations.end(),
                        [number](const auto &location) { return location->probe == number; });
 }
 
 /// Indices of locations, by the number of their probe.
 std::vector<std::size_t> locations_by_number(const trace::Trace &trace) {
     std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < trace.locations.size(); i++)
-        if (is_shown(trace, trace.locations[i]->probe)) order.push_back(i);
+    for (std::size_t i = 0; i < trace.installed.locations.size(); i++)
+        if (is_shown(trace, trace.installed.locations[i]->probe)) order.push_back(i);
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return trace.locations[a]->probe < trace.locations[b]->probe;
+        return trace.installed.locations[a]->probe < trace.installed.locations[b]->probe;
     });
     return order;
 }
@@ -142,7 +143,8 @@ std::string list_text(const trace::Trace &trace) {
     std::set<std::size_t> armed;
     for (const Place &place : places) armed.insert(place.location);
     for (std::size_t i : locations_by_number(trace))
-        if (!armed.contains(i)) places.insert({trace.locations[i]->probe, i, 0, trace.locations[i]->last_at});
+        if (!armed.contains(i))
+            places.insert({trace.installed.locations[i]->probe, i, 0, trace.installed.locations[i]->last_at});
     std::string text;
     auto add = [&](const std::string &one) { text += one + "\n"; };
     auto next = places.begin();
@@ -160,8 +162,8 @@ std::string list_text(const trace::Trace &trace) {
 }
 
 std::vector<std::string> armed_lines(const trace::Trace &trace, const engine::Process &process) {
-    auto found = trace.armings.find(process.space.get());
-    if (found == trace.armings.end()) return {};
+    auto found = trace.installed.armings.find(process.space.get());
+    if (found == trace.installed.armings.end()) return {};
     const Armings only{{process.target.pid.value, &found->second}};
     std::vector<std::string> lines;
     if (!trace.registry.all_on()) lines.push_back(all_are_off);
@@ -180,13 +182,13 @@ std::string stats_text(trace::Trace &trace, trace::Config::Format format) {
     report::Unhit unhit = report::find_unhit(trace);
     std::vector<std::uint64_t> in_flight = calls_in_flight(trace);
     std::string tables = written([&](output::Writer &writer) {
-        auto sink = json ? output::make_json_sink(writer, trace.symbolizer.get())
-                         : output::make_text_sink(writer, trace.symbolizer.get());
+        auto sink = json ? output::make_json_sink(writer, trace.output.symbolizer.get())
+                         : output::make_text_sink(writer, trace.output.symbolizer.get());
         std::vector<std::size_t> order = locations_by_number(trace);
         if (!json) std::erase_if(order, [&](std::size_t i) { return unhit.left_out[i]; });
         report::tell_namesakes_apart(trace, order);
         for (std::size_t i : order) {
-            const trace::CountedLocation &location = *trace.locations[i];
+            const trace::CountedLocation &location = *trace.installed.locations[i];
             program::Counters counters = location.counters;
             counters.unreturned += in_flight[i];
             program::Table table = location.state->aggregation.snapshot();

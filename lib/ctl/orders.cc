@@ -55,31 +55,33 @@ Answer change(trace::Trace &trace, const trace::Order &order) {
 }
 
 void take_order(trace::Trace &trace) {
-    auto request = trace.control->take();
+    auto request = trace.orders.control->take();
     if (!request) return;
     auto order = trace.voice.read_order(request->words);
     if (!order)
-        trace.control->answer(request->client, refusal(trace, order.error()));
+        trace.orders.control->answer(request->client, refusal(trace, order.error()));
     else if (order->verb == Verb::add && arming::wants_calibration(trace, order->actions, order->probes))
-        trace.postponed.reset(new trace::PostponedOrder{request->client, std::move(*order), {}});
+        trace.orders.postponed.reset(new trace::PostponedOrder{request->client, std::move(*order), {}});
     else
-        trace.control->answer(request->client, carry_out_order(trace, *order));
+        trace.orders.control->answer(request->client, carry_out_order(trace, *order));
 }
 
 } // namespace
 
-bool has_orders(const trace::Trace &trace) { return trace.control && (trace.postponed || trace.control->has_orders()); }
+bool has_orders(const trace::Trace &trace) {
+    return trace.orders.control && (trace.orders.postponed || trace.orders.control->has_orders());
+}
 
 void serve_order(trace::Trace &trace) {
-    if (!trace.postponed) {
+    if (!trace.orders.postponed) {
         take_order(trace);
         return;
     }
-    auto measured = trace.postponed->calibration.result();
+    auto measured = trace.orders.postponed->calibration.result();
     if (!measured) return;
-    const auto postponed = std::exchange(trace.postponed, nullptr);
+    const auto postponed = std::exchange(trace.orders.postponed, nullptr);
     trace.engine.corrections = *measured;
-    trace.control->answer(postponed->client, carry_out_order(trace, postponed->order));
+    trace.orders.control->answer(postponed->client, carry_out_order(trace, postponed->order));
 }
 
 Answer carry_out_order(trace::Trace &trace, const trace::Order &order) {

@@ -33,7 +33,7 @@ void end_process(trace::Trace &trace, Pid pid) {
     // Others may use the same memory still (vfork).
     if (process.space.use_count() == 1) {
         engine::end_all(trace.engine, process);
-        trace.armings.erase(process.space.get());
+        trace.installed.armings.erase(process.space.get());
     }
     leave_ledger(trace, pid);
     trace.engine.processes.erase(found);
@@ -70,7 +70,7 @@ void tell_end(const trace::Trace &trace, const Process &process, const os::Stop 
     const pid_t pid = process.target.pid.value;
     const bool killed = stop.kind == os::Stop::Kind::killed;
     const bool is_named = std::find(config.pids.begin(), config.pids.end(), pid) != config.pids.end();
-    const bool is_program = pid == trace.program.value && trace.trouble == 0; // else it was ktrace that ended it
+    const bool is_program = pid == trace.program.pid.value && trace.trouble == 0; // else it was ktrace that ended it
     if (config.quiet || !(is_named || (killed && is_program))) return;
     trace.voice.notice(std::to_string(pid) + " (" + text::escape(process.target.comm) + ") " +
                        (killed ? "was killed by " + text::signal_name(stop.status)
@@ -88,8 +88,8 @@ bool goes_on_under_new_id(const trace::Trace &trace, Pid pid) {
 
 void on_ended(trace::Trace &trace, const Event &event) {
     const os::Stop &stop = event.stop;
-    if (stop.tid.value == trace.program.value) // known or let go already
-        trace.program_status = stop.kind == os::Stop::Kind::exited ? stop.status : 128 + stop.status;
+    if (stop.tid.value == trace.program.pid.value) // known or let go already
+        trace.program.status = stop.kind == os::Stop::Kind::exited ? stop.status : 128 + stop.status;
     if (stop.tid.value != event.pid.value) return;
     auto process = trace.engine.processes.find(event.pid.value);
     const bool in_a_call = process != trace.engine.processes.end() && process->second->had_threads;

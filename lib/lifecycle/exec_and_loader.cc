@@ -46,7 +46,7 @@ Error explained_by_script(Error error, Pid pid, const std::string &program) {
 /// A probe cannot be placed. A program that ktrace has started does not run; in others tracing ends here.
 void give_up(trace::Trace &trace, Process &process, os::Stopped stopped, const Error &error) {
     Pid pid = process.target.pid;
-    const bool is_starting = pid == trace.program && trace.armings[process.space.get()].waits_for_loader;
+    const bool is_starting = pid == trace.program.pid && trace.installed.armings[process.space.get()].waits_for_loader;
     if (error.kind != Error::Kind::gone)
         trace.voice.complain(is_starting ? explained_by_script(error, pid, trace.config.program[0]) : error);
     if (is_starting) {
@@ -67,13 +67,13 @@ void give_up(trace::Trace &trace, Process &process, os::Stopped stopped, const E
 void leave_32_bit(trace::Trace &trace, Process &process, os::Stopped stopped) {
     Pid pid = process.target.pid;
     std::string what = "process " + std::to_string(pid.value) + " (" + process.target.comm + ") is a 32-bit program";
-    if (pid == trace.program && trace.locations.empty()) {
+    if (pid == trace.program.pid && trace.installed.locations.empty()) {
         give_up(trace, process, std::move(stopped),
                 {Error::Kind::refused, what, "ktrace traces 64-bit programs", {}, -1, 1});
         return;
     }
     trace::tell_once(trace, what + " now: it runs on untraced");
-    trace.armings.erase(process.space.get());
+    trace.installed.armings.erase(process.space.get());
     let_go(trace, pid, std::move(stopped));
 }
 
@@ -88,12 +88,12 @@ std::string attached_text(const trace::Trace &trace, const Process &process) {
     auto tasks = static_cast<std::size_t>(
         std::count_if(trace.engine.tasks.begin(), trace.engine.tasks.end(),
                       [&](const auto &entry) { return entry.second.pid == process.target.pid; }));
-    auto arming = trace.armings.find(process.space.get());
+    auto arming = trace.installed.armings.find(process.space.get());
     auto is_shown = [&](std::uint32_t number) { return !trace.registry.at(number).set->hidden; };
     std::size_t locations = 0;
-    if (arming != trace.armings.end()) {
+    if (arming != trace.installed.armings.end()) {
         for (const auto &location : arming->second.locations)
-            locations += is_shown(trace.locations[location->location]->probe) ? 1 : 0;
+            locations += is_shown(trace.installed.locations[location->location]->probe) ? 1 : 0;
         for (const trace::WaitingIfunc &ifunc : arming->second.ifuncs)
             locations += is_shown(ifunc.probe) && !ifunc.has_chosen ? 1 : 0;
     }
@@ -106,7 +106,7 @@ std::string attached_text(const trace::Trace &trace, const Process &process) {
 }
 
 void announce(trace::Trace &trace, const Process &process) {
-    const trace::Arming &arming = trace.armings[process.space.get()];
+    const trace::Arming &arming = trace.installed.armings[process.space.get()];
     const bool is_empty = arming.locations.empty() && arming.ifuncs.empty();
     if (!is_empty || arming.told_to_wait) tell_attached(trace, process);
 }
@@ -151,7 +151,7 @@ Status install_loaded(trace::Trace &trace, Process &process, os::Stopped &stoppe
 /// Everything is mapped for the first time: all is armed, the plugins are started, and this is printed. Where plugins
 /// are started with the last of several processes, nothing was printed of the others before.
 Status complete_arming(trace::Trace &trace, Process &process, os::Stopped &stopped) {
-    trace::Arming &arming = trace.armings[process.space.get()];
+    trace::Arming &arming = trace.installed.armings[process.space.get()];
     Status armed = install_first(trace, process, stopped);
     if (!armed) return armed;
     arming.waits_for_loader = false;
@@ -228,7 +228,7 @@ void on_exec(trace::Trace &trace, Event event) {
     }
     if (!process.borrowed && !shares_address_space(trace, process)) {
         engine::end_all(trace.engine, process);
-        trace.armings.erase(process.space.get());
+        trace.installed.armings.erase(process.space.get());
     }
     keep_ignored(trace, process, stopped);
     leave_ledger(trace, pid); // its page and traps are gone with its memory
@@ -252,7 +252,7 @@ void on_exec(trace::Trace &trace, Event event) {
     process.target.space = std::move(*space);
     process.space = std::make_shared<engine::AddressSpaceState>();
     process.space->memory = process.target.space;
-    trace::Arming &arming = trace.armings[process.space.get()];
+    trace::Arming &arming = trace.installed.armings[process.space.get()];
     arming.waits_for_loader = true;
     if (tracees::is_32_bit(pid)) {
         leave_32_bit(trace, process, std::move(stopped));
@@ -282,7 +282,7 @@ void on_loader(trace::Trace &trace, Event event) {
         return;
     }
     VirtAddr at = arch::Host::trap_address(stopped.pc());
-    trace::Arming &arming = trace.armings[process->space.get()];
+    trace::Arming &arming = trace.installed.armings[process->space.get()];
     arming.unloads = target::is_unloading(process->target);
     if (target::modules_complete(process->target)) {
         bool first = arming.waits_for_loader;

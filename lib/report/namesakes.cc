@@ -68,7 +68,7 @@ void tell_apart(const Namesakes &locations) {
 void tell_namesakes_apart(trace::Trace &trace, const std::vector<std::size_t> &shown) {
     std::map<std::tuple<char, const symbols::Module *, std::string_view, std::uint64_t>, Namesakes> by_name;
     for (std::size_t i : shown) {
-        trace::CountedLocation &location = *trace.locations[i];
+        trace::CountedLocation &location = *trace.installed.locations[i];
         location.info.which.clear();
         if (location.module && !location.info.symbol.empty())
             by_name[{location.info.kind, location.module, location.info.symbol, location.info.offset}].push_back(

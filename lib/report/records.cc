@@ -26,10 +26,10 @@ bool was_registered(const trace::Trace &trace, const trace::CountedLocation &loc
 /// Indices of the locations of which there is something to report, by the number of their probe.
 std::vector<std::size_t> locations_to_sum_up(const trace::Trace &trace) {
     std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < trace.locations.size(); i++)
-        if (was_registered(trace, *trace.locations[i])) order.push_back(i);
+    for (std::size_t i = 0; i < trace.installed.locations.size(); i++)
+        if (was_registered(trace, *trace.installed.locations[i])) order.push_back(i);
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return trace.locations[a]->probe < trace.locations[b]->probe;
+        return trace.installed.locations[a]->probe < trace.installed.locations[b]->probe;
     });
     return order;
 }
@@ -53,34 +53,36 @@ bool drop(trace::Trace &trace, const program::RecordHeader &header) {
                      "Events are dropped: they come faster than the output is read; aggregate with --count, or filter");
     if (header.moment == program::Moment::log) return true; // no hit of a probe
     const std::pair hit(header.tid, header.location);
-    if (header.moment == program::Moment::post) return trace.dropped_halves.erase(hit) != 0;
-    trace.dropped_halves.insert(hit);
-    count_as_dropped(trace.locations[header.location]->counters);
+    if (header.moment == program::Moment::post) return trace.output.dropped_halves.erase(hit) != 0;
+    trace.output.dropped_halves.insert(hit);
+    count_as_dropped(trace.installed.locations[header.location]->counters);
     return true;
 }
 
 /// The same with room: true for the second half of a hit whose first one was dropped.
 bool drop_rest(trace::Trace &trace, const program::RecordHeader &header) {
-    bool is_rest = trace.dropped_halves.erase({header.tid, header.location}) != 0;
+    bool is_rest = trace.output.dropped_halves.erase({header.tid, header.location}) != 0;
     return is_rest && header.moment == program::Moment::post;
 }
 
 /// The writer was given the event: until it is with the kernel, that may fail.
 void note_unwritten(trace::Trace &trace, const program::RecordHeader &header) {
     if (header.moment == program::Moment::log || header.moment == program::Moment::post) return; // not counted
-    trace.unwritten.push_back({trace.writer->taken(), header.location});
+    trace.output.unwritten.push_back({trace.output.writer->taken(), header.location});
 }
 
 void forget_written(trace::Trace &trace) {
-    const std::uint64_t written = trace.writer->written();
-    while (!trace.unwritten.empty() && trace.unwritten.front().end <= written) trace.unwritten.pop_front();
+    const std::uint64_t written = trace.output.writer->written();
+    while (!trace.output.unwritten.empty() && trace.output.unwritten.front().end <= written)
+        trace.output.unwritten.pop_front();
 }
 
 /// Events that will not be written any more: writing failed, or the wait for the reader was ended.
 void drop_unwritten(trace::Trace &trace) {
     forget_written(trace);
-    for (const trace::Unwritten &event : trace.unwritten) count_as_dropped(trace.locations[event.location]->counters);
-    trace.unwritten.clear();
+    for (const trace::Unwritten &event : trace.output.unwritten)
+        count_as_dropped(trace.installed.locations[event.location]->counters);
+    trace.output.unwritten.clear();
 }
 
 constexpr std::size_t most_unwritten = std::size_t{16} << 20; // bytes; about 100,000 events
@@ -89,19 +91,19 @@ constexpr std::size_t most_unwritten = std::size_t{16} << 20; // bytes; about 10
 
 Status open_output(trace::Trace &trace) {
     if (trace.config.output.empty()) {
-        trace.writer = std::make_unique<output::Writer>(STDOUT_FILENO, "standard output");
+        trace.output.writer = std::make_unique<output::Writer>(STDOUT_FILENO, "standard output");
     } else {
         auto file = output::Writer::create(trace.config.output);
         if (!file) return tl::make_unexpected(file.error());
-        trace.writer = std::make_unique<output::Writer>(std::move(*file));
+        trace.output.writer = std::make_unique<output::Writer>(std::move(*file));
     }
     output::Writer::Around around;
-    if (trace.live_line && trace.config.output.empty() && ::isatty(STDOUT_FILENO) == 1) // the same terminal
-        around = [line = trace.live_line](const std::function<void()> &write) { line->aside(write); };
-    trace.writer->write_in_background(most_unwritten, os::OwnSignals::waker(), std::move(around));
-    trace.sink = trace.config.format == trace::Config::Format::json
-                     ? output::make_json_sink(*trace.writer, trace.symbolizer.get())
-                     : output::make_text_sink(*trace.writer, trace.symbolizer.get());
+    if (trace.output.live_line && trace.config.output.empty() && ::isatty(STDOUT_FILENO) == 1) // the same terminal
+        around = [line = trace.output.live_line](const std::function<void()> &write) { line->aside(write); };
+    trace.output.writer->write_in_background(most_unwritten, os::OwnSignals::waker(), std::move(around));
+    trace.output.sink = trace.config.format == trace::Config::Format::json
+                            ? output::make_json_sink(*trace.output.writer, trace.output.symbolizer.get())
+                            : output::make_text_sink(*trace.output.writer, trace.output.symbolizer.get());
     return {};
 }
 
@@ -111,29 +113,29 @@ void report_records(trace::Trace &trace, bool flush) {
     while (rest.size() >= sizeof(program::RecordHeader)) {
         program::RecordHeader header;
         std::memcpy(&header, rest.data(), sizeof header);
-        bool dropped = !trace.writer->has_room()      ? drop(trace, header)
-                       : trace.dropped_halves.empty() ? false
-                                                      : drop_rest(trace, header);
+        bool dropped = !trace.output.writer->has_room()      ? drop(trace, header)
+                       : trace.output.dropped_halves.empty() ? false
+                                                             : drop_rest(trace, header);
         if (dropped) {
             rest = rest.subspan(header.size);
             continue;
         }
         const auto record = rest.first(header.size);
         if (header.moment == program::Moment::log)
-            trace.sink->log(header, header.location, text_behind(record));
+            trace.output.sink->log(header, header.location, text_behind(record));
         else
-            trace.sink->record(record, trace.locations[header.location]->info);
+            trace.output.sink->record(record, trace.installed.locations[header.location]->info);
         note_unwritten(trace, header);
         rest = rest.subspan(header.size);
     }
     trace.engine.records.clear();
     forget_written(trace);
-    if (flush) trace.writer->flush();
+    if (flush) trace.output.writer->flush();
 }
 
 bool output_failed(trace::Trace &trace) {
-    if (!trace.writer->failed()) return false;
-    if (auto told = trace.writer->take_error(); !told) {
+    if (!trace.output.writer->failed()) return false;
+    if (auto told = trace.output.writer->take_error(); !told) {
         trace.voice.complain(told.error());
         trace.trouble = 1;
     }
@@ -175,11 +177,11 @@ constexpr std::uint64_t patience_ns = 2'000'000'000;
 /// sends two). So it takes nothing from a reader that is as fast as the writer.
 void finish_output(trace::Trace &trace, const std::function<void()> &meanwhile) {
     std::uint64_t told_at = 0;
-    trace.writer->finish([&] {
+    trace.output.writer->finish([&] {
         meanwhile();
         const bool told = trace.interrupts->take() != 0 || trace.interrupts->is_abandoned();
         if (told && told_at == 0) told_at = monotonic_ns();
-        return told_at != 0 && (!trace.writer->is_taken() || monotonic_ns() - told_at > patience_ns);
+        return told_at != 0 && (!trace.output.writer->is_taken() || monotonic_ns() - told_at > patience_ns);
     });
 }
 
@@ -191,10 +193,10 @@ void report_summary(trace::Trace &trace, const std::function<void()> &meanwhile)
     if (!json) std::erase_if(order, [&](std::size_t i) { return unhit.left_out[i]; });
     tell_namesakes_apart(trace, order);
     for (std::size_t i : order) {
-        const auto &location = trace.locations[i];
+        const auto &location = trace.installed.locations[i];
         program::Table table = location->state->aggregation.snapshot();
         bool show = table.kind != program::Table::Kind::none;
-        trace.sink->summary(location->info, location->counters, show ? &table : nullptr);
+        trace.output.sink->summary(location->info, location->counters, show ? &table : nullptr);
         timed = timed || location->info.kind == 'r';
     }
     finish_output(trace, meanwhile);
@@ -203,7 +205,8 @@ void report_summary(trace::Trace &trace, const std::function<void()> &meanwhile)
     if (trace.config.quiet) return;
     std::string text;
     for (std::size_t i : order)
-        if (!unhit.left_out[i]) text += output::summary_text(trace.locations[i]->info, trace.locations[i]->counters);
+        if (!unhit.left_out[i])
+            text += output::summary_text(trace.installed.locations[i]->info, trace.installed.locations[i]->counters);
     text += unhit.text;
     const engine::Timed &calls = trace.engine.timed;
     timed = timed && (!trace.engine.corrections.is_empty() || calls.by_switches.all() + calls.by_stops.all() != 0);

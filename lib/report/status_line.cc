@@ -22,7 +22,7 @@ output::Progress progress(const trace::Trace &trace) {
     output::Progress now;
     now.time_ns = monotonic_ns();
     now.busy_ns = own_processor_time_ns();
-    for (const auto &location : trace.locations) {
+    for (const auto &location : trace.installed.locations) {
         now.hits += location->counters.hits;
         now.dropped += location->counters.dropped;
     }
@@ -48,11 +48,11 @@ trace::Voice beside(output::LiveLine *line, const trace::Voice &voice) {
 }
 
 void begin_progress(trace::Trace &trace) {
-    if (trace.live_line) trace.live_line->begin(progress(trace));
+    if (trace.output.live_line) trace.output.live_line->begin(progress(trace));
 }
 
 void tell_progress(trace::Trace &trace) {
-    if (trace.live_line && trace.live_line->asks()) trace.live_line->answer(progress(trace));
+    if (trace.output.live_line && trace.output.live_line->asks()) trace.output.live_line->answer(progress(trace));
 }
 
 } // namespace ktrace::report

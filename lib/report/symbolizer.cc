@@ -82,8 +82,8 @@ class ModuleSymbolizer final : public output::Symbolizer {
         auto process = trace_.engine.processes.find(pid);
         if (process != trace_.engine.processes.end())
             if (const LoadedModule *now = target::module_at(process->second->target.modules, at)) return now;
-        auto former = trace_.former_modules.find(pid);
-        return former == trace_.former_modules.end() ? nullptr : target::module_at(former->second, at);
+        auto former = trace_.output.former_modules.find(pid);
+        return former == trace_.output.former_modules.end() ? nullptr : target::module_at(former->second, at);
     }
 
     const std::vector<NamedFrame> &known(const LoadedModule &loaded, std::uint64_t vaddr) {
@@ -103,7 +103,7 @@ class ModuleSymbolizer final : public output::Symbolizer {
 
 /// True where a table has keys that are named by this process's modules.
 bool names_keys(const trace::Trace &trace, Pid pid) {
-    return std::any_of(trace.locations.begin(), trace.locations.end(),
+    return std::any_of(trace.installed.locations.begin(), trace.installed.locations.end(),
                        [&](const auto &location) { return location->state->aggregation.has_rows_of(pid.value); });
 }
 
@@ -116,7 +116,7 @@ std::unique_ptr<output::Symbolizer> make_symbolizer(const trace::Trace &trace) {
 void part_with_modules(trace::Trace &trace, const engine::Process &process) {
     if (trace.engine.records.size() != 0) report_records(trace, false);
     if (!names_keys(trace, process.target.pid)) return;
-    std::vector<LoadedModule> &former = trace.former_modules[process.target.pid.value];
+    std::vector<LoadedModule> &former = trace.output.former_modules[process.target.pid.value];
     for (const LoadedModule &module : process.target.modules) {
         auto same = [&](const LoadedModule &other) {
             return other.module == module.module && other.bias == module.bias;

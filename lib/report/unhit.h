@@ -10,7 +10,7 @@
 namespace ktrace::report {
 
 struct Unhit {
-    std::vector<bool> left_out; // by index in Trace::locations: not shown in text
+    std::vector<bool> left_out; // by index in Trace::installed.locations: not shown in text
     std::string text;           // a line for each SPEC that locations are left out of, and how many
 };
 

@@ -43,7 +43,7 @@ Result<arming::InstallPlan> plan_all(trace::Trace &trace, Process &process) {
     auto plan = arming::make_plan(trace, process, trace.registry.present(),
                                   complete ? arming::Missing::refuse : arming::Missing::wait);
     bool waits = plan && !complete && (lacks_some(trace, *plan) || !trace.config.plugins.empty());
-    trace.armings[process.space.get()].waits_for_loader = waits;
+    trace.installed.armings[process.space.get()].waits_for_loader = waits;
     if (!waits) return plan;
     return arming::InstallPlan{};
 }
@@ -52,7 +52,7 @@ Result<arming::InstallPlan> plan_all(trace::Trace &trace, Process &process) {
 Status look_anew(trace::Trace &trace, Process &process) {
     auto looked = tracees::look_at(trace, process.target.pid.value);
     if (!looked) return tl::make_unexpected(looked.error());
-    trace.armings.erase(process.space.get());
+    trace.installed.armings.erase(process.space.get());
     process.target = std::move((*looked)->target);
     process.space = std::move((*looked)->space);
     return {};
@@ -69,11 +69,11 @@ Result<bool> has_other_modules(trace::Trace &trace, Process &process) {
 /// The plan of a process whose loader is watched. Where the loader is still at work, the modules that it is unmapping
 /// or mapping are left alone: all is armed when it has ended.
 Result<arming::InstallPlan> plan_watched(trace::Trace &trace, Process &process) {
-    const bool unloads = trace.armings[process.space.get()].unloads = target::is_unloading(process.target);
+    const bool unloads = trace.installed.armings[process.space.get()].unloads = target::is_unloading(process.target);
     auto plan = unloads ? Result<arming::InstallPlan>(arming::InstallPlan{}) : plan_all(trace, process);
     const bool waits = unloads || (!plan && !target::modules_complete(process.target));
     if (!waits) return plan;
-    trace.armings[process.space.get()].waits_for_loader = true;
+    trace.installed.armings[process.space.get()].waits_for_loader = true;
     return arming::InstallPlan{};
 }
 
@@ -88,7 +88,7 @@ Status watch_and_install(trace::Trace &trace, Process &process, std::optional<ar
     if (auto watched = arming::watch_loader(trace, process, &stopped); !watched) return watched;
     auto others = has_other_modules(trace, process);
     if (!others) return tl::make_unexpected(others.error());
-    if (!plan || *others || trace.armings[process.space.get()].waits_for_loader ||
+    if (!plan || *others || trace.installed.armings[process.space.get()].waits_for_loader ||
         target::is_unloading(process.target)) {
         auto anew = plan_watched(trace, process);
         if (!anew) return tl::make_unexpected(anew.error());
@@ -98,7 +98,7 @@ Status watch_and_install(trace::Trace &trace, Process &process, std::optional<ar
 }
 
 void announce_attached(trace::Trace &trace, const Process &process) {
-    trace::Arming &arming = trace.armings[process.space.get()];
+    trace::Arming &arming = trace.installed.armings[process.space.get()];
     arming.told_to_wait = arming.waits_for_loader;
     const char *waits_for = arming.unloads ? "unloading libraries: its probes wait until that is done"
                                            : "being started: its probes wait until its libraries are loaded";
@@ -190,7 +190,7 @@ Result<Candidate> look_and_plan(trace::Trace &trace, pid_t pid) {
         if (!was_gone && !is_changing(trace, process)) return tl::make_unexpected(plan.error());
         // When it is seized it cannot call exec unseen any more.
         if (i == attempts) return Candidate{std::move(*looked), std::nullopt};
-        trace.armings.erase(process.space.get());
+        trace.installed.armings.erase(process.space.get());
     }
 }
 
@@ -198,7 +198,7 @@ Status take_candidate(trace::Trace &trace, Candidate candidate) {
     const Pid pid = candidate.process->target.pid;
     if (auto known = trace.engine.processes.find(pid.value); known != trace.engine.processes.end()) {
         known->second->silent = false; // it shares the memory of another
-        trace.armings.erase(candidate.process->space.get());
+        trace.installed.armings.erase(candidate.process->space.get());
         return {};
     }
     trace.engine.processes[pid.value] = std::move(candidate.process);
@@ -215,7 +215,7 @@ Status attach_to_all(trace::Trace &trace) {
         candidates.push_back(std::move(*candidate));
     }
     const bool is_known = std::all_of(candidates.begin(), candidates.end(), [&](const Candidate &candidate) {
-        return candidate.plan && !trace.armings.at(candidate.process->space.get()).waits_for_loader;
+        return candidate.plan && !trace.installed.armings.at(candidate.process->space.get()).waits_for_loader;
     });
     if (is_known)
         if (auto left = arming::check_any_left(trace); !left) return left;

@@ -25,8 +25,8 @@ constexpr unsigned quiet_looks = 2;                   // brief waits in vain: no
 bool ends_trace(trace::Trace &trace, int signal) {
     if (signal == 0) return false;
     if (trace.interrupts->is_abandoned()) return true;
-    if (trace.program.value == 0 || trace.program_status >= 0) return true;
-    pass_on(trace.program, signal);
+    if (trace.program.pid.value == 0 || trace.program.status >= 0) return true;
+    pass_on(trace.program.pid, signal);
     return false;
 }
 
@@ -38,7 +38,7 @@ bool all_gone(const trace::Trace &trace) {
 
 /// The work between two stops. True: the trace is over.
 bool is_over(trace::Trace &trace) {
-    if (trace.has_dismissed) arming::clear_away(trace);
+    if (trace.installed.has_dismissed) arming::clear_away(trace);
     limit_overhead(trace);
     if (report::output_failed(trace) || trace.engine.closing || all_gone(trace)) return true;
     if (ends_trace(trace, trace.interrupts->take()) || trace.interrupts->time_is_up()) return true;
@@ -57,8 +57,8 @@ class Showing {
 
     /// How the next stop is waited for.
     trace::Wait wait() {
-        waiting_ = trace_.engine.records.size() > 0 || trace_.writer->pending();
-        return waiting_ || trace_.postponed ? trace::Wait::briefly : trace::Wait::yes;
+        waiting_ = trace_.engine.records.size() > 0 || trace_.output.writer->pending();
+        return waiting_ || trace_.orders.postponed ? trace::Wait::briefly : trace::Wait::yes;
     }
     /// The wait is over.
     void show(bool has_stop) {

@@ -20,12 +20,12 @@ pid_t reachable(const trace::Trace &trace) {
     const auto &processes = trace.engine.processes;
     for (pid_t pid : trace.config.pids)
         if (processes.contains(pid)) return pid;
-    return processes.empty() || processes.contains(trace.program.value) ? trace.program.value
-                                                                        : processes.begin()->first;
+    return processes.empty() || processes.contains(trace.program.pid.value) ? trace.program.pid.value
+                                                                            : processes.begin()->first;
 }
 
 void switch_off(trace::Trace &trace, const engine::Overhead::Share &share, double part) {
-    trace::CountedLocation &location = *trace.locations[share.location];
+    trace::CountedLocation &location = *trace.installed.locations[share.location];
     location.too_costly = true;
     arming::apply_switches(trace, location.probe);
     if (trace.config.quiet) return;
@@ -56,8 +56,8 @@ void limit_overhead(trace::Trace &trace) {
     trace.overhead_since_ns = now;
     for (const engine::Overhead::Share &share : trace.engine.overhead->take()) {
         double part = static_cast<double>(share.ns) / static_cast<double>(passed);
-        if (part > *trace.config.max_overhead && trace::is_on(trace, *trace.locations[share.location]) &&
-            !trace.registry.at(trace.locations[share.location]->probe).set->hidden)
+        if (part > *trace.config.max_overhead && trace::is_on(trace, *trace.installed.locations[share.location]) &&
+            !trace.registry.at(trace.installed.locations[share.location]->probe).set->hidden)
             switch_off(trace, share, part);
     }
 }

@@ -97,7 +97,7 @@ class SessionPort final : public plugin::Port {
         frames.resize(engine::unwind_stack(trace_.engine, *found->second, stopped.registers(), frames));
         for (const symbols::StackFrame &frame : frames)
             for (const output::NamedFrame &named :
-                 trace_.symbolizer->name(process.pid.value, frame.pc, frame.is_call)) {
+                 trace_.output.symbolizer->name(process.pid.value, frame.pc, frame.is_call)) {
                 std::string line = "    ";
                 output::append_frame_text(line, named);
                 lines.push_back(std::move(line));
@@ -125,9 +125,9 @@ class SessionPort final : public plugin::Port {
 
   private:
     VirtAddr first_place(std::uint32_t number) const {
-        auto first = trace_.location_of.lower_bound({number, nullptr, 0, 0});
-        if (first == trace_.location_of.end() || std::get<0>(first->first) != number) return {};
-        return trace_.locations[first->second]->last_at;
+        auto first = trace_.installed.location_of.lower_bound({number, nullptr, 0, 0});
+        if (first == trace_.installed.location_of.end() || std::get<0>(first->first) != number) return {};
+        return trace_.installed.locations[first->second]->last_at;
     }
 
     trace::Trace &trace_;
@@ -157,10 +157,10 @@ class SessionPlugins final : public trace::Plugins {
     void on_places_changed() override {
         if (!started_) return;
         plugin::Places places;
-        for (const auto &[space, arming] : trace_.armings)
+        for (const auto &[space, arming] : trace_.installed.armings)
             for (const auto &location : arming.locations)
                 if (location->attachment.handler)
-                    places.emplace(trace_.locations[location->location]->probe, location->at);
+                    places.emplace(trace_.installed.locations[location->location]->probe, location->at);
         for (auto &each : all_) each->tell_places(places);
     }
 

@@ -45,12 +45,14 @@ Status prepare(trace::Trace &trace) {
     start_overhead(trace);
     if (trace.config.max_events) trace.engine.max_events = *trace.config.max_events;
     trace.plugins = make_plugins(trace);
-    trace.symbolizer = report::make_symbolizer(trace);
-    trace.before_modules_change = [&trace](const Process &process) { report::part_with_modules(trace, process); };
+    trace.output.symbolizer = report::make_symbolizer(trace);
+    trace.output.before_modules_change = [&trace](const Process &process) {
+        report::part_with_modules(trace, process);
+    };
     if (auto output = report::open_output(trace); !output) return output;
     auto control = ctl::Control::open();
     if (control)
-        trace.control = std::move(*control);
+        trace.orders.control = std::move(*control);
     else
         trace::tell_once(trace, "ktrace ctl will not reach this trace: " + control.error().message);
     return {};
@@ -76,7 +78,7 @@ void complain_of_unplaced(trace::Trace &trace) {
 
 /// Prints the remaining records and the summary, and detaches from all processes.
 void conclude(trace::Trace &trace) {
-    trace.control.reset(); // no more orders
+    trace.orders.control.reset(); // no more orders
     report::report_records(trace, true);
     if (trace.plugins) trace.plugins->stop();
     report::report_records(trace, true);
@@ -122,7 +124,7 @@ int attach_here(const trace::Config &config, const trace::Voice &voice, os::OwnS
     auto line = report::open_live_line(config);
     kept = std::make_unique<Tracing>(config, report::beside(line.get(), voice));
     trace::Trace &trace = kept->trace;
-    trace.live_line = line;
+    trace.output.live_line = line;
     trace.engine.ledger = &ledger;
     trace.engine.waiter.set_dispatch_keeper(&ledger);
     trace.interrupts = &interrupts;
@@ -131,7 +133,7 @@ int attach_here(const trace::Config &config, const trace::Voice &voice, os::OwnS
     if (ready) ready = attach_to_all(trace);
     if (ready) ready = add_plugins(trace);
     if (!ready) {
-        if (trace.writer) { // lines of plugins
+        if (trace.output.writer) { // lines of plugins
             report::report_records(trace, true);
             report::finish_output(trace);
         }
@@ -188,7 +190,7 @@ Outcome run_here(const trace::Config &config, const trace::Voice &voice, os::Own
         if (pid.error().kind == Error::Kind::not_found) return {127, {}};
         return {pid.error().kind == Error::Kind::denied ? 126 : tracing_failed, {}};
     }
-    trace.program = *pid;
+    trace.program.pid = *pid;
     ledger.set_program(*pid);
     trace.engine.waiter.watch(Tid{pid->value});
     auto &process = trace.engine.processes[pid->value];
@@ -200,8 +202,8 @@ Outcome run_here(const trace::Config &config, const trace::Voice &voice, os::Own
     conclude(trace);
     tracees::serve_for_the_last_time(trace);
     bool failed = trace.trouble != 0;
-    if (trace.program_status < 0) return {tracing_failed, *pid, failed};
-    return {failed ? tracing_failed : trace.program_status, {}};
+    if (trace.program.status < 0) return {tracing_failed, *pid, failed};
+    return {failed ? tracing_failed : trace.program.status, {}};
 }
 
 /// Waits for the program, which runs on untraced; signals are passed on. Returns its exit status.

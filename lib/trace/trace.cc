@@ -5,7 +5,7 @@
 namespace ktrace::trace {
 
 void tell_once(Trace &trace, const std::string &text) {
-    if (!trace.told.insert(text).second || trace.config.quiet) return;
+    if (!trace.output.told.insert(text).second || trace.config.quiet) return;
     trace.voice.notice(text);
 }
 
@@ -14,12 +14,12 @@ bool is_on(const Trace &trace, const CountedLocation &location) {
 }
 
 bool anyone_unloads(const Trace &trace) {
-    return std::any_of(trace.armings.begin(), trace.armings.end(),
+    return std::any_of(trace.installed.armings.begin(), trace.installed.armings.end(),
                        [](const auto &entry) { return entry.second.unloads; });
 }
 
 bool anyone_waits_for_loader(const Trace &trace) {
-    return std::any_of(trace.armings.begin(), trace.armings.end(),
+    return std::any_of(trace.installed.armings.begin(), trace.installed.armings.end(),
                        [](const auto &entry) { return entry.second.waits_for_loader; });
 }
 

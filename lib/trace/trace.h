@@ -55,14 +55,14 @@ struct CountedLocation {
 /// An event in the output that may not be with the kernel yet.
 struct Unwritten {
     std::uint64_t end = 0;      // the Writer's taken() behind it
-    std::uint32_t location = 0; // index in Trace::locations
+    std::uint32_t location = 0; // index in Trace::installed.locations
 };
 
 /// A location with its attachment in one address space: the program is compiled for where it lies there.
 struct AttachedLocation {
     engine::Attachment attachment;
     std::shared_ptr<program::Program> program; // shared with the copies in forked children
-    std::size_t location = 0;                  // index in Trace::locations
+    std::size_t location = 0;                  // index in Trace::installed.locations
     VirtAddr at;
     std::optional<probe::WatchPlace> watch; // it has no site, but debug registers
 };
@@ -122,20 +122,17 @@ struct EventHandlers {
     void (*handle_end)(Trace &trace, Tid tid);
 };
 
-struct Trace {
-    Trace(const Config &c, const Voice &v, const EventHandlers &e) : config(c), voice(v), events(e) {}
-
-    const Config &config;
-    const Voice &voice;
-    const EventHandlers &events;
-    std::shared_ptr<Plugins> plugins; // nullptr: the command has none. Outlives what is armed: handlers see its end
-    engine::Engine engine;
-    target::ModuleCache modules;
-    probe::Registry registry;
+/// The user's probes where they are installed, and their counts.
+struct Installed {
     std::vector<std::unique_ptr<CountedLocation>> locations; // by LocationInfo index in records
     /// Their indices by probe, module, vaddr and inlined instance.
     std::map<std::tuple<std::uint32_t, const symbols::Module *, std::uint64_t, std::uint32_t>, std::size_t> location_of;
     std::unordered_map<engine::AddressSpaceState *, Arming> armings;
+    bool has_dismissed = false; // some Arming has dismissed locations
+};
+
+/// All that goes out, and the names in it.
+struct Output {
     std::unordered_set<std::string> told;                                        // notices that were given
     std::unordered_map<pid_t, std::vector<target::LoadedModule>> former_modules; // for the names in tables
     std::unique_ptr<output::Writer> writer;
@@ -147,16 +144,39 @@ struct Trace {
     /// empty.
     std::function<void(const engine::Process &)> before_modules_change;
     std::shared_ptr<output::LiveLine> live_line; // nullptr: there is none
-    std::shared_ptr<ctl::Control> control;       // nullptr: no socket could be had
-    std::unique_ptr<PostponedOrder> postponed;   // one of ctl's, which waits for a calibration
+};
+
+/// Orders to the running trace (ctl).
+struct Orders {
+    std::shared_ptr<ctl::Control> control;     // nullptr: no socket could be had
+    std::unique_ptr<PostponedOrder> postponed; // one that waits for a calibration
+};
+
+/// The program of `run`.
+struct StartedProgram {
+    Pid pid;         // 0: with attach
+    int status = -1; // its end, as run returns it; -1: it runs
+};
+
+struct Trace {
+    Trace(const Config &c, const Voice &v, const EventHandlers &e) : config(c), voice(v), events(e) {}
+
+    const Config &config;
+    const Voice &voice;
+    const EventHandlers &events;
+    std::shared_ptr<Plugins> plugins; // nullptr: the command has none. Outlives what is armed: handlers see its end
+    engine::Engine engine;
+    target::ModuleCache modules;
+    probe::Registry registry;
+    Installed installed;
+    Output output;
+    Orders orders;
+    StartedProgram program;
     os::OwnSignals *interrupts = nullptr;
     std::function<bool()> gives_up;      // true: the user does not wait for the search any more; may be empty
-    Pid program;                         // run: the program's process
-    int program_status = -1;             // its end, as run returns it; -1: it runs
     int trouble = 0;                     // exit status of what went wrong
     std::uint64_t overhead_since_ns = 0; // when the window began that Engine::overhead is of
     bool time_has_begun = false;         // of --duration
-    bool has_dismissed = false;          // some Arming has dismissed locations
 };
 
 /// A notice on standard error, once per text.

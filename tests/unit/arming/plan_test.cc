@@ -154,10 +154,10 @@ TEST_F(Plans, SayWhatIsInstalledWhatWaitsAndWhatIsRefused) {
 TEST_F(Plans, ChangeNothing) {
     const std::uint32_t found = add("work", Kind::ret), lost = add("missing", Kind::probe);
     ASSERT_TRUE(plan(now(), {found, lost}, Missing::wait, remarks));
-    EXPECT_TRUE(trace.locations.empty());
-    EXPECT_TRUE(trace.told.empty());
+    EXPECT_TRUE(trace.installed.locations.empty());
+    EXPECT_TRUE(trace.output.told.empty());
     EXPECT_TRUE(space.sites.empty());
-    EXPECT_TRUE(trace.armings.empty());
+    EXPECT_TRUE(trace.installed.armings.empty());
     EXPECT_EQ(trace.registry.at(lost).why_nowhere, "");
     EXPECT_FALSE(trace.registry.at(found).set->compiled);
     EXPECT_TRUE(remarks.compiled.contains(trace.registry.at(found).set.get()));
@@ -167,7 +167,7 @@ TEST_F(Plans, LeaveOutWhatIsInstalled) {
     const std::uint32_t number = add("work", Kind::entry), another = add("work", Kind::entry);
     auto counted = std::make_unique<trace::CountedLocation>();
     counted->probe = number;
-    trace.locations.push_back(std::move(counted));
+    trace.installed.locations.push_back(std::move(counted));
     engine::Attachment attachment;
     auto site = std::make_unique<engine::Site>();
     site->at = address_of("work");
