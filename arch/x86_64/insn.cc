@@ -70,6 +70,9 @@ Kind kind_of(const Instruction &raw) {
     case ZYDIS_MNEMONIC_UIRET:
     case ZYDIS_MNEMONIC_RSM: return Kind::interrupt_return;
     case ZYDIS_MNEMONIC_ENCLU: return Kind::enclave;
+    case ZYDIS_MNEMONIC_UD0:
+    case ZYDIS_MNEMONIC_UD1:
+    case ZYDIS_MNEMONIC_UD2: return Kind::undefined;
     default: return is_jcc(raw) ? Kind::branch : Kind::plain;
     }
 }
@@ -93,6 +96,13 @@ bool has_narrowing_prefix(const Instruction &raw) {
     for (unsigned i = 0; i < raw.raw.prefix_count; ++i)
         if (raw.raw.prefixes[i].value == 0x66) return true;
     return false;
+}
+
+std::uint8_t offset_behind_lock(const Instruction &raw) {
+    constexpr std::uint8_t lock = 0xf0;
+    for (std::uint8_t i = 0; i < raw.raw.prefix_count; ++i)
+        if (raw.raw.prefixes[i].value == lock) return static_cast<std::uint8_t>(i + 1);
+    return 0;
 }
 
 /// 0-15 for any part of a general register, register_ip for the instruction pointer, else no_register.
@@ -175,6 +185,8 @@ Decode decode(std::span<const std::byte> code, Insn &insn) {
     insn.length = raw.length;
     insn.kind = kind_of(raw);
     insn.address_size = raw.address_width / 8;
+    insn.does_nothing = raw.mnemonic == ZYDIS_MNEMONIC_NOP;
+    insn.behind_lock = offset_behind_lock(raw);
     insn.repeats = has(raw, ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE);
     if (is_near_transfer(insn.kind)) read_transfer(raw, operands, insn);
     for (const ZydisDecodedOperand &operand : operands) read_operand(raw, operand, insn);

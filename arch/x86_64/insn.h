@@ -30,6 +30,7 @@ enum class Kind : std::uint8_t {
     far_transfer,     // far call, jmp, ret
     interrupt_return, // iret, sysret, sysexit, uiret, rsm
     enclave,          // enclu
+    undefined,        // ud0, ud1, ud2: there to fault
 };
 
 /// Numbers of registers in memory operands beyond the general 0-15.
@@ -59,6 +60,7 @@ struct Insn {
     std::uint8_t condition = 0;    // branch: the condition code, 0-15 (SDM vol. 2, appendix B.1.4.7)
     std::uint8_t address_size = 8; // bytes: 8, or 4 with prefix 67
     bool narrow_branch = false;    // a near transfer with prefix 66 and no REX.W: Intel and AMD disagree about it
+    bool does_nothing = false;     // nop, in all its lengths
     bool repeats = false;          // a string instruction with rep, repe, repne
     std::optional<std::int64_t> relative; // transfers and xbegin: the target's distance from the next instruction
     std::uint8_t relative_offset = 0, relative_size = 0; // where that is in the bytes, bytes
@@ -67,6 +69,7 @@ struct Insn {
     std::uint8_t displacement_offset = 0;                // a pc-relative operand: where its disp32 is, 0: there is none
     std::uint8_t modrm_offset = 0;                       // of that operand
     ExtensionBit extension;                              // of that operand
+    std::uint8_t behind_lock = 0;                        // offset of the byte behind prefix lock, 0: there is none
     std::uint16_t used = 0; // general registers that it reads or writes, explicitly or not: bit n is number n
 };
 

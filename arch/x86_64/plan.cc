@@ -45,6 +45,7 @@ Method method_of(const Insn &insn) {
     case Kind::plain:
     case Kind::ret:
     case Kind::transaction:
+    case Kind::undefined:
     case Kind::push_flags: return Method::boost;
     }
     return Method::refuse;
@@ -70,6 +71,7 @@ Flow flow_of(Kind kind) {
     case Kind::interrupt_return:
     case Kind::enclave: return Flow::other;
     case Kind::plain:
+    case Kind::undefined:
     case Kind::push_flags:
     case Kind::pop_flags: return Flow::next;
     }

@@ -1,23 +1,11 @@
 // Probeable: is an offset of a function the start of an instruction? x86 code does not show it, so it is decoded from
 // the function's entry: first along the flow of control, which never meets data; where that does not come by (behind
 // jumps through tables), onward from the nearest instruction that it did reach.
+#include "x86_64/probeable.h"
 #include "x86_64/x86_64.h"
 
-#include <limits>
-#include <vector>
+namespace ktrace::arch::x86 {
 
-namespace ktrace::arch {
-
-namespace {
-
-using x86::Insn;
-using x86::Kind;
-
-constexpr const char *past_the_end = "it is behind the function's last byte";
-constexpr const char *not_a_start = "it is not at the start of an instruction";
-constexpr const char *in_data = "data lies in the code before it, so it is not certain where instructions start";
-
-/// True where control can go on to the next instruction.
 bool falls_through(Kind kind) {
     switch (kind) {
     case Kind::jump:
@@ -28,47 +16,69 @@ bool falls_through(Kind kind) {
     }
 }
 
-/// The instructions of a function that its entry reaches by direct jumps and branches.
-class Reached {
-  public:
-    explicit Reached(std::span<const std::byte> function) : function_(function), lengths_(function.size(), 0) {
-        std::vector<std::size_t> pending{0};
-        while (!pending.empty()) {
-            const std::size_t start = pending.back();
-            pending.pop_back();
-            follow(start, pending);
-        }
-    }
+Reached::Reached(std::span<const std::byte> function) : function_(function), lengths_(function.size(), 0) {
+    follow_all(0);
+}
 
-    /// The start of the last instruction that was reached at or before `offset` (0: at least the entry).
-    std::size_t last_start(std::size_t offset) const {
-        while (offset != 0 && lengths_[offset] == 0) --offset;
-        return offset;
-    }
-    bool is_start(std::size_t offset) const { return lengths_[offset] != 0; }
+std::size_t Reached::last_start(std::size_t offset) const {
+    while (offset != 0 && lengths_[offset] == 0) --offset;
+    return offset;
+}
 
-  private:
-    /// Decodes straight on from `at` until control leaves, or meets what is known; branch targets go to `pending`.
-    void follow(std::size_t at, std::vector<std::size_t> &pending) {
-        while (at < function_.size() && lengths_[at] == 0) {
-            Insn insn;
-            if (x86::decode(function_.subspan(at), insn) != x86::Decode::ok) return;
-            lengths_[at] = insn.length;
-            const std::size_t next = at + insn.length;
-            if (insn.relative && insn.kind != Kind::call) add_target(next, *insn.relative, pending);
-            if (!falls_through(insn.kind)) return;
-            at = next;
-        }
-    }
+bool Reached::is_within(std::size_t offset) const {
+    constexpr std::size_t longest = 15;
+    for (std::size_t back = 1; back < longest && back <= offset; ++back)
+        if (lengths_[offset - back] > back) return true;
+    return false;
+}
 
-    void add_target(std::size_t next, std::int64_t relative, std::vector<std::size_t> &pending) const {
-        const std::uint64_t target = next + static_cast<std::uint64_t>(relative);
-        if (target < function_.size() && lengths_[target] == 0) pending.push_back(target);
-    }
+void Reached::reach_the_rest() {
+    for (std::size_t at = 0; at < function_.size(); at += lengths_[at] != 0 ? lengths_[at] : 1) follow_all(at);
+}
 
-    std::span<const std::byte> function_;
-    std::vector<std::uint8_t> lengths_; // of the instruction that starts at this offset, 0: none does
-};
+void Reached::follow_all(std::size_t start) {
+    pending_.push_back(start);
+    while (!pending_.empty()) {
+        const std::size_t next = pending_.back();
+        pending_.pop_back();
+        follow(next);
+    }
+}
+
+/// Decodes straight on from `at` until control leaves, or meets what is known.
+void Reached::follow(std::size_t at) {
+    while (at < function_.size() && lengths_[at] == 0) {
+        Insn insn;
+        if (decode(function_.subspan(at), insn) != Decode::ok) return;
+        lengths_[at] = insn.length;
+        const std::size_t next = at + insn.length;
+        if (insn.relative) add_target(next, insn);
+        if (!falls_through(insn.kind)) return;
+        at = next;
+    }
+}
+
+void Reached::add_target(std::size_t next, const Insn &insn) {
+    const std::uint64_t target = next + static_cast<std::uint64_t>(*insn.relative);
+    if (target >= function_.size()) return;
+    targets_.push_back(target);
+    if (insn.kind != Kind::call && lengths_[target] == 0) pending_.push_back(target);
+}
+
+} // namespace ktrace::arch::x86
+
+namespace ktrace::arch {
+
+namespace {
+
+using x86::Insn;
+using x86::Reached;
+
+constexpr const char *past_the_end = "it is behind the function's last byte";
+constexpr const char *not_a_start = "it is not at the start of an instruction";
+constexpr const char *within_another =
+    "it lies within an instruction that starts before it, which would become another (a prefix is jumped over)";
+constexpr const char *in_data = "data lies in the code before it, so it is not certain where instructions start";
 
 Probeable refused(const char *why) {
     Probeable answer;
@@ -111,7 +121,8 @@ Probeable X86_64::probeable(std::span<const std::byte> function, VirtAddr, std::
     if (offset >= function.size()) return refused(past_the_end);
     if (offset == 0) return starts_here(function);
     const Reached reached(function);
-    if (reached.is_start(offset)) return starts_here(function.subspan(offset));
+    if (reached.is_start(offset))
+        return reached.is_within(offset) ? refused(within_another) : starts_here(function.subspan(offset));
     return sweep(function, reached.last_start(offset), offset);
 }
 

@@ -1,5 +1,5 @@
-// Agreement: an instruction that runs where it was, one that is emulated, one that runs from a slot and one that is
-// stepped there leave the same registers and memory, or fault in the same way.
+// Agreement: an instruction that runs where it was, one that is emulated, one that runs from a slot, one that is
+// stepped there and one that a jump has displaced leave the same registers and memory, or fault in the same way.
 #if defined(__x86_64__)
 
 #include <algorithm>
@@ -11,24 +11,30 @@
 #include <sys/ptrace.h>
 
 #include "tests/isa/x86_64/corpus.h"
+#include "x86_64/detour/detour.h"
 #include "x86_64/x86_64.h"
 
 namespace ktrace::test {
 
 namespace {
 
+using arch::Copies;
 using arch::Emulated;
 using arch::Method;
+using arch::NoJump;
 using arch::Placement;
 using arch::SlotPosition;
 using arch::Stepped;
 using arch::X86_64;
+using arch::X86_64Detour;
 
 constexpr VirtAddr site{Stage::site};
+constexpr std::byte nop{0x90};
 
 struct Count {
     std::size_t cases = 0, emulated = 0, boosted = 0, stepped = 0, scratch = 0, system_calls = 0, refused = 0,
                 skipped = 0;
+    std::size_t displaced = 0, undisplaced = 0;
     std::size_t faults = 0, failures = 0;
 };
 
@@ -101,11 +107,13 @@ class X86Agreement : public ::testing::Test {
         for (const Case &each : cases) mnemonics.insert(each.text.substr(0, each.text.find(' ')));
         std::printf(
             "[ agreement] %s: %zu cases of %zu mnemonics, run in %zu ways: %zu emulated, %zu boosted, %zu stepped "
-            "(%zu by a scratch register); %zu ended in a fault. Beside them %zu system calls, %zu refused, %zu not "
+            "(%zu by a scratch register), %zu displaced, %zu not; %zu ended in a fault. Beside them %zu system calls, "
+            "%zu refused, %zu not "
             "repeatable\n",
-            source, count_.cases, mnemonics.size(), count_.cases + count_.emulated + count_.boosted + count_.stepped,
-            count_.emulated, count_.boosted, count_.stepped, count_.scratch, count_.faults, count_.system_calls,
-            count_.refused, count_.skipped);
+            source, count_.cases, mnemonics.size(),
+            count_.cases + count_.emulated + count_.boosted + count_.stepped + count_.displaced, count_.emulated,
+            count_.boosted, count_.stepped, count_.scratch, count_.displaced, count_.undisplaced, count_.faults,
+            count_.system_calls, count_.refused, count_.skipped);
         EXPECT_EQ(count_.failures, 0u);
     }
 
@@ -126,6 +134,7 @@ class X86Agreement : public ::testing::Test {
         const Result native = run_native(scene);
         if (native.signal != 0) ++count_.faults;
         if (plan.method == Method::emulate) check_emulated(each, scene, plan, native);
+        check_displaced(each, scene, plan);
         if (!arch::takes_slot(plan)) return;
         for (std::uint64_t slot : {Stage::near_slot, Stage::far_slot}) {
             if (slot == Stage::far_slot && plan.insn.displacement_offset == 0) continue;
@@ -141,36 +150,82 @@ class X86Agreement : public ::testing::Test {
         if (placed.method == Method::boost) {
             ++count_.boosted;
             Result boosted = run_boosted(scene, plan, placed, slot);
-            forget_unpushed(placed, native, boosted);
+            forget_unpushed(placed.pushed, native, boosted);
             report(each, "boosted", native, boosted);
         }
         ++count_.stepped;
         if (placed.scratch >= 0) ++count_.scratch;
         Result stepped = run_stepped(scene, plan, placed, slot);
-        forget_unpushed(placed, native, stepped);
+        forget_unpushed(placed.pushed, native, stepped);
         report(each, placed.scratch >= 0 ? "stepped with a scratch register" : "stepped", native, stepped);
     }
 
     /// The bytes that a call which faults at its target leaves below the stack pointer differ between makers.
-    static void forget_unpushed(const Placement &placed, Result &native, Result &got) {
-        const std::uint64_t at = native.regs.sp - placed.pushed;
-        if (placed.pushed == 0 || native.signal == 0 || native.regs.sp != got.regs.sp) return;
+    static void forget_unpushed(std::uint8_t pushed, Result &native, Result &got) {
+        const std::uint64_t at = native.regs.sp - pushed;
+        if (pushed == 0 || native.signal == 0 || native.regs.sp != got.regs.sp) return;
         auto forget = [&](std::uint64_t start, std::size_t size, std::size_t offset) {
-            if (at < start || at + placed.pushed > start + size) return;
+            if (at < start || at + pushed > start + size) return;
             for (Result *each : {&native, &got})
-                std::fill_n(each->memory.data() + offset + (at - start), placed.pushed, std::byte{});
+                std::fill_n(each->memory.data() + offset + (at - start), pushed, std::byte{});
         };
         forget(Stage::data_at, Stage::data_size, 0);
         forget(Stage::stack_at, Stage::stack_size, Stage::data_size);
     }
 
-    void set_up(const Scene &scene) {
-        stage_.set_code(scene.code);
+    /// With nops behind it, before it where it is a call, so that a jump would displace it.
+    void check_displaced(const Case &each, const Scene &scene, const arch::X86_64Plan &plan) {
+        const bool is_call = plan.flow == arch::Flow::call;
+        const std::size_t lead = is_call && scene.code.size() < 5 ? 5 - scene.code.size() : 0;
+        std::vector<std::byte> code(lead, nop);
+        code.insert(code.end(), scene.code.begin(), scene.code.end());
+        if (!is_call) code.insert(code.end(), 4, nop);
+        const VirtAddr end = site + static_cast<std::int64_t>(code.size());
+        const std::vector<VirtAddr> targets = X86_64Detour::targets(code, site);
+        const auto window = X86_64Detour::window({site, code, end, end, targets, {}, false});
+        if (!window) {
+            ++count_.undisplaced;
+            const std::set<NoJump> possible = {NoJump::undefined, NoJump::trap_flag, NoJump::unmovable};
+            EXPECT_TRUE(possible.contains(window.error())) << each.text << ": " << static_cast<int>(window.error());
+            return;
+        }
+        const VirtAddr to{Stage::near_slot};
+        const auto copies = X86_64Detour::copy(*window, code, site, to);
+        ASSERT_TRUE(copies) << each.text;
+        ++count_.displaced;
+        Result native = run_native(scene, code);
+        Result displaced = run_displaced(scene, code, *copies, to);
+        forget_unpushed(is_call ? 8 : 0, native, displaced);
+        report(each, "displaced", native, displaced);
+    }
+
+    Result run_displaced(const Scene &scene, std::span<const std::byte> code, const Copies &copies, VirtAddr to) {
+        set_up(scene, code);
+        stage_.set_slot(to.value, copies.bytes);
+        arch::X86_64Registers regs = scene.regs;
+        regs.ip = to.value;
+        stage_.set_state(regs, scene.extended);
+        Ending ending = stage_.run(PTRACE_CONT);
+        leave_end_trap(ending);
+        for (const Copies::Shown &shown : copies.shown) {
+            if (ending.regs.ip != to.value + shown.at) continue;
+            ending.regs.ip = shown.pc.value;
+            ending.regs.sp += shown.pushed;
+            if (is_address_of_instruction(ending.signal)) ending.fault_address = ending.regs.ip;
+            break;
+        }
+        return result_of(ending);
+    }
+
+    void set_up(const Scene &scene) { set_up(scene, scene.code); }
+    void set_up(const Scene &scene, std::span<const std::byte> code) {
+        stage_.set_code(code);
         stage_.set_memory(scene.memory);
     }
 
-    Result run_native(const Scene &scene) {
-        set_up(scene);
+    Result run_native(const Scene &scene) { return run_native(scene, scene.code); }
+    Result run_native(const Scene &scene, std::span<const std::byte> code) {
+        set_up(scene, code);
         stage_.set_state(scene.regs, scene.extended);
         Ending ending = stage_.run(PTRACE_CONT);
         leave_end_trap(ending);

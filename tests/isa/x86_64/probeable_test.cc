@@ -33,6 +33,14 @@ TEST(X86Probeable, EndsWithTheFunction) {
     EXPECT_EQ(last.after, std::nullopt);
 }
 
+TEST(X86Probeable, NotBehindALockThatIsJumpedOver) {
+    // je over the prefix of lock incl (%rdi): an int3 there would make it `lock int3`, which is no instruction.
+    constexpr const char *function = "74 01 f0 ff 07 c3";
+    EXPECT_TRUE(ask(function, 2).ok);
+    EXPECT_FALSE(ask(function, 3).ok);
+    EXPECT_TRUE(ask(function, 5).ok);
+}
+
 TEST(X86Probeable, JumpsOverData) {
     // jmp over a table of two bytes (06 is no instruction), which hides the mov behind it from a linear decoder.
     constexpr const char *function = "eb 02 06 48 89 e5 c3";

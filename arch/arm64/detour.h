@@ -1,0 +1,26 @@
+// arm64's answers to isa_detour.h: not built yet. (One instruction is as long as a branch, so a window will be one
+// instruction without inner boundaries.)
+#pragma once
+
+#include "isa_detour.h"
+
+namespace ktrace::arch {
+
+struct Arm64Detour {
+    static constexpr std::size_t jump_size = 4;
+    static constexpr std::size_t longest_window = 4;
+
+    static const ByteSet &trap_byte();
+    static const ByteSet &illegal_bytes() { return trap_byte(); }
+    static std::vector<VirtAddr> targets(std::span<const std::byte>, VirtAddr) { return {}; }
+    static tl::expected<Window, NoJump> window(const DetourSite &) { return tl::unexpected(NoJump::not_built); }
+    static LandingRule landing_rule(const Window &, VirtAddr site, const TrapBytes &) { return {site, {}}; }
+    static tl::expected<Copies, NoJump> copy(const Window &, std::span<const std::byte>, VirtAddr, VirtAddr) {
+        return tl::unexpected(NoJump::not_built);
+    }
+    static std::optional<std::vector<std::byte>> jump(VirtAddr, VirtAddr) { return std::nullopt; }
+};
+
+static_assert(Detour<Arm64Detour>);
+
+} // namespace ktrace::arch

@@ -1,0 +1,119 @@
+// THE CONTRACT of an instruction set for jumps in place of traps: which instructions a jump at a site displaces, where
+// it may lead, and the copy of the displaced instructions. All pure, as isa.h.
+//
+// Words: the *window* of a site are the instructions that its jump covers, in whole or in part. An *inner boundary* is
+// a place in the window, behind its first byte, at which a thread may start to execute: each holds a trap byte, which
+// belongs to the jump's distance, too, so no thread ever executes a part of the jump. The *landing* is where the jump
+// leads; from there it goes on to the stub.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "base/addr.h"
+
+namespace ktrace::arch {
+
+/// Why a site gets no jump.
+enum class NoJump : std::uint8_t {
+    not_built,      // for this instruction set
+    no_instruction, // bytes in the window are not known, or none
+    unmovable, // an instruction in it cannot be displaced (isa.h, Method::refuse, and calls through the stack pointer)
+    system_call,            // in it
+    breakpoint,             // the program's own, or a uprobe
+    undefined,              // an instruction that is there to fault (ud2)
+    transaction,            // xbegin
+    trap_flag,              // an instruction that loads it
+    call_not_last,          // its return address would lie in the window
+    call_with_shadow_stack, // the copy of a call is none
+    branch_into_middle,     // a branch of the function leads to the middle of an instruction
+    maybe_data,             // behind a jump or a return, where no branch is known to lead
+    function_ends,          // and more than padding lies behind it
+    other_site,             // in the window: one stub would have to serve both
+    restartable_sequence,   // bytes of one, or those before its abort handler
+    out_of_reach,           // of the copy: an operand or target
+    no_room,                // for a landing
+};
+inline constexpr std::size_t no_jump_reasons = static_cast<std::size_t>(NoJump::no_room) + 1;
+
+/// A set of values that a byte may have.
+using ByteSet = std::bitset<256>;
+
+/// A site, and all that is known of the code from there on.
+struct DetourSite {
+    VirtAddr at;
+    std::span<const std::byte> code; // from `at` on: as much as there is, up to `longest_window`
+    VirtAddr function_end;           // of the site's function
+    VirtAddr padding_end;            // what lies before it, behind function_end, is of no other function that is known
+    std::span<const VirtAddr> targets; // of branches, as far as known; in order
+    std::span<const VirtAddr> sites;   // all sites, this one or not; in order
+    bool shadow_stack = false;         // the processor keeps one for the program's threads
+};
+
+/// An inner boundary within the bytes of the jump.
+struct Boundary {
+    std::uint8_t offset = 0;
+    bool target = false; // a branch is known to lead here
+    bool stays = false;  // an int3 among padding: it stays what it is
+};
+
+struct Window {
+    std::uint8_t length = 0;          // bytes of the displaced instructions
+    std::vector<std::uint8_t> starts; // of each of them, from the site
+    std::vector<Boundary> inner;      // in order
+};
+
+/// The bytes that a thread may meet at an inner boundary, each of which stops it there.
+struct TrapBytes {
+    ByteSet anywhere;
+    ByteSet at_targets; // at boundaries to which a branch is known to lead
+};
+
+/// A landing lies at `from` plus a signed number of 32 bits whose bytes, lowest first, are of these sets.
+struct LandingRule {
+    VirtAddr from;
+    std::array<ByteSet, 4> distance;
+};
+
+/// The copy of a window's instructions, with the way back behind them, for one place.
+struct Copies {
+    struct Entry {
+        std::uint8_t offset = 0; // in the window: 0, and each inner boundary but those that stay
+        std::uint8_t at = 0;     // in `bytes`
+    };
+    /// A pc that a thread may have in `bytes`, and the program's own state then.
+    struct Shown {
+        std::uint8_t at = 0;
+        VirtAddr pc;
+        std::uint8_t pushed = 0; // bytes that lie on the stack already, which the program has not pushed at `pc`
+    };
+    std::vector<std::byte> bytes;
+    std::vector<Entry> entries; // in order
+    std::vector<Shown> shown;   // in order
+};
+
+// clang-format off
+template <class D>
+concept Detour = requires(const DetourSite &site, const Window &window, const TrapBytes &traps, VirtAddr address,
+                          std::span<const std::byte> code) {
+    { D::jump_size } -> std::convertible_to<std::size_t>;                               // bytes of a jump, at a site and at a landing
+    { D::longest_window } -> std::convertible_to<std::size_t>;
+    { D::trap_byte() } -> std::same_as<const ByteSet &>;                                // the breakpoint's: SIGTRAP, pc behind it
+    { D::illegal_bytes() } -> std::same_as<const ByteSet &>;                            // SIGILL, pc at the byte
+    { D::targets(code, address) } -> std::same_as<std::vector<VirtAddr>>;               // a function's bytes, its address: where its direct branches and calls lead in it, in order
+    { D::window(site) } -> std::same_as<tl::expected<Window, NoJump>>;
+    { D::landing_rule(window, address, traps) } -> std::same_as<LandingRule>;           // site
+    { D::copy(window, code, address, address) } -> std::same_as<tl::expected<Copies, NoJump>>; // the window's bytes, site, where to
+    { D::jump(address, address) } -> std::same_as<std::optional<std::vector<std::byte>>>;      // from, to; nothing: out of reach
+};
+// clang-format on
+
+} // namespace ktrace::arch

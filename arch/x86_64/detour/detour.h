@@ -1,0 +1,26 @@
+// x86-64's answers to isa_detour.h. `jmp rel32` takes five bytes and instructions are shorter, so the distance is
+// chosen so that its bytes on inner boundaries are traps (instruction punning). Files: window.cc, copies.cc.
+#pragma once
+
+#include "isa_detour.h"
+
+namespace ktrace::arch {
+
+struct X86_64Detour {
+    static constexpr std::size_t jump_size = 5;
+    static constexpr std::size_t longest_window = jump_size - 1 + 15;
+
+    static const ByteSet &trap_byte();
+    /// Opcodes of one byte that are invalid in 64-bit mode.
+    static const ByteSet &illegal_bytes();
+    static std::vector<VirtAddr> targets(std::span<const std::byte> function, VirtAddr at);
+    static tl::expected<Window, NoJump> window(const DetourSite &site);
+    static LandingRule landing_rule(const Window &window, VirtAddr site, const TrapBytes &traps);
+    static tl::expected<Copies, NoJump> copy(const Window &window, std::span<const std::byte> code, VirtAddr site,
+                                             VirtAddr to);
+    static std::optional<std::vector<std::byte>> jump(VirtAddr from, VirtAddr to);
+};
+
+static_assert(Detour<X86_64Detour>);
+
+} // namespace ktrace::arch

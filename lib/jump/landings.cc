@@ -1,0 +1,168 @@
+#include "jump/landings.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace ktrace::jump {
+
+namespace {
+
+constexpr std::uint64_t block =
+    0x10000; // what the two lower bytes of a distance reach: their pattern repeats behind it
+
+std::uint64_t page_of(std::uint64_t address) { return address & ~(page_size - 1); }
+
+} // namespace
+
+/// Addresses, all of which the two upper bytes of a rule's distance allow.
+struct Landings::Interval {
+    std::uint64_t start, end;
+
+    static std::vector<Interval> of(const arch::LandingRule &rule) {
+        constexpr std::int64_t blocks = 0x100; // of a value of the uppermost byte
+        std::vector<Interval> all;
+        for (std::int64_t top = -0x80; top < 0x80; ++top) {
+            if (!rule.distance[3][static_cast<std::uint8_t>(top)]) continue;
+            if (rule.distance[2].all()) {
+                add(all, rule.from, top * blocks, blocks);
+                continue;
+            }
+            for (std::int64_t middle = 0; middle < blocks; ++middle)
+                if (rule.distance[2][static_cast<std::size_t>(middle)]) add(all, rule.from, top * blocks + middle, 1);
+        }
+        return all;
+    }
+
+  private:
+    static void add(std::vector<Interval> &all, VirtAddr from, std::int64_t blocks, std::int64_t count) {
+        const std::int64_t distance = blocks * static_cast<std::int64_t>(block);
+        if (distance < 0 && from.value < static_cast<std::uint64_t>(-distance)) return;
+        const std::uint64_t start = (from + distance).value;
+        const std::uint64_t end = start + static_cast<std::uint64_t>(count) * block;
+        if (!all.empty() && all.back().end == start)
+            all.back().end = end;
+        else
+            all.push_back({start, end});
+    }
+};
+
+Landings::Landings(std::vector<Free> free, std::size_t size, std::size_t most_mappings)
+    : free_(std::move(free)), size_(size), most_mappings_(most_mappings) {}
+
+std::optional<VirtAddr> Landings::take(const arch::LandingRule &rule) {
+    const auto intervals = Interval::of(rule);
+    if (const auto landing = in_known_page(rule, intervals)) return landing;
+    if (const auto landing = beside_known_page(rule, intervals)) return landing;
+    return in_new_page(rule, intervals);
+}
+
+void Landings::give_back(VirtAddr landing) {
+    const auto found = pages_.find(page_of(landing.value));
+    KT_CHECK(found != pages_.end());
+    const std::size_t offset = landing.value - found->first;
+    for (std::size_t i = 0; i < size_; ++i) found->second.used.reset(offset + i);
+    found->second.hint = std::min(found->second.hint, offset < size_ ? 0 : offset - size_ + 1);
+}
+
+std::vector<VirtAddr> Landings::pages() const {
+    std::vector<VirtAddr> all;
+    for (const auto &[page, used] : pages_) all.emplace_back(page);
+    return all;
+}
+
+std::optional<VirtAddr> Landings::in_known_page(const arch::LandingRule &rule, std::span<const Interval> intervals) {
+    for (const Interval &interval : intervals)
+        for (auto each = pages_.lower_bound(page_of(interval.start));
+             each != pages_.end() && each->first < interval.end; ++each)
+            if (const auto landing = use(each->first, place_in(rule, each->first, interval))) return landing;
+    return std::nullopt;
+}
+
+std::optional<VirtAddr> Landings::beside_known_page(const arch::LandingRule &rule,
+                                                    std::span<const Interval> intervals) {
+    for (const Interval &interval : intervals) {
+        const std::uint64_t first = page_of(interval.start);
+        auto each = pages_.lower_bound(first < page_size ? 0 : first - page_size);
+        for (; each != pages_.end() && each->first < interval.end + page_size; ++each)
+            for (const std::uint64_t page : {each->first + page_size, each->first - page_size}) {
+                if (!is_free(page)) continue;
+                if (const auto landing = use(page, place_in(rule, page, interval))) return landing;
+            }
+    }
+    return std::nullopt;
+}
+
+std::optional<VirtAddr> Landings::in_new_page(const arch::LandingRule &rule, std::span<const Interval> intervals) {
+    if (mappings_ >= most_mappings_) return std::nullopt;
+    for (const Free::Rank rank : {Free::Rank::apart, Free::Rank::between, Free::Rank::above_heap})
+        for (const Interval &interval : intervals)
+            for (const Free &range : free_) {
+                if (range.rank != rank || range.end.value <= interval.start || range.start.value >= interval.end)
+                    continue;
+                if (const auto landing = in_new_page(rule, interval, range)) return landing;
+            }
+    return std::nullopt;
+}
+
+/// From the middle on, where the sites beside this one reach the page, too. What the lower bytes allow is found in each
+/// block, or nowhere.
+std::optional<VirtAddr> Landings::in_new_page(const arch::LandingRule &rule, const Interval &interval,
+                                              const Free &range) {
+    const std::uint64_t start = std::max(page_of(interval.start), range.start.value);
+    const std::uint64_t end = std::min(interval.end, range.end.value);
+    const std::uint64_t middle = page_of(start + (end - start) / 2);
+    for (std::uint64_t away = 0; away <= block; away += page_size)
+        for (const std::uint64_t page : {middle + away, middle - away}) {
+            if (page < start || page >= end || !is_free(page)) continue;
+            if (const auto landing = use(page, place_in(rule, page, interval))) return landing;
+        }
+    return std::nullopt;
+}
+
+/// The first place in a page that the interval, the lower bytes and the other landings leave.
+std::optional<VirtAddr> Landings::place_in(const arch::LandingRule &rule, std::uint64_t page,
+                                           const Interval &interval) {
+    const auto found = pages_.find(page);
+    const Page *const known = found != pages_.end() ? &found->second : nullptr;
+    auto is_used = [&](std::uint64_t at) {
+        if (known == nullptr) return false;
+        for (std::size_t i = 0; i < size_; ++i)
+            if (known->used[at - page + i]) return true;
+        return false;
+    };
+    std::uint64_t at = std::max(page + (known != nullptr ? known->hint : 0), interval.start);
+    const std::uint64_t end = std::min(page + page_size - size_ + 1, interval.end);
+    while (at < end) {
+        const std::uint64_t distance = at - rule.from.value;
+        if (!rule.distance[1][distance >> 8 & 0xff])
+            at += 0x100 - (distance & 0xff);
+        else if (!rule.distance[0][distance & 0xff] || is_used(at))
+            ++at;
+        else
+            return VirtAddr{at};
+    }
+    return std::nullopt;
+}
+
+std::optional<VirtAddr> Landings::use(std::uint64_t page, std::optional<VirtAddr> landing) {
+    if (!landing) return std::nullopt;
+    const auto [found, is_new] = pages_.try_emplace(page);
+    if (is_new) {
+        const bool below = pages_.contains(page - page_size), above = pages_.contains(page + page_size);
+        mappings_ += 1 - (below ? 1 : 0) - (above ? 1 : 0);
+    }
+    Page &used = found->second;
+    for (std::size_t i = 0; i < size_; ++i) used.used.set(landing->value - page + i);
+    while (used.hint < page_size && used.used[used.hint]) ++used.hint;
+    return landing;
+}
+
+bool Landings::is_free(std::uint64_t page) const {
+    if (pages_.contains(page)) return false;
+    const auto behind = std::upper_bound(free_.begin(), free_.end(), page,
+                                         [](std::uint64_t at, const Free &each) { return at < each.start.value; });
+    return behind != free_.begin() && page + page_size <= std::prev(behind)->end.value;
+}
+
+} // namespace ktrace::jump

@@ -1,0 +1,55 @@
+// Landings: the landings that are in use in one address space, packed: a new one lies in a page that has some already,
+// else in a page beside one, so that no mapping more is needed, else where others can follow.
+//
+// Invariants: landings do not overlap, and none crosses the end of its page; pages lie in free ranges only.
+#pragma once
+
+#include <bitset>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "arch/isa_detour.h"
+#include "jump/page.h"
+#include "jump/room.h"
+
+namespace ktrace::jump {
+
+class Landings {
+  public:
+    /// `size`: bytes of a landing. `most_mappings`: runs of pages, each a mapping of the process.
+    Landings(std::vector<Free> free, std::size_t size, std::size_t most_mappings);
+
+    /// Takes a place for a landing; nothing: there is none.
+    std::optional<VirtAddr> take(const arch::LandingRule &rule);
+    /// A landing that is used no more.
+    void give_back(VirtAddr landing);
+
+    /// The pages that landings are in, in order: to be mapped.
+    std::vector<VirtAddr> pages() const;
+    std::size_t mappings() const { return mappings_; }
+
+  private:
+    struct Page {
+        std::bitset<page_size> used;
+        std::size_t hint = 0; // all below it is used
+    };
+    struct Interval;
+    using Pages = std::map<std::uint64_t, Page>;
+
+    std::optional<VirtAddr> in_known_page(const arch::LandingRule &rule, std::span<const Interval> intervals);
+    std::optional<VirtAddr> beside_known_page(const arch::LandingRule &rule, std::span<const Interval> intervals);
+    std::optional<VirtAddr> in_new_page(const arch::LandingRule &rule, std::span<const Interval> intervals);
+    std::optional<VirtAddr> in_new_page(const arch::LandingRule &rule, const Interval &interval, const Free &range);
+    std::optional<VirtAddr> place_in(const arch::LandingRule &rule, std::uint64_t page, const Interval &interval);
+    std::optional<VirtAddr> use(std::uint64_t page, std::optional<VirtAddr> landing);
+    bool is_free(std::uint64_t page) const;
+
+    std::vector<Free> free_;
+    std::size_t size_, most_mappings_, mappings_ = 0;
+    Pages pages_;
+};
+
+} // namespace ktrace::jump
