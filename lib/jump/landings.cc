@@ -105,8 +105,8 @@ std::optional<VirtAddr> Landings::in_new_page(const arch::LandingRule &rule, std
     return std::nullopt;
 }
 
-/// From the middle on, where the sites beside this one reach the page, too. What the lower bytes allow is found in each
-/// block, or nowhere.
+/// From the middle on, where the sites beside this one reach the page, too. An address that
+/// the lower bytes allow is found in each block, or nowhere.
 std::optional<VirtAddr> Landings::in_new_page(const arch::LandingRule &rule, const Interval &interval,
                                               const Free &range) {
     const std::uint64_t start = std::max(page_of(interval.start), range.start.value);

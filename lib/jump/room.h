@@ -24,7 +24,7 @@ struct Free {
     Rank rank = Rank::apart;
 };
 
-/// What is kept free for the program, in bytes.
+/// Room that is kept free for the program, in bytes.
 struct Kept {
     std::uint64_t below_stack = 128 << 20; // RLIMIT_STACK, where that is more
     std::uint64_t above_heap = 256 << 20;
