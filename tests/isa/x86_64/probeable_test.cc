@@ -65,14 +65,6 @@ TEST(X86Probeable, DecodesOnBehindAnIndirectJump) {
     EXPECT_FALSE(ask(function, 3).ok);
 }
 
-TEST(X86Probeable, TakesBothStartsOfAJumpBehindALockPrefix) {
-    // je +1; lock cmpxchg [rdi], esi; ret
-    constexpr const char *function = "74 01 f0 0f b1 37 c3";
-    EXPECT_TRUE(ask(function, 2).ok);
-    EXPECT_TRUE(ask(function, 3).ok);
-    EXPECT_FALSE(ask(function, 4).ok);
-}
-
 } // namespace
 
 } // namespace ktrace::test
