@@ -222,11 +222,12 @@ bool Plugin::converse(Call call, const Occasion &occasion, std::uint64_t limit_n
             mirrored_->write_back(occasion.process);
             return true;
         }
-        if ((request == Request::page || request == Request::write_page) && for_pages_ns >= page_ns && !late) {
+        answer(request, occasion);
+        const bool has_page = (request == Request::page || request == Request::write_page) && wire.result >= 0;
+        if (has_page && for_pages_ns >= page_ns && !late) {
             for_pages_ns -= page_ns;
             allowance.left_ns += page_ns;
         }
-        answer(request, occasion);
         wire.pid = occasion.process.pid.value;
         wire.tid = occasion.tid.value;
         channel_->hand_over(Call::answer);
