@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
 #include "probe/compile_injections.h"
 #include "program/expr/expr.h"
@@ -120,6 +121,7 @@ class Compiler {
     const Expressions &expressions_;
     const CompileOptions &options_;
     FitCount fits_;
+    std::set<program::Program> images_; // equal ones once
 };
 
 program::Recipe Compiler::recipe(const LocationRequest &request, LocationScope &entry, LocationScope &after) const {
@@ -172,7 +174,7 @@ Compiled Compiler::compile(const LocationRequest &request) {
     note(wanted, built);
 
     Compiled compiled;
-    compiled.program = std::move(built.program);
+    compiled.program = *images_.insert(std::move(built.program)).first;
     program::LocationInfo &info = compiled.info;
     info.probe = request.number;
     info.kind = static_cast<char>(request.kind);

@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     ProbeState state(recipe.selection, recipe.table, {}, {}, std::make_shared<TableMemory>());
     std::vector<std::byte> record(max_record);
     std::size_t captured = 0;
-    if (eval(built.program, Moment::pre, hit, state, {}, captured, record) != Outcome::event) return 0;
+    if (eval(built.program.image(), Moment::pre, hit, state, {}, captured, record) != Outcome::event) return 0;
     RecordHeader header;
     std::memcpy(&header, record.data(), sizeof header);
     fuzz::require(header.size >= sizeof header && header.size <= max_record);

@@ -33,7 +33,8 @@ Outcome run_program(Engine &engine, Process &process, Task &task, const Attachme
         view.time_ns = realtime_ns();
     }
     auto record = engine.records.reserve();
-    Outcome outcome = program::eval(*attachment.program, moment, view, *attachment.state, capture, captured, record);
+    Outcome outcome =
+        program::eval(attachment.program->image(), moment, view, *attachment.state, capture, captured, record);
     if (outcome == Outcome::event) {
         program::RecordHeader header;
         std::memcpy(&header, record.data(), sizeof header);

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "program/run/code.h"
 #include "program/run/machine.h"
 
 namespace ktrace::program {
@@ -15,21 +14,21 @@ constexpr std::size_t max_key = 4096;
 bool holds(const Slot &slot) { return slot.state == Slot::State::ok && slot.bits != 0; }
 
 /// Runs the parts that write a node each; one that came to nothing still has its place.
-void write_nodes(Machine &machine, const std::vector<Instrs> &parts, NodeWriter &out) {
-    for (const Instrs &part : parts) {
+void write_nodes(Machine &machine, const Image &image, Parts parts, NodeWriter &out) {
+    for (Part part : image[parts]) {
         std::size_t before = out.size();
-        machine.run(part, out);
+        machine.run(image[part], out);
         if (out.size() == before) out.empty(Tag::na);
     }
 }
 
-void aggregate(Machine &machine, const Code &code, const MomentCode &moment, const HitView &hit, ProbeState &state) {
+void aggregate(Machine &machine, const Image &image, const MomentImage &moment, const HitView &hit, ProbeState &state) {
     std::byte bytes[max_key]; // not cleared: the writer says how much of it is used
-    NodeWriter key(bytes, code.payload_limit, true);
-    write_nodes(machine, moment.key, key);
+    NodeWriter key(bytes, image.header().payload_limit, true);
+    write_nodes(machine, image, moment.key, key);
     Number number;
     Slot value;
-    if (moment.has_value) value = machine.run(moment.value, key);
+    if (moment.has_value) value = machine.run(image[moment.value], key);
     number.bits = value.bits;
     if (moment.value_is_unsigned) number.kind = Number::Kind::uint;
     if (moment.value_is_float) number.kind = Number::Kind::floating;
@@ -38,31 +37,34 @@ void aggregate(Machine &machine, const Code &code, const MomentCode &moment, con
 }
 
 /// Nothing to be computed: a hit is counted, and that is all.
-bool only_counts(const MomentCode &moment) {
-    return moment.aggregates && !moment.has_condition && !moment.has_value && moment.key.empty() &&
-           moment.injections.empty();
+bool only_counts(const MomentImage &moment) {
+    return moment.aggregates && !moment.has_condition && !moment.has_value && moment.key.count == 0 &&
+           moment.injections.count == 0;
 }
 
 /// A call that is selected once, at its entry, is selected at its return.
-bool is_selected(const Code &code, const MomentCode &moment, Moment when, const HitView &hit, ProbeState &state) {
-    if (when != Moment::ret || !code.selection_at) return !moment.selects || state.selector->next();
-    return *code.selection_at < hit.captured.size() && hit.captured[*code.selection_at] == std::byte{1};
+bool is_selected(const Image &image, const MomentImage &moment, Moment when, const HitView &hit, ProbeState &state) {
+    std::uint32_t at = image.header().selection_at;
+    if (when != Moment::ret || at == no_selection) return !moment.selects || state.selector->next();
+    return at < hit.captured.size() && hit.captured[at] == std::byte{1};
 }
 
-std::size_t save_capture(Machine &machine, const Code &code, const MomentCode &moment, std::span<std::byte> capture) {
-    if (code.capture_size == 0) return 0;
-    KT_CHECK(capture.size() >= code.capture_size);
-    std::memset(capture.data(), 0xff, code.capture_fixed); // where a part fails: slots and objects without a value
-    machine.capture_into(capture, code.capture_fixed);
+std::size_t save_capture(Machine &machine, const Image &image, const MomentImage &moment,
+                         std::span<std::byte> capture) {
+    const ImageHeader &header = image.header();
+    if (header.capture_size == 0) return 0;
+    KT_CHECK(capture.size() >= header.capture_size);
+    std::memset(capture.data(), 0xff, header.capture_fixed); // where a part fails: slots and objects without a value
+    machine.capture_into(capture, header.capture_fixed);
     NodeWriter nothing({}, 0, false);
-    for (const Instrs &part : moment.body) machine.run(part, nothing);
+    for (Part part : image[moment.body]) machine.run(image[part], nothing);
     return machine.captured();
 }
 
-void write_event(Machine &machine, const Code &code, const MomentCode &moment, Moment when, const HitView &hit,
+void write_event(Machine &machine, const Image &image, const MomentImage &moment, Moment when, const HitView &hit,
                  std::span<std::byte> record) {
-    NodeWriter nodes(record.subspan(sizeof(RecordHeader)), code.payload_limit, false);
-    write_nodes(machine, moment.body, nodes);
+    NodeWriter nodes(record.subspan(sizeof(RecordHeader)), image.header().payload_limit, false);
+    write_nodes(machine, image, moment.body, nodes);
     RecordHeader header;
     header.moment = when;
     header.size = static_cast<std::uint32_t>(sizeof header + nodes.size());
@@ -76,38 +78,37 @@ void write_event(Machine &machine, const Code &code, const MomentCode &moment, M
 
 } // namespace
 
-Outcome eval(const Program &program, Moment moment, const HitView &hit, ProbeState &state, std::span<std::byte> capture,
+Outcome eval(const Image &image, Moment moment, const HitView &hit, ProbeState &state, std::span<std::byte> capture,
              std::size_t &captured, std::span<std::byte> record) {
-    const Code &code = *program.code;
-    const MomentCode &now = code.moment(moment);
+    const MomentImage &now = image.moment(moment);
     captured = 0;
     if (only_counts(now)) {
         if (now.selects && !state.selector->next()) return Outcome::unselected;
         state.aggregation.add({}, hit.pid.value, nullptr);
         return Outcome::aggregated;
     }
-    Machine machine(code, hit);
+    Machine machine(image, hit);
     if (now.has_condition) {
         NodeWriter nothing({}, 0, false);
-        if (!holds(machine.run(now.condition, nothing))) return Outcome::filtered;
+        if (!holds(machine.run(image[now.condition], nothing))) return Outcome::filtered;
     }
-    bool selected = is_selected(code, now, moment, hit, state);
-    if (!selected && now.injections.empty()) return Outcome::unselected;
+    bool selected = is_selected(image, now, moment, hit, state);
+    if (!selected && now.injections.count == 0) return Outcome::unselected;
     if (selected) {
         NodeWriter nothing({}, 0, false);
-        for (const Instrs &part : now.injections) machine.run(part, nothing);
+        for (Part part : image[now.injections]) machine.run(image[part], nothing);
     }
     if (moment == Moment::call) {
-        captured = save_capture(machine, code, now, capture);
-        if (code.selection_at) capture[*code.selection_at] = std::byte{selected};
+        captured = save_capture(machine, image, now, capture);
+        if (std::uint32_t at = image.header().selection_at; at != no_selection) capture[at] = std::byte{selected};
         return Outcome::accepted;
     }
     if (now.aggregates) {
-        aggregate(machine, code, now, hit, state);
+        aggregate(machine, image, now, hit, state);
         return Outcome::aggregated;
     }
     KT_CHECK(record.size() >= max_record);
-    write_event(machine, code, now, moment, hit, record);
+    write_event(machine, image, now, moment, hit, record);
     return Outcome::event;
 }
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "program/lower/code.h"
 #include "program/lower/lower.h"
 #include "program/lower/types.h"
-#include "program/run/code.h"
 
 namespace ktrace::program {
 
@@ -24,8 +24,7 @@ class Builder {
     Built finish();
 
   private:
-    Code &code() { return *built_.program.code; }
-    MomentCode &moment(Moment m) { return code().moment(m); }
+    MomentCode &moment(Moment m) { return code_.moment(m); }
     bool is_return() const { return recipe_.kind == 'r'; }
     Moment first_moment() const;
     bool aggregates() const { return recipe_.table != Table::Kind::none; }
@@ -59,7 +58,8 @@ class Builder {
 
     const Recipe &recipe_;
     Built built_;
-    ArgumentCapture capture_{code(), *recipe_.entry, moment(Moment::call).body, 0};
+    Code code_;
+    ArgumentCapture capture_{code_, *recipe_.entry, moment(Moment::call).body, 0};
     std::vector<std::size_t> blob_payloads_; // bytes of each, at most
     std::size_t payload_ = 0;                // of the value shown last
 };
@@ -83,7 +83,7 @@ void Builder::condition() {
     bool late = decides_late();
     MomentCode &decides = moment(late ? Moment::ret : first_moment());
     decides.has_condition = true;
-    Lowering lowering(code(), late ? *recipe_.after : *recipe_.entry, *recipe_.condition, decides.condition,
+    Lowering lowering(code_, late ? *recipe_.after : *recipe_.entry, *recipe_.condition, decides.condition,
                       late ? &capture_ : nullptr);
     if (Status status = lowering.condition(); !status) {
         built_.misfits.push_back({recipe_.condition, status.error()});
@@ -103,7 +103,7 @@ void Builder::selection() {
     bool late = is_return() && moment(Moment::ret).has_condition && !moment(Moment::call).has_condition;
     moment(late || !early ? Moment::ret : first_moment()).selects = true;
     if (!aggregates() || !before || !after) return;
-    code().selection_at = capture_.next;
+    code_.selection_at = capture_.next;
     capture_.next += saved_slot_size;
 }
 
@@ -134,13 +134,13 @@ void Builder::inject(const Injection &injection) {
         return;
     }
     Role role = injection.destination.skips ? Role::skipped : Role::injected;
-    auto destination = static_cast<std::uint32_t>(code().destinations.size());
-    code().destinations.push_back(injection.destination);
+    auto destination = static_cast<std::uint32_t>(code_.destinations.size());
+    code_.destinations.push_back(injection.destination);
     if (!aggregates()) return inject_event(injection, role, destination);
     bool before = injection.moment == Injection::Moment::before;
     Moment when = before ? first_moment() : Moment::ret;
     Instrs instrs;
-    Lowering lowering(code(), before ? *recipe_.entry : *recipe_.after, *injection.value, instrs,
+    Lowering lowering(code_, before ? *recipe_.entry : *recipe_.after, *injection.value, instrs,
                       before ? nullptr : &capture_);
     Status status = lowering.injected(*injection.type, destination, false);
     if (!status)
@@ -155,7 +155,7 @@ void Builder::inject_event(const Injection &injection, Role role, std::uint32_t 
     bool saved = before && is_return(); // done at entry, reported at the return
     Instrs instrs;
     if (saved) begin_blob(instrs, false);
-    Lowering lowering(code(), before ? *recipe_.entry : *recipe_.after, *injection.value, instrs,
+    Lowering lowering(code_, before ? *recipe_.entry : *recipe_.after, *injection.value, instrs,
                       before ? nullptr : &capture_);
     if (Status status = lowering.injected(*injection.type, destination, true); !status) {
         built_.misfits.push_back({injection.value, status.error()});
@@ -173,7 +173,7 @@ void Builder::inject_event(const Injection &injection, Role role, std::uint32_t 
 
 Instrs Builder::shown(const Tree &tree, Scope &scope, ArgumentCapture *capture, Lowering::Style style) {
     Instrs instrs;
-    Lowering lowering(code(), scope, tree, instrs, capture);
+    Lowering lowering(code_, scope, tree, instrs, capture);
     Result<std::size_t> bytes = lowering.shown(style);
     if (bytes) {
         payload_ = *bytes;
@@ -187,7 +187,7 @@ Instrs Builder::shown(const Tree &tree, Scope &scope, ArgumentCapture *capture, 
 void Builder::begin_blob(Instrs &instrs, bool key) { instrs.push_back({.op = Opcode::begin_blob, .is_signed = key}); }
 
 std::uint32_t Builder::end_blob(Instrs instrs, std::size_t payload) {
-    std::uint32_t number = code().blobs++;
+    std::uint32_t number = code_.blobs++;
     instrs.push_back({.op = Opcode::end_blob, .index = number});
     moment(Moment::call).body.push_back(std::move(instrs));
     blob_payloads_.push_back(payload);
@@ -219,7 +219,7 @@ void Builder::table_value(Moment when) {
         at.value_is_unsigned = true;
         return;
     }
-    Lowering lowering(code(), is_return() ? *recipe_.after : *recipe_.entry, *recipe_.table_of, at.value,
+    Lowering lowering(code_, is_return() ? *recipe_.after : *recipe_.entry, *recipe_.table_of, at.value,
                       is_return() ? &capture_ : nullptr);
     Result<const value::Type *> type = lowering.number();
     if (!type) {
@@ -250,7 +250,7 @@ void Builder::arguments_of(Moment when) {
         Instrs instrs;
         field(when, Role::argument, argument.name);
         if (when == Moment::ret) begin_blob(instrs, false);
-        std::size_t bytes = Lowering::show_binding(argument.binding, argument.hex, code(), *recipe_.entry, instrs);
+        std::size_t bytes = Lowering::show_binding(argument.binding, argument.hex, code_, *recipe_.entry, instrs);
         if (when != Moment::ret) {
             moment(when).body.push_back(std::move(instrs));
             continue;
@@ -264,7 +264,7 @@ void Builder::result() {
     if (!recipe_.shows_result || !recipe_.result) return;
     field(Moment::ret, Role::retval, "retval");
     Instrs instrs;
-    Lowering::show_binding(*recipe_.result, false, code(), *recipe_.after, instrs);
+    Lowering::show_binding(*recipe_.result, false, code_, *recipe_.after, instrs);
     moment(Moment::ret).body.push_back(std::move(instrs));
 }
 
@@ -299,13 +299,13 @@ void Builder::watched() {
     if (recipe_.watched) {
         Instrs instrs;
         begin_blob(instrs, false);
-        std::size_t bytes = Lowering::show_binding(*recipe_.watched, false, code(), *recipe_.entry, instrs);
+        std::size_t bytes = Lowering::show_binding(*recipe_.watched, false, code_, *recipe_.entry, instrs);
         std::uint32_t blob = end_blob(std::move(instrs), bytes);
         field(Moment::watch, Role::before, "old");
         moment(Moment::watch).body.push_back({{.op = Opcode::copy_blob, .index = blob}});
         field(Moment::watch, Role::now, "new");
         Instrs now;
-        Lowering::show_binding(*recipe_.watched, false, code(), *recipe_.entry, now);
+        Lowering::show_binding(*recipe_.watched, false, code_, *recipe_.entry, now);
         moment(Moment::watch).body.push_back(std::move(now));
     }
     field(Moment::watch, Role::at, "at");
@@ -332,7 +332,7 @@ void Builder::limit_payloads() {
     std::size_t nodes = 1;
     for (const auto &fields : built_.fields) nodes = std::max(nodes, fields.size());
     std::size_t room = (max_record - sizeof(RecordHeader) - 1024) / nodes;
-    code().payload_limit = std::min(max_value, room > node_overhead ? room - node_overhead : 0);
+    code_.payload_limit = std::min(max_value, room > node_overhead ? room - node_overhead : 0);
 }
 
 /// From the instructions: what must be read of the thread before this moment's code runs.
@@ -371,14 +371,14 @@ Built Builder::finish() {
         event(first_moment());
     for (const Injection &injection : recipe_.injections) inject(injection);
     if (recipe_.post && recipe_.kind == 'k' && !aggregates()) post_event();
-    code().types = recipe_.entry->types() ? recipe_.entry->types() : recipe_.after ? recipe_.after->types() : nullptr;
     limit_payloads();
-    if ((is_return() || recipe_.kind == 'w') && (!moment(Moment::call).body.empty() || code().selection_at)) {
-        code().capture_fixed = code().capture_size = capture_.next;
+    if ((is_return() || recipe_.kind == 'w') && (!moment(Moment::call).body.empty() || code_.selection_at)) {
+        code_.capture_fixed = code_.capture_size = capture_.next;
         for (std::size_t payload : blob_payloads_)
-            code().capture_size += std::min(payload, code().payload_limit) + node_overhead;
+            code_.capture_size += std::min(payload, code_.payload_limit) + node_overhead;
     }
     for (std::size_t m = 0; m < moments; ++m) find_needs(static_cast<Moment>(m));
+    built_.program = Program(flatten(code_));
     return std::move(built_);
 }
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "program/expr/expr.h"
+#include "program/lower/code.h"
 #include "program/lower/scope.h"
-#include "program/run/code.h"
 
 namespace ktrace::program {
 

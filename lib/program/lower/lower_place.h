@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "program/run/code.h"
+#include "program/lower/code.h"
 #include "value/place.h"
 
 namespace ktrace::program {

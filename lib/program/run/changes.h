@@ -36,9 +36,10 @@ struct Destination {
     enum class Kind : std::uint8_t { nowhere, general, floating, memory } kind = Kind::nowhere;
     std::uint8_t size = 8;
     std::uint16_t offset = 0;      // general, floating: of the register; memory: of the base register in Registers
-    std::int64_t displacement = 0; // memory: from the base register
     bool single = false;           // a float: its bits are those of a float, not of a double
     bool skips = false;            // and the function returns at once
+    std::uint16_t unused = 0;      // no padding: an image holds it
+    std::int64_t displacement = 0; // memory: from the base register
 };
 
 } // namespace ktrace::program

@@ -30,8 +30,6 @@ Slot &Machine::peek(std::size_t below) {
     return stack_.all[0];
 }
 
-void Machine::push_float(double value) { push_integer(std::bit_cast<std::uint64_t>(value)); }
-
 std::span<std::byte> Machine::scratch(std::size_t size) {
     size = std::min(size, scratch_.size() - used_);
     std::span<std::byte> part(scratch_.data() + used_, size);
@@ -90,9 +88,8 @@ bool Machine::value(const Instr &instr) {
         return true;
     }
     case Opcode::push_text: {
-        const std::string &constant = code_.constants[instr.index];
-        push({.bytes = reinterpret_cast<const std::byte *>(constant.data()),
-              .size = static_cast<std::uint32_t>(constant.size())});
+        std::span<const std::byte> constant = image_.constant(instr.index);
+        push({.bytes = constant.data(), .size = static_cast<std::uint32_t>(constant.size())});
         return true;
     }
     case Opcode::push_comm: {

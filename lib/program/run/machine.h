@@ -1,8 +1,9 @@
-// Machine: runs the instructions of one moment for one hit (see code.h).
+// Machine: runs the instructions of one moment for one hit (see image.h).
 //
 // Invariants: no allocation, no exceptions, no system call but through the hit's ports; every index is checked or comes
 // from our own compiler; a run ends after max_instructions. Text, buffers and objects lie in `scratch_`, which is used
-// up from the front and emptied by reset().
+// up from the front and emptied by run(). All that is large lies in the Machine, which the caller provides; the stack
+// that it needs beside that, and the functions of others, are bounded by tests/lint/evaluator.
 #pragma once
 
 #include <array>
@@ -10,8 +11,9 @@
 #include <cstdint>
 #include <span>
 
-#include "program/run/code.h"
+#include "program/run/image.h"
 #include "program/run/node_writer.h"
+#include "program/run/program.h"
 #include "program/run/read_cache.h"
 
 namespace ktrace::program {
@@ -27,7 +29,7 @@ struct Slot {
 
 class Machine {
   public:
-    Machine(const Code &code, const HitView &hit) : code_(code), hit_(hit), cache_(hit.memory) {}
+    Machine(const Image &image, const HitView &hit) : image_(image), hit_(hit), cache_(hit.memory) {}
 
     /// Runs `instrs`, which write to `out`. Returns the slot left on top, or one of state `na` where none is.
     Slot run(std::span<const Instr> instrs, NodeWriter &out);
@@ -60,7 +62,6 @@ class Machine {
             broken_ = true;
     }
     void push_integer(std::uint64_t bits) { push({.bits = bits}); }
-    void push_float(double value);
     Slot pop() {
         if (depth_ > 0) return stack_.all[--depth_];
         broken_ = true;
@@ -72,6 +73,8 @@ class Machine {
 
     std::span<std::byte> scratch(std::size_t size);
     const std::byte *register_at(const Instr &instr, std::uint64_t offset);
+    Slot load(const Instr &instr, std::uint64_t address);
+    Slot read(const Instr &instr, std::uint64_t address, const Slot &length);
     Slot read_string(std::uint64_t pointer, std::uint64_t length);
     Slot read_counted(std::uint64_t pointer, const Slot &length, std::uint64_t most);
     Slot read_buffer(std::uint64_t pointer, std::uint64_t length);
@@ -83,7 +86,7 @@ class Machine {
     void emit_char_pointer(const Instr &instr, const Slot &slot, NodeWriter &out);
     void emit_stack(const Instr &instr, NodeWriter &out);
 
-    const Code &code_;
+    const Image image_;
     const HitView &hit_;
     ReadCache cache_;
     union Slots { // not cleared but for the first, which a broken program is given
@@ -97,7 +100,8 @@ class Machine {
     NodeWriter blob_{{}, 0, false}; // open: what emit writes goes into the capture
     bool blob_open_ = false;
     std::size_t used_ = 0;
-    std::array<std::byte, 8192> scratch_; // not cleared: nothing is read that was not written
+    std::array<std::uint64_t, max_frames> frames_; // of emit_stack
+    std::array<std::byte, 8192> scratch_;          // not cleared: nothing is read that was not written
 };
 
 } // namespace ktrace::program

@@ -93,10 +93,9 @@ void Machine::emit_pointee(const Instr &instr, const Slot &slot, NodeWriter &out
 }
 
 void Machine::emit_stack(const Instr &instr, NodeWriter &out) {
-    std::uint64_t addresses[max_frames];
     std::size_t wanted = std::min(static_cast<std::size_t>(instr.imm), max_frames);
-    std::size_t count = hit_.thread.stack(std::span(addresses).first(wanted));
-    out.stack(std::span<const std::uint64_t>(addresses, std::min(count, wanted)));
+    std::size_t count = hit_.thread.stack(std::span(frames_).first(wanted));
+    out.stack(std::span(frames_).first(std::min(count, wanted)));
 }
 
 bool Machine::save(const Instr &instr, NodeWriter &out) {
@@ -114,8 +113,8 @@ bool Machine::save(const Instr &instr, NodeWriter &out) {
         return !broken_;
     }
     case Opcode::begin_blob:
-        blob_ =
-            NodeWriter(capture_.subspan(std::min(captured_, capture_.size())), code_.payload_limit, instr.is_signed);
+        blob_ = NodeWriter(capture_.subspan(std::min(captured_, capture_.size())), image_.header().payload_limit,
+                           instr.is_signed);
         blob_open_ = true;
         return true;
     case Opcode::end_blob: {
@@ -127,7 +126,7 @@ bool Machine::save(const Instr &instr, NodeWriter &out) {
         return true;
     }
     case Opcode::copy_blob: {
-        std::uint32_t begin = static_cast<std::uint32_t>(code_.capture_fixed), end = 0;
+        std::uint32_t begin = image_.header().capture_fixed, end = 0;
         std::span<const std::byte> from = hit_.captured;
         std::size_t at = std::size_t{instr.index} * 4;
         if (at + 4 > from.size()) return false;

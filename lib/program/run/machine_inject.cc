@@ -18,7 +18,9 @@ bool Machine::inject(const Instr &instr) {
     const Slot &slot = top();
     Changes *changes = hit_.changes;
     if (broken_ || slot.state != Slot::State::ok || !changes || changes->count == Changes::most) return !broken_;
-    const Destination &to = code_.destinations.at(instr.index);
+    auto destinations = image_[image_.header().destinations];
+    if (instr.index >= destinations.size()) return false;
+    const Destination &to = destinations[instr.index];
     changes->skips = changes->skips || to.skips;
     Change change;
     change.size = to.size;

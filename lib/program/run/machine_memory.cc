@@ -36,9 +36,16 @@ double double_of(const std::byte *bytes, std::size_t size) {
     return static_cast<double>(value);
 }
 
+bool has_nul(std::uint64_t word) { return ((word - 0x0101010101010101U) & ~word & 0x8080808080808080U) != 0; }
+
 std::size_t text_length(const std::byte *bytes, std::size_t size) {
-    const void *end = size == 0 ? nullptr : std::memchr(bytes, 0, size);
-    return end ? static_cast<std::size_t>(static_cast<const std::byte *>(end) - bytes) : size;
+    std::size_t at = 0;
+    for (std::uint64_t word; at + sizeof word <= size; at += sizeof word) {
+        std::memcpy(&word, bytes + at, sizeof word);
+        if (has_nul(word)) break;
+    }
+    while (at < size && bytes[at] != std::byte{0}) ++at;
+    return at;
 }
 
 std::uint64_t clamp_length(const Slot &length, std::uint64_t most) {
@@ -78,40 +85,38 @@ Slot Machine::read_counted(std::uint64_t pointer, const Slot &length, std::uint6
     return text;
 }
 
+Slot Machine::load(const Instr &instr, std::uint64_t address) {
+    std::byte bytes[16] = {};
+    std::size_t size = std::min<std::size_t>(instr.size, sizeof bytes);
+    std::size_t readable = cache_.read(address, std::span(bytes).first(size));
+    if (readable < size) return bad(State::fault, address + readable);
+    if (instr.op == Opcode::load) return {.bits = integer_of(bytes, size, instr.is_signed)};
+    return {.bits = std::bit_cast<std::uint64_t>(double_of(bytes, size))};
+}
+
+Slot Machine::read(const Instr &instr, std::uint64_t address, const Slot &length) {
+    switch (instr.op) {
+    case Opcode::str:
+    case Opcode::str_imm: return read_string(address, clamp_length(length, max_str));
+    case Opcode::counted_text: return read_counted(address, length, static_cast<std::uint64_t>(instr.imm));
+    case Opcode::array_text: {
+        Slot text = read_buffer(address, clamp_length(length, max_value));
+        if (text.state == State::ok) text.size = static_cast<std::uint32_t>(text_length(text.bytes, text.size));
+        return text;
+    }
+    case Opcode::buf:
+    case Opcode::fetch: return read_buffer(address, clamp_length(length, max_value));
+    default: return load(instr, address);
+    }
+}
+
 bool Machine::memory(const Instr &instr) {
     Slot length{.bits = static_cast<std::uint64_t>(instr.imm)};
     bool counted = instr.op == Opcode::str || instr.op == Opcode::buf || instr.op == Opcode::counted_text;
     if (counted) length = pop();
     Slot at = pop();
-    if (at.state != State::ok || length.state != State::ok) {
-        push(at.state != State::ok ? at : length);
-        return !broken_;
-    }
-    switch (instr.op) {
-    case Opcode::str:
-    case Opcode::str_imm: push(read_string(at.bits, clamp_length(length, max_str))); return !broken_;
-    case Opcode::buf: push(read_buffer(at.bits, clamp_length(length, max_value))); return !broken_;
-    case Opcode::counted_text:
-        push(read_counted(at.bits, length, static_cast<std::uint64_t>(instr.imm)));
-        return !broken_;
-    case Opcode::array_text: {
-        Slot text = read_buffer(at.bits, clamp_length(length, max_value));
-        if (text.state == State::ok) text.size = static_cast<std::uint32_t>(text_length(text.bytes, text.size));
-        push(text);
-        return !broken_;
-    }
-    case Opcode::fetch: push(read_buffer(at.bits, clamp_length(length, max_value))); return !broken_;
-    default: break;
-    }
-    std::byte bytes[16] = {};
-    std::size_t size = std::min<std::size_t>(instr.size, sizeof bytes);
-    std::size_t readable = cache_.read(at.bits, std::span(bytes).first(size));
-    if (readable < size)
-        push(bad(State::fault, at.bits + readable));
-    else if (instr.op == Opcode::load)
-        push_integer(integer_of(bytes, size, instr.is_signed));
-    else
-        push_float(double_of(bytes, size));
+    if (at.state == State::ok) at = length.state == State::ok ? read(instr, at.bits, length) : length;
+    push(at);
     return !broken_;
 }
 
@@ -163,8 +168,8 @@ bool Machine::object(const Instr &instr) {
         return true;
     }
     case Opcode::object_const: {
-        const std::string &constant = code_.constants[static_cast<std::size_t>(instr.imm)];
-        std::memcpy(into, constant.data(), std::min(left, constant.size()));
+        std::span<const std::byte> constant = image_.constant(static_cast<std::uint64_t>(instr.imm));
+        if (!constant.empty()) std::memcpy(into, constant.data(), std::min(left, constant.size()));
         return true;
     }
     case Opcode::object_load:

@@ -6,12 +6,14 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "arch/host.h"
 #include "base/ids.h"
 #include "base/memory.h"
 #include "program/run/changes.h"
+#include "program/run/image.h"
 #include "program/run/record.h"
 
 namespace ktrace::program {
@@ -53,34 +55,28 @@ enum class Outcome : std::uint8_t {
     accepted,   // call: an instance is needed
 };
 
-/// The registers and memory that a moment of a program touches: the loop reads no more than this.
-struct Needs {
-    bool registers = false; // any register but pc (and sp)
-    bool floating = false;
-    bool time = false;     // HitView::time_ns, monotonic_ns
-    bool duration = false; // HitView::duration_ns
-    bool runs = false;     // anything at all happens at this moment
-};
-
-struct Code; // eval's own
-
 /// Shared by all locations of a probe: --every, --chance, --first, and the tables of --count, --stats, --hist.
 struct ProbeState;
 struct ProbeStateDeleter {
     void operator()(ProbeState *) const;
 };
 
+/// Copies share the image.
 class Program {
   public:
-    Program();
-    ~Program();
-    Program(Program &&) noexcept;
-    Program &operator=(Program &&) noexcept;
+    Program() = default; // runs nothing, and has no image
+    explicit Program(std::vector<std::byte> image)
+        : bytes_(std::make_shared<const std::vector<std::byte>>(std::move(image))) {}
 
-    Needs needs(Moment moment) const;
-    std::size_t capture_size() const; // bytes that Moment::call may write into its capture, at most
+    Image image() const { return Image(*bytes_); }
+    Needs needs(Moment moment) const { return image().moment(moment).needs; }
+    /// Bytes that Moment::call may write into its capture, at most.
+    std::size_t capture_size() const { return image().header().capture_size; }
+    /// By the bytes of their images.
+    friend bool operator<(const Program &a, const Program &b) { return *a.bytes_ < *b.bytes_; }
 
-    std::unique_ptr<Code> code;
+  private:
+    std::shared_ptr<const std::vector<std::byte>> bytes_;
 };
 
 inline constexpr std::size_t max_record = 32768;

@@ -1,6 +1,7 @@
 // A test bench for programs: a scope, registers, memory and a thread that are all made up, and one hit run on them.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <string>
@@ -186,16 +187,41 @@ struct Bench {
         return ProbeStatePointer(
             new ProbeState(r.selection, r.table, std::move(by), std::move(of), std::make_shared<TableMemory>()));
     }
+    /// Runs the image where it was made, with a state of its own, and then a copy of it elsewhere, while nothing is
+    /// left of the first: both do the same.
     Outcome run(const Program &program, Moment moment, ProbeState &probe) {
-        HitView hit{registers, memory, thread, Pid{100}, Tid{101}, 5'000, 6'000, duration, capture};
-        std::vector<std::byte> saved(program.capture_size());
-        std::size_t captured = 0;
-        outcome = eval(program, moment, hit, probe, saved, captured, record);
-        if (moment == Moment::call) {
-            saved.resize(captured);
-            capture = saved;
-        }
+        int reads = memory.reads, asked = thread.asked;
+        ProbeState rehearsal(probe);
+        rehearsal.selector = std::make_shared<Selector>(*probe.selector);
+        Hit first = hit(program.image(), moment, rehearsal);
+        memory.reads = reads, thread.asked = asked;
+
+        std::span<const std::byte> original = program.image().bytes();
+        std::vector<std::byte> moved(original.begin(), original.end());
+        std::span<std::byte> place(const_cast<std::byte *>(original.data()), original.size());
+        std::ranges::fill(place, std::byte{0xcc});
+        Hit second = hit(Image(moved), moment, probe);
+        std::ranges::copy(moved, place.begin());
+        if (first != second) throw std::runtime_error("a moved image does something else");
+
+        outcome = second.outcome;
+        record = std::move(second.record);
+        if (moment == Moment::call) capture = std::move(second.capture);
         return outcome;
+    }
+    struct Hit {
+        Outcome outcome = Outcome::filtered;
+        std::vector<std::byte> capture, record = std::vector<std::byte>(max_record);
+        bool operator==(const Hit &) const = default;
+    };
+    Hit hit(const Image &image, Moment moment, ProbeState &probe) {
+        HitView view{registers, memory, thread, Pid{100}, Tid{101}, 5'000, 6'000, duration, capture};
+        Hit made;
+        made.capture.resize(image.header().capture_size);
+        std::size_t captured = 0;
+        made.outcome = eval(image, moment, view, probe, made.capture, captured, made.record);
+        made.capture.resize(captured);
+        return made;
     }
     std::vector<Node> nodes() {
         std::vector<Node> all;

@@ -1,19 +1,21 @@
-// Code: what a Program holds: for each moment the instructions of a small stack machine. lower.h makes it, machine.h
-// runs it.
+// Image: the code of a Program as one block of bytes, which machine.h runs. It holds offsets and no pointers, so it may
+// be copied elsewhere, into another process, too, and run there.
 //
 // The machine's stack holds Slots. An integer lies in a slot extended to 64 bits by its own width and sign; a float or
 // double as a double's bits; a text, buffer or object as a span of bytes. A slot may be bad (fault, no value, optimized
 // out) instead; every instruction passes a bad operand on, except comparisons, which then answer false.
+//
+// Invariants: it begins at a multiple of image_alignment; equal code is equal bytes (no structure here has padding, and
+// bytes that fill up are 0); no type is in it, only the indices that records name types by.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <string>
-#include <vector>
+#include <span>
+#include <type_traits>
 
-#include "program/run/program.h"
-#include "value/type.h"
+#include "program/run/changes.h"
+#include "program/run/record.h"
 
 namespace ktrace::program {
 
@@ -28,7 +30,7 @@ enum class Opcode : std::uint8_t {
     push_tid,
     push_nsecs,
     push_duration,
-    push_text, // index: in Code::constants
+    push_text, // index: of a constant
     push_comm,
     push_captured, // index: offset in the capture of a slot that save_slot left
     tls,           // imm: the block, from the thread pointer; an offset → its address in this thread
@@ -102,7 +104,7 @@ enum class Opcode : std::uint8_t {
     object_put,      // object, integer: its low `size` bytes at `index`
     object_read,     // object, address: `size`… imm bytes of memory at `index`
     object_register, // index: offset in the object, imm: offset in Registers/FpRegisters (is_float), size
-    object_const,    // index: offset in the object, imm: in Code::constants
+    object_const,    // index: offset in the object, imm: of a constant
     object_captured, // index: offset in the capture of what save_object left, imm: size
     object_load,     // index: offset, size, is_signed → integer
     object_float,    // index: offset, size → double
@@ -135,7 +137,7 @@ enum class Opcode : std::uint8_t {
     end_blob,  // index: number of the blob
     copy_blob, // index: writes the nodes of a blob
     // fault injection
-    inject, // index: of the Destination; the value on top goes there, and stays on the stack
+    inject, // index: of a destination; the value on top goes there, and stays on the stack
 };
 
 struct Instr {
@@ -144,9 +146,9 @@ struct Instr {
     bool is_signed = false, is_float = false;
     std::uint32_t index = 0;
     std::uint32_t reg = 0; // emit_pointee
+    std::uint32_t unused = 0;
     std::int64_t imm = 0;
 };
-using Instrs = std::vector<Instr>;
 
 inline constexpr std::size_t max_slots = 64;           // depth of the machine's stack
 inline constexpr std::size_t max_instructions = 20000; // run for one hit, at most: a DWARF expression may loop
@@ -154,34 +156,74 @@ inline constexpr std::size_t saved_slot_size = 16;     // u64 bits, u64 state
 inline constexpr std::uint64_t default_str = 64, max_str = max_value; // bytes that str() reads
 inline constexpr std::size_t node_overhead = 24;                      // bytes of a node beside its payload, at most
 
-/// The operations of one moment, in this order.
-struct MomentCode {
-    bool runs = false;
-    bool has_condition = false, selects = false, aggregates = false, has_value = false;
-    bool writes_event = false;
-    bool value_is_float = false, value_is_unsigned = false;
-    Instrs condition;               // → a slot
-    std::vector<Instrs> key;        // each emits one node of the table's key
-    Instrs value;                   // → a slot: what --stats and --hist look at
-    std::vector<Instrs> injections; // where tables see the hits: run at those that are selected
-    std::vector<Instrs> body; // each emits the node of one field (or copies some); call: saves a part of the capture
-    Needs needs;
+/// The registers and memory that a moment of a program touches: the loop reads no more than this.
+struct Needs {
+    bool registers = false; // any register but pc (and sp)
+    bool floating = false;
+    bool time = false;     // HitView::time_ns, monotonic_ns
+    bool duration = false; // HitView::duration_ns
+    bool runs = false;     // anything at all happens at this moment
 };
 
-struct Code {
-    MomentCode at[moments];
-    std::vector<std::string> constants;
-    const value::TypeTable *types = nullptr;
-    std::deque<value::Type> derived;         // pointer types that only expressions have
-    std::vector<Destination> destinations;   // of inject
-    std::size_t capture_fixed = 0;           // bytes of saved slots and objects and of the blobs' ends
-    std::size_t capture_size = 0;            // with the blobs
-    std::optional<std::size_t> selection_at; // in the capture: whether the call was selected, for its return
-    std::uint32_t blobs = 0;                 // their ends (u32 each) lie at the start of the capture
-    std::size_t payload_limit = max_value;   // bytes of one node's payload: lower where there are very many
+/// `count` values of type T, from `offset` bytes behind the image's start on.
+template <class T> struct Array { std::uint32_t offset = 0, count = 0; };
+using Part = Array<Instr>; // run at once
+using Parts = Array<Part>;
 
-    MomentCode &moment(Moment m) { return at[static_cast<std::size_t>(m)]; }
-    const MomentCode &moment(Moment m) const { return at[static_cast<std::size_t>(m)]; }
+/// The operations of one moment, in this order.
+struct MomentImage {
+    bool has_condition = false, selects = false, aggregates = false, has_value = false;
+    bool value_is_float = false, value_is_unsigned = false;
+    Needs needs;
+    std::uint8_t unused = 0;
+    Part condition;   // → a slot
+    Parts key;        // each emits one node of the table's key
+    Part value;       // → a slot: what --stats and --hist look at
+    Parts injections; // where tables see the hits: run at those that are selected
+    Parts body;       // each emits the node of one field (or copies some); call: saves a part of the capture
+};
+
+inline constexpr std::uint32_t image_magic = 0x4749746b; // "ktIG"
+inline constexpr std::uint32_t image_version = 1;
+inline constexpr std::size_t image_alignment = 8;
+inline constexpr std::uint32_t no_selection = ~std::uint32_t{0};
+
+struct ImageHeader {
+    std::uint32_t magic = image_magic, version = image_version;
+    std::uint32_t size = 0;                    // of the image, bytes
+    std::uint32_t payload_limit = max_value;   // bytes of one node's payload: lower where there are very many
+    std::uint32_t capture_fixed = 0;           // bytes of saved slots and objects and of the blobs' ends
+    std::uint32_t capture_size = 0;            // with the blobs
+    std::uint32_t selection_at = no_selection; // in the capture: whether the call was selected, for its return
+    std::uint32_t unused = 0;
+    Array<Array<std::byte>> constants;
+    Array<Destination> destinations; // of inject
+    MomentImage at[moments];
+};
+
+static_assert(std::has_unique_object_representations_v<Instr> && std::is_trivially_copyable_v<Instr>);
+static_assert(std::has_unique_object_representations_v<Destination> && std::is_trivially_copyable_v<Destination>);
+static_assert(std::has_unique_object_representations_v<ImageHeader> && std::is_trivially_copyable_v<ImageHeader>);
+
+/// An image, where it lies now. Made from bytes of ours; they outlive it.
+class Image {
+  public:
+    explicit Image(std::span<const std::byte> bytes) : start_(bytes.data()) {}
+
+    std::span<const std::byte> bytes() const { return {start_, header().size}; }
+    const ImageHeader &header() const { return *reinterpret_cast<const ImageHeader *>(start_); }
+    const MomentImage &moment(Moment m) const { return header().at[static_cast<std::size_t>(m)]; }
+    template <class T> std::span<const T> operator[](Array<T> array) const {
+        return {reinterpret_cast<const T *>(start_ + array.offset), array.count};
+    }
+    /// Empty where there is no such constant.
+    std::span<const std::byte> constant(std::uint64_t number) const {
+        auto all = (*this)[header().constants];
+        return number < all.size() ? (*this)[all[number]] : std::span<const std::byte>();
+    }
+
+  private:
+    const std::byte *start_;
 };
 
 } // namespace ktrace::program
