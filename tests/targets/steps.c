@@ -4,7 +4,8 @@
  * It steps through code with an instruction of each kind, from `step_nop` on, first untraced: each trap's place is what
  * has to come again. Prints "ready PID" and, for each line "N", "walked N unlike U first F": how many of N walks had
  * other traps than the first, and where the first of these differs: "NUMBER:OFFSET/OFFSET" (of the trap, and from
- * `step_nop`: what came, what had to come). For "N timer" a timer's signal comes every 100 us meanwhile.
+ * `step_nop`: what came, what had to come). For "N timer" a timer's signal comes meanwhile, each 100 us after the one
+ * before.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -116,11 +117,22 @@ static void walk(struct walk *into) {
     if (walk_once() != 0x100 + 42) into->bad++;
 }
 
-static void on_tick(int sig) { ticks += sig == SIGALRM; }
+static volatile long interval_us;
 
-static void tick(long us) {
-    struct itimerval timer = {{0, us}, {0, us}};
+static void tick(void) {
+    struct itimerval timer = {{0, 0}, {0, interval_us}};
     setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void tick_every(long us) {
+    interval_us = us;
+    tick();
+}
+
+/* The next comes a while after this one is done: if it were due before, the program would never come to an instruction. */
+static void on_tick(int sig) {
+    ticks += sig == SIGALRM;
+    tick();
 }
 
 static void tell_difference(void) {
@@ -146,7 +158,7 @@ int main(void) {
         long unlike = 0;
         how[0] = 0;
         if (sscanf(line, "%ld %31s", &times, how) < 1) return 2;
-        if (how[0]) tick(100);
+        if (how[0]) tick_every(100);
         printf("walked %ld", times);
         for (long i = 0; i < times; i++) {
             walk(&now);
@@ -154,7 +166,7 @@ int main(void) {
             printf(" first ");
             tell_difference();
         }
-        if (how[0]) tick(0);
+        if (how[0]) tick_every(0);
         printf(" unlike %ld\n", unlike);
         fflush(stdout);
     }
