@@ -129,7 +129,8 @@ static void tick_every(long us) {
     tick();
 }
 
-/* The next comes a while after this one is done: if it were due before, the program would never come to an instruction. */
+/* The next comes a while after this one is done: if it were due before, the program would never come to an instruction.
+ */
 static void on_tick(int sig) {
     ticks += sig == SIGALRM;
     tick();
