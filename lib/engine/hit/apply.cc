@@ -21,13 +21,13 @@ using os::Stopped;
 
 namespace {
 
-/// All that a verdict is applied to.
+/// All that a verdict is applied to. The token is apply's own: it is moved no more often than it is handed on.
 struct At {
     Engine &engine;
     Process &process;
     Task &task;
     const Seen &seen;
-    Stopped stopped;
+    Stopped &stopped;
 };
 
 /// The task goes up with its stop.
@@ -191,7 +191,7 @@ Event apply(Engine &engine, Process &process, Task &task, Verdict verdict, const
         arch::HostNative::clear_watch_hits(task.tid);
         run_watches(engine, process, task, seen.fired, stopped);
     }
-    At at{engine, process, task, seen, std::move(stopped)};
+    At at{engine, process, task, seen, stopped};
     switch (verdict) {
     case Verdict::hit: return hit(at);
     case Verdict::hit_again: hit_again(at); break;
