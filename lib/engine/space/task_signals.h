@@ -37,7 +37,8 @@ struct TaskSignals {
     std::optional<os::SyscallUserDispatch> saved_dispatch; // a killed ktrace has left its dispatch off
     bool is_retold = false; // it is about to get a signal in the place of a trap's (points.h)
     struct InLedger {
-        bool mask = false, signal = false;
+        std::optional<std::uint64_t> mask;
+        int signal = 0; // 0: none
         bool operator==(const InLedger &) const = default;
     } in_ledger; // the parts that are in the ledger
 };

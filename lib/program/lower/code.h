@@ -18,17 +18,14 @@ namespace ktrace::program {
 using Instrs = std::vector<Instr>;
 
 /// As MomentImage.
-struct MomentCode {
+struct MomentCode : MomentFlags {
     bool runs = false;
-    bool has_condition = false, selects = false, aggregates = false, has_value = false;
     bool writes_event = false;
-    bool value_is_float = false, value_is_unsigned = false;
     Instrs condition;
     std::vector<Instrs> key;
     Instrs value;
     std::vector<Instrs> injections;
     std::vector<Instrs> body;
-    Needs needs;
 };
 
 struct Code {

@@ -43,14 +43,7 @@ Array<Array<std::byte>> Flattener::put(const std::vector<std::string> &constants
 }
 
 MomentImage Flattener::moment(const MomentCode &code) {
-    MomentImage made;
-    made.has_condition = code.has_condition;
-    made.selects = code.selects;
-    made.aggregates = code.aggregates;
-    made.has_value = code.has_value;
-    made.value_is_float = code.value_is_float;
-    made.value_is_unsigned = code.value_is_unsigned;
-    made.needs = code.needs;
+    MomentImage made{code, {}, {}, {}, {}, {}};
     made.condition = put(code.condition);
     made.key = put(code.key);
     made.value = put(code.value);

@@ -170,12 +170,16 @@ template <class T> struct Array { std::uint32_t offset = 0, count = 0; };
 using Part = Array<Instr>; // run at once
 using Parts = Array<Part>;
 
-/// The operations of one moment, in this order.
-struct MomentImage {
+/// The flags of a moment, of its code and of its image.
+struct MomentFlags {
     bool has_condition = false, selects = false, aggregates = false, has_value = false;
     bool value_is_float = false, value_is_unsigned = false;
     Needs needs;
     std::uint8_t unused = 0;
+};
+
+/// The operations of one moment, in this order.
+struct MomentImage : MomentFlags {
     Part condition;   // → a slot
     Parts key;        // each emits one node of the table's key
     Part value;       // → a slot: what --stats and --hist look at

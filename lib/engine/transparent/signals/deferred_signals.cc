@@ -14,10 +14,10 @@ using arch::Host;
 
 void update_ledger(Engine &engine, Task &task) {
     TaskSignals &own = task.signals;
-    const TaskSignals::InLedger now{own.saved_mask.has_value(), own.held.has_value()};
+    const TaskSignals::InLedger now{own.saved_mask, own.held ? own.held->si_signo : 0};
     if (!engine.ledger || now == own.in_ledger) return;
     own.in_ledger = now;
-    if (!now.mask && !now.signal) {
+    if (now == TaskSignals::InLedger{}) {
         engine.ledger->forget(task.tid);
         return;
     }
@@ -50,8 +50,7 @@ void block_at_interrupt(Engine &engine, Process &process, Task &task, os::Stoppe
     // A handler of the program's own would be called for it, and a mask with SIGTRAP would make it the end.
     const bool is_dropped =
         process.space->recovery.installed() && (os::signal_mask(task.tid).value_or(~0ULL) & signal_bit(SIGTRAP)) == 0;
-    own.traps_by_flag = is_dropped && !task.step.steps_itself;
-    if (own.traps_by_flag) show_step_flag(task, stopped);
+    if (is_dropped && !task.step.steps_itself) show_step_flag(task, stopped);
     block_signals(engine, process, task, stopped);
 }
 
