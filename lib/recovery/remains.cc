@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <span>
+#include <sstream>
 #include <utility>
 
 #include "os/proc/procfs.h"
@@ -30,11 +31,28 @@ bool may_be_ours(const std::vector<os::Mapping> &maps, std::uint64_t start, std:
     return covered == start + size;
 }
 
+namespace {
+
+/// What the process has mapped in a range, for a message.
+std::string describe(const std::vector<os::Mapping> &maps, std::uint64_t start, std::uint64_t end) {
+    std::ostringstream there;
+    there << std::hex;
+    for (const os::Mapping &mapping : maps)
+        if (mapping.start.value < end && start < mapping.end.value)
+            there << ' ' << mapping.start.value << '-' << mapping.end.value << (mapping.writable ? " writable" : "")
+                  << (mapping.executable ? " executable" : "") << ' ' << mapping.path;
+    return there.str().empty() ? " nothing" : there.str();
+}
+
+} // namespace
+
 Status check_mapped(Pid pid, VirtAddr at, std::uint64_t size) {
     const auto maps = os::read_maps(pid);
-    if (!maps) return fail(Error::Kind::gone, "the process has ended");
+    if (!maps || maps->empty()) return fail(Error::Kind::gone, "the process has ended");
     if (may_be_ours(*maps, at.value, size)) return {};
-    return fail(Error::Kind::refused, "the process may not map memory: mmap(2) answers as if it had, and has not",
+    return fail(Error::Kind::refused,
+                "the process may not map memory: mmap(2) answers as if it had, and has not; there is:" +
+                    describe(*maps, at.value, at.value + size),
                 "a seccomp filter makes that up, perhaps; root may map in spite of it");
 }
 

@@ -50,8 +50,11 @@ Answer await_answer(Trace &trace, Tid tid, const Asking &asking) {
     ticker.start();
     while (true) {
         auto stop = trace.engine.waiter.next_of(tid, Wait::briefly);
+        const bool is_late = !stop && errno == EINTR;
+        const bool has_ended = is_late && os::has_ended(tid);
+        if (has_ended) stop = trace.engine.waiter.next_of(tid, Wait::no); // its end came behind the wait
         if (!stop) {
-            if (errno != EINTR || os::has_ended(tid)) return {Answer::Kind::gone, {}};
+            if (!is_late || has_ended) return {Answer::Kind::gone, {}};
             if (asking.gives_up()) return {Answer::Kind::given_up, {}};
             continue;
         }
