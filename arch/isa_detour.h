@@ -100,10 +100,33 @@ struct Copies {
     std::vector<Shown> shown;   // in order
 };
 
+/// Counters of sites lie in rows; a site has one in each, at the same place. A thread adds to the row that the place of
+/// its stack chooses, by one instruction that no other processor comes between: exact for any threads, and where rows
+/// differ no processor waits for another one's memory.
+inline constexpr std::size_t counter_rows = 16, counter_row_size = 65536; // bytes of a row
+
+/// The code that a landing leads to: it adds one to the site's counter, with all registers and flags as they were
+/// behind that, and runs the copies.
+struct CountingStub {
+    std::vector<std::byte> bytes;
+    std::uint8_t copies_at = 0; // in `bytes`
+    Copies copies;
+};
+
+/// A thread that was in a stub, and is out of it.
+struct OutOfStub {
+    VirtAddr pc;            // where the program is
+    bool is_undone = false; // the hit was counted, and the site's instruction has not run: it comes to the site again
+};
+
+/// Bytes from the stack pointer on that `leave` looks at.
+inline constexpr std::size_t saved_by_stub = 24;
+
 // clang-format off
 template <class D>
 concept Detour = requires(const DetourSite &site, const Window &window, const TrapBytes &traps, VirtAddr address,
-                          std::span<const std::byte> code) {
+                          std::span<const std::byte> code, const CountingStub &stub,
+                          typename D::Registers &registers) {
     { D::jump_size } -> std::convertible_to<std::size_t>;                               // bytes of a jump, at a site and at a landing
     { D::longest_window } -> std::convertible_to<std::size_t>;
     { D::trap_byte() } -> std::same_as<const ByteSet &>;                                // the breakpoint's: SIGTRAP, pc behind it
@@ -113,6 +136,8 @@ concept Detour = requires(const DetourSite &site, const Window &window, const Tr
     { D::landing_rule(window, address, traps) } -> std::same_as<LandingRule>;           // site
     { D::copy(window, code, address, address) } -> std::same_as<tl::expected<Copies, NoJump>>; // the window's bytes, site, where to
     { D::jump(address, address) } -> std::same_as<std::optional<std::vector<std::byte>>>;      // from, to; nothing: out of reach
+    { D::counting_stub(window, code, address, address, address) } -> std::same_as<tl::expected<CountingStub, NoJump>>; // the window's bytes, site, where to, its counter in the first row
+    { D::leave(stub, address, address, registers, code) } -> std::same_as<OutOfStub>;          // site, where the stub is, of a thread whose pc is in it; the bytes at its stack pointer
 };
 // clang-format on
 

@@ -20,10 +20,11 @@
 #define KTRACE_RECOVERY_MAGIC "ktrace rescue\n\0" /* 16 bytes with the zero that ends it */
 
 enum {
-    ktrace_recovery_abi = 4,
+    ktrace_recovery_abi = 5,
     ktrace_recovery_most_tables = 16,
     ktrace_recovery_most_arenas = 64,
     ktrace_recovery_most_masks = 256,
+    ktrace_recovery_most_jump_tables = 16,
     ktrace_recovery_page = 4096,
 };
 
@@ -79,6 +80,18 @@ struct ktrace_recovery_mask {
     uint64_t mask;
 };
 
+/*
+ * ABI 5. A jump in the place of a trap. The traps that belong to it, at the site and at places within, have entries of
+ * their own; a trap is at the site before and behind the jump.
+ */
+struct ktrace_recovery_detour {
+    uint64_t site;                /* its address; 0: free */
+    uint8_t original[8], ours[8]; /* from there on */
+    uint8_t size;                 /* bytes of the jump */
+    uint8_t tail;                 /* bit n: byte n is the jump's alone, and no trap's */
+    uint8_t unused[6];
+};
+
 /* Whose the process's action for SIGTRAP is. */
 enum ktrace_recovery_installed {
     ktrace_recovery_not_ours = 0,
@@ -119,11 +132,15 @@ struct ktrace_recovery_header {
      * by a step's end, with the mask that ktrace_recovery_blocked makes of its own, gets its own back.
      */
     uint64_t masks;
+    /* ABI 5. Of struct ktrace_recovery_detour, in order of coming. */
+    uint64_t jump_tables;
+    struct ktrace_recovery_table jump_table[ktrace_recovery_most_jump_tables];
 };
 
-#define KTRACE_RECOVERY_HEADER_1 offsetof(struct ktrace_recovery_header, retold)  /* bytes of it in ABI 1 */
-#define KTRACE_RECOVERY_HEADER_2 offsetof(struct ktrace_recovery_header, filters) /* in ABI 2 */
-#define KTRACE_RECOVERY_HEADER_3 offsetof(struct ktrace_recovery_header, masks)   /* in ABI 3 */
+#define KTRACE_RECOVERY_HEADER_1 offsetof(struct ktrace_recovery_header, retold)      /* bytes of it in ABI 1 */
+#define KTRACE_RECOVERY_HEADER_2 offsetof(struct ktrace_recovery_header, filters)     /* in ABI 2 */
+#define KTRACE_RECOVERY_HEADER_3 offsetof(struct ktrace_recovery_header, masks)       /* in ABI 3 */
+#define KTRACE_RECOVERY_HEADER_4 offsetof(struct ktrace_recovery_header, jump_tables) /* in ABI 4 */
 
 /* Where the search for a site begins. */
 static inline uint64_t ktrace_recovery_hash(uint64_t site, uint64_t capacity) {

@@ -56,9 +56,10 @@ _ktrace() {
         mapfile -t COMPREPLY < <(compgen -W 'arg0 args. retval duration tid pid comm nsecs func var.' -- "$cur")
         return
         ;;
+    --engine) mapfile -t COMPREPLY < <(compgen -W 'trap jump' -- "$cur"); return ;;
     --max-events | --max-overhead | --maxactive | --every | --chance | --seed | --first) return ;;
     esac
-    local tracing='-f --follow --allow-missing --duration --max-events --max-overhead -k --probe -j --entry -r --ret -w --watch --plugin --if --inside --print
+    local tracing='-f --follow --allow-missing --duration --max-events --max-overhead --engine -k --probe -j --entry -r --ret -w --watch --plugin --if --inside --print
         --post --regs --stack --set-arg --set-reg --set-ret --skip --maxactive --count --stats --hist --by --every --chance --seed --first -o --output --format
         -q --quiet -v --verbose -h --help -V --version'
     local probing='-k --probe -j --entry -r --ret -w --watch --if --inside --print --post --regs --stack --maxactive --count --stats --hist --by

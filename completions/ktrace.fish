@@ -40,6 +40,7 @@ complete -c ktrace -n '__ktrace_in attach run' -s f -l follow -d 'Trace the chil
 complete -c ktrace -n '__ktrace_in attach run ctl' -l allow-missing -d 'Go on without the probes that cannot be placed'
 complete -c ktrace -n '__ktrace_in attach run' -l duration -x -a '1s 10s 1m' -d 'End the trace after this time'
 complete -c ktrace -n '__ktrace_in attach run' -l max-events -x -d 'End the trace after N events'
+complete -c ktrace -n '__ktrace_in attach run' -l engine -x -a 'trap jump' -d 'Count by jumps, without a stop, where that can be done'
 complete -c ktrace -n '__ktrace_in attach run' -l max-overhead -x -a '1% 5% 20%' -d 'Disarm what costs a thread more of its time'
 complete -c ktrace -n '__ktrace_in attach run ctl' -s k -l probe -x -a '(__ktrace_functions)' -d 'Probe an instruction'
 complete -c ktrace -n '__ktrace_in attach run ctl' -s j -l entry -x -a '(__ktrace_functions)' -d 'Probe a function\'s entry'

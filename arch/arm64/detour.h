@@ -2,11 +2,14 @@
 // instruction without inner boundaries.)
 #pragma once
 
+#include "arm64/registers.h"
 #include "isa_detour.h"
 
 namespace ktrace::arch {
 
 struct Arm64Detour {
+    using Registers = Arm64Registers;
+
     static constexpr std::size_t jump_size = 4;
     static constexpr std::size_t longest_window = 4;
 
@@ -19,6 +22,13 @@ struct Arm64Detour {
         return tl::unexpected(NoJump::not_built);
     }
     static std::optional<std::vector<std::byte>> jump(VirtAddr, VirtAddr) { return std::nullopt; }
+    static tl::expected<CountingStub, NoJump> counting_stub(const Window &, std::span<const std::byte>, VirtAddr,
+                                                            VirtAddr, VirtAddr) {
+        return tl::unexpected(NoJump::not_built);
+    }
+    static OutOfStub leave(const CountingStub &, VirtAddr site, VirtAddr, Registers &, std::span<const std::byte>) {
+        return {site, false};
+    }
 };
 
 static_assert(Detour<Arm64Detour>);

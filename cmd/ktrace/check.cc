@@ -112,11 +112,13 @@ Result<VerbName> find_verb(const std::vector<std::string> &operands) {
     return usage("ctl cannot `" + text::escape(operands[0]) + "'", hint.empty() ? all : hint);
 }
 
-/// The options that are not about the process are those of `add`; `stats` has a format.
+/// The options that are not about the process are those of `add`; `stats` has a format, and `list` may be verbose.
 Status check_options_of(const VerbName &verb, const Invocation &into) {
     for (const std::string &name : into.given) {
         if (name == "pid") continue;
-        bool fits = name == "format" ? verb.verb == Verb::stats : verb.verb == Verb::add;
+        bool fits = verb.verb == Verb::add;
+        if (name == "format") fits = verb.verb == Verb::stats;
+        if (name == "verbose") fits = verb.verb == Verb::list;
         if (!fits) return usage("ctl " + std::string(verb.name) + " does not take --" + name);
     }
     return {};
@@ -145,6 +147,7 @@ Status check_ctl(Invocation &into) {
     order.actions = into.config.actions;
     order.allow_missing = into.config.allow_missing;
     order.format = into.config.format;
+    order.verbose = into.config.verbose > 0;
     return {};
 }
 

@@ -212,6 +212,12 @@ Status set_max_overhead(Invocation &into, const std::string &value) {
     return {};
 }
 
+Status set_engine(Invocation &into, const std::string &value) {
+    if (value != "trap" && value != "jump") return usage("--engine is trap or jump, not `" + text::escape(value) + "'");
+    into.config.engine = value == "jump" ? Config::Engine::jump : Config::Engine::trap;
+    return {};
+}
+
 Status set_output(Invocation &into, const std::string &value) {
     if (value.empty()) return usage("-o needs the name of a file");
     into.config.output = value;
@@ -277,6 +283,8 @@ constexpr std::array table{
            "end the trace after N events", set_max_events},
     Option{0, "max-overhead", Takes::value, "PERCENT", Group::target, tracing,
            "disarm what costs a thread more of its time", set_max_overhead},
+    Option{0, "engine", Takes::value, "trap|jump", Group::target, tracing,
+           "jump: count by jumps, without a stop, where that can be done", set_engine},
 
     Option{'k', "probe", Takes::value, "SPEC", Group::probes, probing,
            "probe an instruction", add_probe<probe::Kind::probe>},
@@ -340,8 +348,8 @@ constexpr std::array table{
            "list the inlined instances, too", set_list_flag<&ListRequest::inlines>},
     Option{'q', "quiet", Takes::nothing, "", Group::output, tracing,
            "no notices and no summary, only errors", set_flag<&Config::quiet>},
-    Option{'v', "verbose", Takes::nothing, "", Group::output, tracing,
-           "show with `Attached` where each probe is (again: diagnostics)", more_verbose},
+    Option{'v', "verbose", Takes::nothing, "", Group::output, tracing | ctl_only,
+           "show with `Attached` where each probe is (again: diagnostics); ctl list: why one is a trap", more_verbose},
     Option{'h', "help", Takes::nothing, "", Group::output, everywhere, "show this help", ask_help},
     Option{'V', "version", Takes::nothing, "", Group::output, everywhere, "show the version", ask_version},
 };

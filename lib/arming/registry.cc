@@ -101,6 +101,17 @@ Status check_found(trace::Trace &trace, const std::vector<Pid> &pids, const Numb
     return {};
 }
 
+/// Their sites are about to change: all jumps become traps at once, and not each for itself.
+void lift_jumps_of(const trace::Trace &trace, AddressSpaceState &space, const trace::Arming &arming,
+                   const std::unordered_set<std::uint32_t> &probes) {
+    if (!space.jumps) return;
+    std::vector<engine::Jump *> theirs;
+    for (const auto &location : arming.locations)
+        if (probes.contains(trace.installed.locations[location->location]->probe))
+            if (engine::Jump *jump = space.jumps->over(location->at)) theirs.push_back(jump);
+    engine::lift(space, theirs);
+}
+
 /// Calls visit(Process &, AttachedLocation &, Site *) for each armed location of these probes, in all processes; a
 /// watchpoint has no site.
 template <class F> void for_armed(trace::Trace &trace, std::span<const std::uint32_t> numbers, F &&visit) {
@@ -111,6 +122,7 @@ template <class F> void for_armed(trace::Trace &trace, std::span<const std::uint
         auto arming = trace.installed.armings.find(&space);
         if (arming == trace.installed.armings.end() || !seen.insert(&space).second) continue;
         std::uint32_t returns = space.return_probes;
+        lift_jumps_of(trace, space, arming->second, wanted);
         for (auto &location : arming->second.locations)
             if (wanted.contains(trace.installed.locations[location->location]->probe))
                 if (engine::Site *site = location->watch ? nullptr : space.site_at(location->at);

@@ -11,6 +11,7 @@
 #include "output/summary.h"
 #include "report/namesakes.h"
 #include "report/unhit.h"
+#include "upgrade/upgrader.h"
 
 namespace ktrace::ctl {
 
@@ -137,7 +138,17 @@ template <class F> std::string written(F &&write) {
 
 } // namespace
 
-std::string list_text(const trace::Trace &trace) {
+/// Whether a jump serves the place, where that is asked for.
+std::string engine_tag(const trace::Trace &trace, const Place &place, bool verbose) {
+    if (trace.config.engine == trace::Config::Engine::trap) return {};
+    const auto process = trace.engine.processes.find(place.pid);
+    if (process == trace.engine.processes.end()) return {};
+    const auto why = upgrade::why_trap(trace, *process->second->space, place.at);
+    if (!why) return " [OPTIMIZED]";
+    return verbose ? " (a trap: " + *why + ")" : std::string();
+}
+
+std::string list_text(const trace::Trace &trace, bool verbose) {
     const Armings armings = shown_armings(trace);
     std::set<Place> places = armed_places(trace, armings);
     std::set<std::size_t> armed;
@@ -154,7 +165,8 @@ std::string list_text(const trace::Trace &trace) {
         if (unchosen.empty() && (next == places.end() || next->probe != number))
             add(line({}, registered, registered.probe.enabled, pending_place(registered.probe.spec), " [PENDING]"));
         for (; next != places.end() && next->probe == number; ++next)
-            add(line(trace, *next, armed.contains(next->location) ? "" : " [GONE]"));
+            add(line(trace, *next, armed.contains(next->location) ? "" : " [GONE]") +
+                engine_tag(trace, *next, verbose));
         for (const std::string &place : unchosen)
             add(line({}, registered, registered.probe.enabled, place, " [PENDING]"));
     }

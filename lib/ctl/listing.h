@@ -15,8 +15,9 @@ namespace ktrace::ctl {
 ///     000055d0c3a011b5 r do_work+0x0 [worker] [DISABLED]
 ///
 /// [GONE]: it is in no process any more (dlclose, exec); [PENDING]: it waits for its module, or
-/// for the process to choose an indirect function's implementation.
-std::string list_text(const trace::Trace &trace);
+/// for the process to choose an indirect function's implementation; [OPTIMIZED]: a jump counts there, no task stops.
+/// `verbose`: with the reason why one is a trap, where jumps are asked for.
+std::string list_text(const trace::Trace &trace, bool verbose);
 
 /// The lines of what is armed in one process, and of what waits in it for an implementation; without their ends.
 std::vector<std::string> armed_lines(const trace::Trace &trace, const engine::Process &process);

@@ -6,6 +6,7 @@
 #include "ctl/listing.h"
 #include "ctl/server.h"
 #include "tracees/access_errors.h"
+#include "upgrade/upgrader.h"
 
 namespace ktrace::ctl {
 
@@ -86,8 +87,8 @@ void serve_order(trace::Trace &trace) {
 
 Answer carry_out_order(trace::Trace &trace, const trace::Order &order) {
     switch (order.verb) {
-    case Verb::list: return {0, list_text(trace), {}};
-    case Verb::stats: return {0, stats_text(trace, order.format), {}};
+    case Verb::list: return {0, list_text(trace, order.verbose), {}};
+    case Verb::stats: upgrade::take_counts(trace); return {0, stats_text(trace, order.format), {}};
     case Verb::add: return add(trace, order);
     case Verb::on:
     case Verb::off: return answer(trace, arming::switch_all(trace, order.verb == Verb::on));

@@ -150,6 +150,7 @@ std::shared_ptr<AddressSpaceState> copy_space(const Process &parent, std::shared
     space->slots = parent.space->slots;
     space->recovery = parent.space->recovery;
     space->recovery_tried = parent.space->recovery_tried;
+    space->has_new_probes = true;
     return space;
 }
 
@@ -277,6 +278,7 @@ void adopt_child(trace::Trace &trace, Process *parent, os::Stopped stopped) {
         return;
     }
     auto copy = parent->space->memory->copy_for(child);
+    if (copy) engine::lift_copies(*parent->space, **copy);
     if (!copy || !can_be_followed(trace, *parent, child, **copy, stopped)) {
         let_go(trace, child, std::move(stopped));
         return;

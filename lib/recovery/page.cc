@@ -288,6 +288,14 @@ void Page::add_arena(target::AddressSpace &space, VirtAddr start, std::uint64_t 
     write_header(space);
 }
 
+bool Page::add_jump_table(target::AddressSpace &space, VirtAddr start, std::uint64_t capacity) {
+    if (!mapped() || lost_ || header_.jump_tables == ktrace_recovery_most_jump_tables) return false;
+    header_.jump_table[header_.jump_tables] = {start.value, capacity};
+    if (!write_header(space)) return false;
+    header_.jump_tables++;
+    return write_header(space);
+}
+
 void Page::retell(target::AddressSpace &space, VirtAddr sp) {
     if (!installed() || header_.header_size < KTRACE_RECOVERY_HEADER_2 || !is_there(space)) return;
     if (was_retold_) return;
@@ -296,7 +304,7 @@ void Page::retell(target::AddressSpace &space, VirtAddr sp) {
 }
 
 void Page::keep_mask(target::AddressSpace &space, std::uint64_t tid, std::uint64_t mask) {
-    if (!installed() || lost_ || header_.header_size < sizeof header_ || header_.masks == 0) return;
+    if (!installed() || lost_ || header_.header_size < KTRACE_RECOVERY_HEADER_4 || header_.masks == 0) return;
     const std::size_t at = tid % ktrace_recovery_most_masks;
     ktrace_recovery_mask &kept = masks_[at];
     if ((kept.tid == tid && kept.mask == mask) || !is_there(space)) return;

@@ -63,6 +63,9 @@ class Page {
     /// Lists a mapping with slots.
     void add_arena(target::AddressSpace &space, VirtAddr start, std::uint64_t size);
 
+    /// Lists a table of jumps, which is zeros. False: there are as many as can be listed, or there is no page.
+    bool add_jump_table(target::AddressSpace &space, VirtAddr start, std::uint64_t capacity);
+
     /// Set to a task's stack pointer before it gets another signal in the place of a trap's; to VirtAddr{} when that is
     /// done. Nothing is written where the program has mapped something over the page, nor where the page's last ktrace
     /// was killed in between: that task may still be in the handler.

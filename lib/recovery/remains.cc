@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "os/proc/procfs.h"
+#include "os/self/processors.h"
 #include "os/tracee/memory.h"
 
 namespace ktrace::recovery {
@@ -16,8 +17,12 @@ using arch::Host;
 
 namespace {
 
+/// Of jumps, by the name that ktrace gives the memory (counters_name).
+const std::string counters_path = std::string("/memfd:") + counters_name;
+
 bool is_like_ours(const os::Mapping &mapping) {
-    return mapping.executable && !mapping.writable && !mapping.shared && mapping.path.empty();
+    const bool is_code = mapping.executable && !mapping.writable && !mapping.shared && mapping.path.empty();
+    return is_code || (mapping.shared && mapping.path == counters_path);
 }
 
 } // namespace
@@ -33,7 +38,7 @@ bool may_be_ours(const std::vector<os::Mapping> &maps, std::uint64_t start, std:
 
 namespace {
 
-/// What the process has mapped in a range, for a message.
+/// The process's mappings in a range, for a message.
 std::string describe(const std::vector<os::Mapping> &maps, std::uint64_t start, std::uint64_t end) {
     std::ostringstream there;
     there << std::hex;
@@ -90,6 +95,20 @@ void read_table(const os::ProcessMemory &memory, const ktrace_recovery_header &h
     }
 }
 
+bool is_sound(const std::vector<os::Mapping> &maps, const ktrace_recovery_table &jumps) {
+    return jumps.capacity <= most_entries &&
+           may_be_ours(maps, jumps.address, jumps.capacity * sizeof(ktrace_recovery_detour));
+}
+
+void read_jumps(const os::ProcessMemory &memory, const ktrace_recovery_table &table,
+                std::vector<ktrace_recovery_detour> &into) {
+    std::vector<ktrace_recovery_detour> all(table.capacity);
+    const std::size_t got = memory.read(VirtAddr{table.address}, std::as_writable_bytes(std::span(all)));
+    all.resize(got / sizeof(ktrace_recovery_detour));
+    for (const ktrace_recovery_detour &each : all)
+        if (each.site != 0 && each.size <= sizeof each.ours && into.size() < most_entries) into.push_back(each);
+}
+
 /// Leaves out of a header what ktrace cannot have written.
 void clean(const std::vector<os::Mapping> &maps, ktrace_recovery_header &header) {
     auto *tables = std::remove_if(header.table, header.table + header.tables,
@@ -101,7 +120,12 @@ void clean(const std::vector<os::Mapping> &maps, ktrace_recovery_header &header)
     header.arenas = static_cast<std::uint32_t>(arenas - header.arena);
     if (header.header_size < KTRACE_RECOVERY_HEADER_2) header.retold = 0; // no field of that ABI
     if (header.header_size < KTRACE_RECOVERY_HEADER_3) header.filters = 0;
-    if (header.header_size < sizeof header) header.masks = 0;
+    if (header.header_size < KTRACE_RECOVERY_HEADER_4) header.masks = 0;
+    if (header.header_size < sizeof header || header.jump_tables > ktrace_recovery_most_jump_tables)
+        header.jump_tables = 0;
+    auto *jumps = std::remove_if(header.jump_table, header.jump_table + header.jump_tables,
+                                 [&](const ktrace_recovery_table &table) { return !is_sound(maps, table); });
+    header.jump_tables = static_cast<std::uint64_t>(jumps - header.jump_table);
 }
 
 /// The number of mappings with a part of it: the kernel shows neighbours as one.
@@ -131,6 +155,8 @@ std::optional<Left> read_page(const os::ProcessMemory &memory, const std::vector
     left.mappings = count_mappings(maps, left);
     for (std::uint32_t i = 0; i < left.header.tables; i++)
         read_table(memory, left.header, left.header.table[i], most, left.entries);
+    for (std::uint64_t i = 0; i < left.header.jump_tables; i++)
+        read_jumps(memory, left.header.jump_table[i], left.jumps);
     return left;
 }
 
@@ -144,7 +170,7 @@ Result<std::vector<Left>> find_left(Pid pid) {
     std::vector<Left> found;
     std::size_t room = most_entries;
     for (const os::Mapping &mapping : *maps) {
-        if (!is_like_ours(mapping)) continue;
+        if (!mapping.executable || !is_like_ours(mapping)) continue;
         // The kernel shows neighbours as one mapping.
         for (VirtAddr at = mapping.start; at < mapping.end && found.size() < most_pages; at = at + ktrace_recovery_page)
             if (auto left = read_page(*memory, *maps, at, room)) {
@@ -174,9 +200,48 @@ bool put_back_at(const os::ProcessMemory &memory, VirtAddr at, std::span<const s
 
 } // namespace
 
+namespace {
+
+using JumpBytes = std::array<std::byte, sizeof ktrace_recovery_detour{}.ours>;
+
+/// The bytes that are at a jump's site now; nothing: they cannot be read.
+std::optional<JumpBytes> read_jump(const os::ProcessMemory &memory, const ktrace_recovery_detour &jump) {
+    JumpBytes now{};
+    if (memory.read(VirtAddr{jump.site}, std::span(now).first(jump.size)) != jump.size) return std::nullopt;
+    return now;
+}
+
+bool is_of_tail(const ktrace_recovery_detour &jump, std::size_t at) { return (jump.tail >> at & 1) != 0; }
+
+/// Of a jump that is whole.
+bool is_whole(const ktrace_recovery_detour &jump, const JumpBytes &now) {
+    for (std::size_t i = 0; i < jump.size; i++)
+        if ((i == 0 || is_of_tail(jump, i)) && now[i] != std::byte{jump.ours[i]}) return false;
+    return jump.size != 0;
+}
+
+/// The jumps become traps, as engine/space/jumps.h says: the threads run meanwhile, and the handler serves them.
+void lift(const os::ProcessMemory &memory, const std::vector<ktrace_recovery_detour> &jumps) {
+    if (jumps.empty()) return;
+    for (const ktrace_recovery_detour &jump : jumps)
+        if (auto now = read_jump(memory, jump); now && is_whole(jump, *now))
+            memory.write(VirtAddr{jump.site}, Host::trap_bytes());
+    os::synchronize_processors();
+    for (const ktrace_recovery_detour &jump : jumps) {
+        auto now = read_jump(memory, jump);
+        for (std::size_t i = 1; now && i < jump.size; i++)
+            if (is_of_tail(jump, i) && (*now)[i] == std::byte{jump.ours[i]})
+                memory.write(VirtAddr{jump.site + i}, std::as_bytes(std::span(&jump.original[i], 1)));
+    }
+    os::synchronize_processors();
+}
+
+} // namespace
+
 std::size_t put_back(Pid pid, const Left &left) {
     auto memory = os::ProcessMemory::open(pid);
     if (!memory) return 0;
+    lift(*memory, left.jumps);
     std::size_t count = 0;
     for (const ktrace_recovery_entry &entry : left.entries) {
         auto original = std::as_bytes(std::span(entry.original));

@@ -17,10 +17,14 @@
 
 namespace ktrace::recovery {
 
+/// Of the memory that jumps count in (memfd_create(2)).
+inline constexpr const char *counters_name = "ktrace counters";
+
 struct Left {
     VirtAddr page;
     ktrace_recovery_header header{};
     std::vector<ktrace_recovery_entry> entries; // those in use
+    std::vector<ktrace_recovery_detour> jumps;  // those in use
     std::size_t mappings = 0;                   // of the process that something of it is in, as the kernel shows them
 };
 

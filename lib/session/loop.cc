@@ -11,6 +11,7 @@
 #include "report/status_line.h"
 #include "session/overhead_limit.h"
 #include "trace/run_until.h"
+#include "upgrade/upgrader.h"
 
 namespace ktrace::session {
 
@@ -36,14 +37,37 @@ bool all_gone(const trace::Trace &trace) {
     return true;
 }
 
+/// Traps become jumps, where that was asked for.
+class Upgrading {
+  public:
+    explicit Upgrading(trace::Trace &trace) : trace_{trace}, upgrader_{trace} {}
+
+    void go_on() {
+        is_at_work_ = trace_.config.engine == trace::Config::Engine::jump && upgrader_.step();
+        if (trace_.engine.jumps.empty() || !trace_.output.live_line || monotonic_ns() < taken_ns_ + look_every_ns)
+            return;
+        taken_ns_ = monotonic_ns();
+        upgrade::take_counts(trace_);
+    }
+    bool is_at_work() const { return is_at_work_; }
+
+  private:
+    static constexpr std::uint64_t look_every_ns = 200'000'000;
+    trace::Trace &trace_;
+    upgrade::Upgrader upgrader_;
+    std::uint64_t taken_ns_ = 0;
+    bool is_at_work_ = false;
+};
+
 /// The work between two stops. True: the trace is over.
-bool is_over(trace::Trace &trace) {
+bool is_over(trace::Trace &trace, Upgrading &upgrading) {
     if (trace.installed.has_dismissed) arming::clear_away(trace);
     limit_overhead(trace);
     if (report::output_failed(trace) || trace.engine.closing || all_gone(trace)) return true;
     if (ends_trace(trace, trace.interrupts->take()) || trace.interrupts->time_is_up()) return true;
     // In the middle of a dlclose nothing is armed anew. The end of that is a stop.
     if (ctl::has_orders(trace) && !trace::anyone_unloads(trace)) ctl::serve_order(trace);
+    upgrading.go_on();
     report::tell_progress(trace);
     return false;
 }
@@ -53,12 +77,12 @@ bool is_over(trace::Trace &trace) {
 /// or let it wait at its next stop unseen.
 class Showing {
   public:
-    explicit Showing(trace::Trace &trace) : trace_{trace} {}
+    Showing(trace::Trace &trace, const Upgrading &upgrading) : trace_{trace}, upgrading_{upgrading} {}
 
     /// How the next stop is waited for.
     trace::Wait wait() {
         waiting_ = trace_.engine.records.size() > 0 || trace_.output.writer->pending();
-        return waiting_ || trace_.orders.postponed ? trace::Wait::briefly : trace::Wait::yes;
+        return waiting_ || trace_.orders.postponed || upgrading_.is_at_work() ? trace::Wait::briefly : trace::Wait::yes;
     }
     /// The wait is over.
     void show(bool has_stop) {
@@ -77,6 +101,7 @@ class Showing {
     }
 
     trace::Trace &trace_;
+    const Upgrading &upgrading_;
     std::uint64_t shown_ns_ = monotonic_ns();
     unsigned quiet_ = 0, since_clock_ = 0;
     bool waiting_ = false; // records do, to be shown
@@ -91,14 +116,15 @@ void pass_on(Pid program, int signal) {
 
 void run_loop(trace::Trace &trace) {
     os::Placement placement(trace.engine.waiter);
-    Showing showing(trace);
+    Upgrading upgrading(trace);
+    Showing showing(trace, upgrading);
     auto before = [&](const os::Stop *stop) {
         showing.show(stop != nullptr);
         if (!stop) return;
         placement.note(*stop);
         trace.engine.corrections.is_apart = placement.apart();
     };
-    trace::run_until(trace, [&] { return is_over(trace); }, {[&] { return showing.wait(); }, before});
+    trace::run_until(trace, [&] { return is_over(trace, upgrading); }, {[&] { return showing.wait(); }, before});
 }
 
 } // namespace ktrace::session

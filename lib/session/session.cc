@@ -25,6 +25,7 @@
 #include "trace/run_until.h"
 #include "trace/tracing_thread.h"
 #include "tracees/detach.h"
+#include "upgrade/upgrader.h"
 
 namespace ktrace::session {
 
@@ -83,6 +84,7 @@ void conclude(trace::Trace &trace) {
     if (trace.plugins) trace.plugins->stop();
     report::report_records(trace, true);
     tracees::detach_all(trace);
+    upgrade::take_counts(trace);
     report::report_summary(trace, [&] { trace::serve_each(trace); });
     if (trace.trouble == 0) complain_of_unplaced(trace);
 }

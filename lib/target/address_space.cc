@@ -51,6 +51,8 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::copy_for(Pid child) const {
     PageReader reader(to.memory_);
     for (const auto &[at, plant] : plants_)
         (reader.shows(at, plant.ours) ? to.plants_ : to.removed_).emplace(at, plant);
+    for (const auto &[at, plant] : former_)
+        if (!to.plants_.contains(at) && to.shows(at, plant.ours)) to.plants_.emplace(at, plant);
     for (const auto &[at, plant] : removed_) {
         // Where the parent has its own bytes again, ours in the child are a copy from before.
         bool copied = to.shows(at, plant.ours) && shows(at, plant.original);
@@ -112,6 +114,19 @@ bool AddressSpace::unplant(VirtAddr at) {
     bool written = shows(at, found->second.ours) && memory_.write(at, found->second.original);
     forget(at);
     return written;
+}
+
+bool AddressSpace::replant(VirtAddr at, std::span<const std::byte> bytes) {
+    const auto found = plants_.find(at);
+    if (found == plants_.end() || found->second.ours.size() != bytes.size()) return false;
+    Plant &plant = found->second;
+    if (!shows(at, plant.ours) || !memory_.write(at, bytes)) {
+        forget(at);
+        return false;
+    }
+    former_[at] = plant;
+    plant.ours.assign(bytes.begin(), bytes.end());
+    return true;
 }
 
 void AddressSpace::recall(VirtAddr at, std::span<const std::byte> original, std::span<const std::byte> theirs) {

@@ -34,6 +34,9 @@ class AddressSpace final : public Memory {
     /// Puts the original bytes back where ours are still there. False: the memory could not be written (unmapped, or
     /// the process is gone) or other bytes are in the trap's place; the plant is forgotten in any case.
     bool unplant(VirtAddr at);
+    /// Other bytes of ours in the place of those of a plant, as many. False: the memory could not be written, or has
+    /// become the program's; the plant is forgotten then.
+    bool replant(VirtAddr at, std::span<const std::byte> bytes);
     /// A plant of another ktrace's, which was taken out: it may have been hit before.
     void recall(VirtAddr at, std::span<const std::byte> original, std::span<const std::byte> theirs);
     /// Forgets a plant whose memory is gone (munmap, dlclose).
@@ -57,6 +60,7 @@ class AddressSpace final : public Memory {
     os::ProcessMemory memory_;
     std::map<VirtAddr, Plant> plants_;
     std::map<VirtAddr, Plant> removed_; // not in plants_ any more
+    std::map<VirtAddr, Plant> former_;  // as plants were before they were changed: a fork's child may have those
     std::size_t longest_ = 0;           // bytes of the longest plant
 };
 

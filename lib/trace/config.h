@@ -29,6 +29,7 @@ struct Config {
     std::optional<std::uint64_t> max_events;
     std::optional<double> max_overhead; // a share, above 0 and up to 1, of a thread's time
     std::string output;                 // -o FILE, empty: standard output
+    enum class Engine : std::uint8_t { trap, jump } engine = Engine::trap; // jump: where a site may have one
     enum class Format : std::uint8_t { text, json } format = Format::text;
 };
 
@@ -40,6 +41,7 @@ struct Order {
     probe::Actions actions;
     bool allow_missing = false;
     Config::Format format = Config::Format::text; // stats
+    bool verbose = false;                         // list
 };
 
 } // namespace ktrace::trace

@@ -46,6 +46,7 @@ namespace {
 
 /// Takes all traps out and looks whether any is left. Memory that is not mapped any more needs nothing.
 void restore_text(trace::Trace &trace, const SpacePointer &space, Pid pid) {
+    engine::lift_all(*space);
     for (auto &[at, site] : space->sites) site->armed = false;
     bool lost = false;
     for (VirtAddr at : space->memory->plants()) {

@@ -1,12 +1,15 @@
 // x86-64's answers to isa_detour.h. `jmp rel32` takes five bytes and instructions are shorter, so the distance is
-// chosen so that its bytes on inner boundaries are traps (instruction punning). Files: window.cc, copies.cc.
+// chosen so that its bytes on inner boundaries are traps (instruction punning). Files: window.cc, copies.cc, stub.cc.
 #pragma once
 
 #include "isa_detour.h"
+#include "x86_64/registers.h"
 
 namespace ktrace::arch {
 
 struct X86_64Detour {
+    using Registers = X86_64Registers;
+
     static constexpr std::size_t jump_size = 5;
     static constexpr std::size_t longest_window = jump_size - 1 + 15;
 
@@ -19,6 +22,10 @@ struct X86_64Detour {
     static tl::expected<Copies, NoJump> copy(const Window &window, std::span<const std::byte> code, VirtAddr site,
                                              VirtAddr to);
     static std::optional<std::vector<std::byte>> jump(VirtAddr from, VirtAddr to);
+    static tl::expected<CountingStub, NoJump> counting_stub(const Window &window, std::span<const std::byte> code,
+                                                            VirtAddr site, VirtAddr to, VirtAddr counter);
+    static OutOfStub leave(const CountingStub &stub, VirtAddr site, VirtAddr at, Registers &registers,
+                           std::span<const std::byte> saved);
 };
 
 static_assert(Detour<X86_64Detour>);

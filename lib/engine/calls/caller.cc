@@ -88,7 +88,10 @@ bool is_in_sequence(Process &process, const Site &site) {
 
 Site *trap_caller(Engine &engine, Process &process, VirtAddr at, os::Stopped &stopped) {
     AddressSpaceState &space = *process.space;
-    if (Site *known = space.site_at(at); known && known->armed) return known;
+    if (Site *known = space.site_at(at); known && known->armed) {
+        give_way(space, at);
+        return known;
+    }
     if (!may_trap(process, at)) return nullptr;
     auto made = make_site(space, at);
     if (!made || is_in_sequence(process, **made)) return nullptr;

@@ -43,6 +43,7 @@ Status switch_on(AddressSpaceState &space, Site &site, Attachment &attachment) {
     if (attachment.on) return {};
     if (auto planted = arm(space, site); !planted) return planted;
     attachment.on = true;
+    space.has_new_probes = true;
     if (attachment.kind == Attachment::Kind::ret) space.return_probes++;
     if (is_timed(attachment)) space.timed_probes++;
     return {};

@@ -49,6 +49,7 @@ void retire_site(Engine &engine, Process &process, VirtAddr start, VirtAddr end)
         if (!within(call->site->at) && !within(call->frame.return_address) && !was_made_there) continue;
         end_unreturned(engine, process, *call);
     }
+    forget_jumps(space, start, end);
     std::erase_if(space.caller_ok, [&](const auto &entry) { return within(entry.first); });
     std::erase_if(space.call_instructions, [&](const auto &entry) { return within(entry.first - 1); });
     for (auto it = space.sites.begin(); it != space.sites.end();) {

@@ -77,6 +77,7 @@ Status furnish(AddressSpaceState &space, Site &site) {
 } // namespace
 
 Status arm(AddressSpaceState &space, Site &site) {
+    give_way(space, site.at);
     if (site.armed) return {};
     if (auto ready = furnish(space, site); !ready) return ready;
     auto planted = space.memory->plant(site.at, Host::trap_bytes());
@@ -87,6 +88,7 @@ Status arm(AddressSpaceState &space, Site &site) {
 
 void disarm(AddressSpaceState &space, Site &site) {
     if (!site.armed) return;
+    give_way(space, site.at);
     space.memory->unplant(site.at);
     site.armed = false;
 }
@@ -125,7 +127,8 @@ const char *why_not_mapped(int error) {
     }
 }
 
-/// Maps memory for ktrace. False: something else is there. Errors: refused, gone.
+} // namespace
+
 Result<bool> map_at(const recovery::Hands &hands, const recovery::Page &page, VirtAddr at, std::uint64_t size) {
     auto mapped = recovery::call_with_way_back(
         hands.waiter, hands.stopped, hands.syscall_instruction, page, hands.space, SYS_mmap,
@@ -140,8 +143,6 @@ Result<bool> map_at(const recovery::Hands &hands, const recovery::Page &page, Vi
     auto is_there = recovery::check_mapped(Pid{hands.stopped.tid().value}, at, size);
     return is_there ? Result<bool>(true) : tl::make_unexpected(is_there.error());
 }
-
-} // namespace
 
 Status map_arena(AddressSpaceState &space, target::Process &process, os::Waiter &waiter, os::Stopped &stopped,
                  VirtAddr low, VirtAddr high, std::size_t slots) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/space/jumps.h"
 #include "engine/space/returns.h"
 #include "engine/space/site.h"
 #include "engine/space/slots.h"
@@ -63,6 +64,8 @@ struct AddressSpaceState {
     std::uint32_t return_sites = 0;                           // kept for returns
     std::uint32_t return_probes = 0;                          // that are on: calls are looked at
     std::uint32_t timed_probes = 0;                           // of these: calls are timed
+    std::shared_ptr<Jumps> jumps;                             // nullptr: there never was one
+    bool has_new_probes = false;                              // for lib/upgrade: there is something to do
 
     Site *site_at(VirtAddr at) {
         auto found = sites.find(at);
@@ -96,6 +99,9 @@ void note_pageless_trap(recovery::Ledger *ledger, Pid pid, AddressSpaceState &sp
 Status arm(AddressSpaceState &space, Site &site);
 /// Takes the trap out. The site stays known: the stops of tasks at it or in its slot can still be classified.
 void disarm(AddressSpaceState &space, Site &site);
+
+/// Maps code of ktrace's at a place. False: something else is there. Errors: refused, gone.
+Result<bool> map_at(const recovery::Hands &hands, const recovery::Page &page, VirtAddr at, std::uint64_t size);
 
 /// Maps an arena for `slots` more slots near [low, high) by a system call of the stopped task. Errors: refused (no
 /// room, mmap is forbidden), gone.

@@ -66,8 +66,9 @@ struct Engine {
     Timed timed;
     recovery::Ledger *ledger = nullptr; // written before anything is planted; nullptr: this trace has no guardian
     std::unique_ptr<Overhead> overhead; // nullptr: the cost of probes is not measured
-    std::uint64_t stops = 0;            // dispatched so far: the clock of retired slots and hits
-    std::uint64_t events = 0;           // records so far
+    std::vector<std::shared_ptr<Jumps>> jumps; // of all address spaces, until their counts are taken
+    std::uint64_t stops = 0;                   // dispatched so far: the clock of retired slots and hits
+    std::uint64_t events = 0;                  // records so far
     std::uint64_t max_events = ~std::uint64_t{0};
     bool mending = false; // remains of a killed ktrace are taken out: its single steps are dropped
     bool closing = false; // hits are no longer counted: the traps are being taken out

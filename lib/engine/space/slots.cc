@@ -23,7 +23,8 @@ constexpr std::uint64_t guard = 0x10000;                      // kept free on bo
 
 std::optional<VirtAddr> Slots::take(VirtAddr near) {
     for (Arena &arena : arenas_) {
-        if (arena.used + arch::slot_size > arena.size || !reaches(arena.start, near) || !reaches(arena.end(), near))
+        if (arena.is_whole || arena.used + arch::slot_size > arena.size || !reaches(arena.start, near) ||
+            !reaches(arena.end(), near))
             continue;
         VirtAddr slot = arena.start + static_cast<std::int64_t>(arena.used);
         arena.used += arch::slot_size;
@@ -41,7 +42,7 @@ std::optional<VirtAddr> Slots::take(VirtAddr near) {
 std::size_t Slots::room(VirtAddr near) const {
     std::size_t count = 0;
     for (const Arena &arena : arenas_)
-        if (reaches(arena.start, near) && reaches(arena.end(), near))
+        if (!arena.is_whole && reaches(arena.start, near) && reaches(arena.end(), near))
             count += (arena.size - arena.used) / arch::slot_size;
     auto reachable = std::count_if(free_.begin(), free_.end(), [near](VirtAddr slot) { return reaches(slot, near); });
     return count + static_cast<std::size_t>(reachable);

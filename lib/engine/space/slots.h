@@ -20,7 +20,8 @@ namespace ktrace::engine {
 struct Arena {
     VirtAddr start;
     std::size_t size = 0;
-    std::size_t used = 0; // bytes from the front that were handed out
+    std::size_t used = 0;  // bytes from the front that were handed out
+    bool is_whole = false; // it is used as a whole for something else (jumps), and has no slots
     VirtAddr end() const { return start + static_cast<std::int64_t>(size); }
 };
 

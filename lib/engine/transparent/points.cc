@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/transparent/jumps/leave_jump.h"
 #include "engine/transparent/restart/syscall_restart.h"
 #include "engine/transparent/signals/deferred_signals.h"
 #include "engine/transparent/sigtrap/disposition.h"
@@ -24,6 +25,8 @@ bool is_trap(const os::Stop &stop) { return stop.kind == Kind::signal && stop.si
 void at_birth(Task &child, const Task &maker) { inherit_mask(child, maker); }
 
 void at_stop(const Engine &engine, Process &process, Task &task, os::Stopped &stopped) {
+    const Kind kind = stopped.stop().kind;
+    if (kind == Kind::signal || kind == Kind::started || kind == Kind::group) leave_jump(process, task, stopped);
     see_restart(task, stopped);
     if (task.signals.traps_by_flag) hide_step_flag(stopped);
     switch (stopped.stop().kind) {

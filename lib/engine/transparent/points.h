@@ -1,6 +1,6 @@
 // points: where engine/hit calls the machinery that keeps the target from noticing, and nowhere else: as a task is
 // made, as a stop comes in, before probes run, behind a step, before a signal is delivered, before the task is resumed.
-// Each concern has a folder below (restart, signals, sigtrap) and a struct in Task.
+// Each concern has a folder below (jumps, restart, signals, sigtrap) and a struct in Task.
 //
 // A stop passes them in this order: at_stop · gather and classify · before_probes · (probes) · after_step ·
 // before_signal · BeforeResume.

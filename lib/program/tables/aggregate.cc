@@ -251,6 +251,8 @@ void Aggregation::add(std::span<const std::byte> key, std::int32_t pid, const Nu
         row.add_hist(*number);
 }
 
+void Aggregation::add_hits(std::uint64_t count, std::int32_t pid) { cell({}, pid).count += count; }
+
 Table Aggregation::snapshot() const {
     Table table;
     table.kind = kind_;

@@ -118,6 +118,9 @@ class Aggregation {
     /// equal values are equal bytes. `number`: nullptr where it could not be read.
     void add(std::span<const std::byte> key, std::int32_t pid, const Number *number);
 
+    /// Adds as many hits to the one row of a table of counts without --by.
+    void add_hits(std::uint64_t count, std::int32_t pid);
+
     Table::Kind kind() const { return kind_; }
     /// One of the same kind, without rows.
     Aggregation empty_copy() const { return Aggregation(kind_, by_, of_, memory_); }

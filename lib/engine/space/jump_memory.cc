@@ -1,0 +1,91 @@
+#include "engine/space/jump_memory.h"
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "recovery/injected_call.h"
+#include "recovery/remains.h"
+
+namespace ktrace::engine {
+
+namespace {
+
+/// A system call of the stopped task, in words for why it failed.
+Result<std::uint64_t> call(const recovery::Hands &hands, const recovery::Page &page, const char *what,
+                           std::uint64_t number, std::initializer_list<std::uint64_t> arguments) {
+    auto answer = recovery::call_with_way_back(hands.waiter, hands.stopped, hands.syscall_instruction, page,
+                                               hands.space, number, arguments);
+    if (!answer) return tl::make_unexpected(answer.error());
+    if (*answer < 0 && *answer > -4096)
+        return fail(Error::Kind::refused,
+                    std::string("the process may not ") + what + ": " + std::strerror(static_cast<int>(-*answer)));
+    return static_cast<std::uint64_t>(*answer);
+}
+
+/// Opens a file that the process has made, if it is that, and gives it its size. Its memory counts on ktrace.
+Result<Fd> open_counters(Tid tid, std::uint64_t number, std::size_t counters) {
+    Fd file(::open(("/proc/" + std::to_string(tid.value) + "/fd/" + std::to_string(number)).c_str(),
+                   O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    struct stat is {};
+    const bool is_new =
+        file && ::fstat(file.get(), &is) == 0 && S_ISREG(is.st_mode) && is.st_nlink == 0 && is.st_size == 0;
+    if (!is_new || ::ftruncate(file.get(), CounterBlock::size) != 0)
+        return fail(Error::Kind::refused, "the process may not make shared memory");
+    const auto used = static_cast<off_t>(counters * sizeof(std::uint64_t));
+    for (std::size_t row = 0; row < arch::counter_rows; row++)
+        if (::fallocate(file.get(), 0, static_cast<off_t>(row * arch::counter_row_size), used) != 0)
+            return fail(Error::Kind::refused, std::string("there is no memory for counters: ") + std::strerror(errno));
+    return file;
+}
+
+recovery::Hands hands_of(AddressSpaceState &space, const target::Process &process, os::Waiter &waiter,
+                         os::Stopped &stopped) {
+    return {*space.memory, *process.syscall_instruction, waiter, stopped};
+}
+
+void keep(AddressSpaceState &space, VirtAddr at, std::size_t size) {
+    space.slots.add({at, size, size, true});
+    space.recovery.add_arena(*space.memory, at, size);
+}
+
+} // namespace
+
+Status map_jump_code(AddressSpaceState &space, const target::Process &process, os::Waiter &waiter, os::Stopped &stopped,
+                     VirtAddr at, std::size_t size) {
+    auto mapped = map_at(hands_of(space, process, waiter, stopped), space.recovery, at, size);
+    if (!mapped) return tl::make_unexpected(mapped.error());
+    if (!*mapped) return fail(Error::Kind::refused, "the process has mapped something there meanwhile");
+    keep(space, at, size);
+    return {};
+}
+
+Result<std::shared_ptr<CounterBlock>> map_counters(AddressSpaceState &space, const target::Process &process,
+                                                   os::Waiter &waiter, os::Stopped &stopped, VirtAddr at, VirtAddr name,
+                                                   std::size_t counters) {
+    const recovery::Hands hands = hands_of(space, process, waiter, stopped);
+    auto number = call(hands, space.recovery, "make shared memory", SYS_memfd_create, {name.value, MFD_CLOEXEC});
+    if (!number) return tl::make_unexpected(number.error());
+    auto file = open_counters(stopped.tid(), *number, counters);
+    Result<std::uint64_t> mapped = std::uint64_t{0};
+    if (file)
+        mapped =
+            call(hands, space.recovery, "map shared memory", SYS_mmap,
+                 {at.value, CounterBlock::size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, *number, 0});
+    auto closed = call(hands, space.recovery, "close a file", SYS_close, {*number});
+    if (!file) return tl::make_unexpected(file.error());
+    if (!mapped) return tl::make_unexpected(mapped.error());
+    if (!closed) return tl::make_unexpected(closed.error());
+    keep(space, at, CounterBlock::size);
+    auto block = std::make_shared<CounterBlock>();
+    block->file = std::move(*file);
+    block->address = at;
+    return block;
+}
+
+} // namespace ktrace::engine

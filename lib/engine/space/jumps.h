@@ -1,0 +1,116 @@
+// Jumps: the sites of one address space where a jump has taken the trap's place. It leads to a stub in the process
+// (arch/isa_detour.h) that counts the hit and goes on: no task stops. Planted by lib/upgrade.
+//
+// The bytes of a jump are plants as a trap's are (target/address_space.h): the site's own, the trap of each inner
+// boundary, which has a Site of its own, and the others, here called its tail.
+//
+// Invariants: (1) a tail is there only while a trap or the jump is at the site and a trap at each inner boundary, since
+// before every processor was synchronized, until behind the next time; (2) stubs, landings and counters stay as they
+// are until the process is left: a thread may be in one at any time; (3) a jump is lifted before anything is planted
+// within its window, and before its site changes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "arch/host.h"
+#include "base/addr.h"
+#include "base/fd.h"
+#include "jump/landings.h"
+#include "program/run/program.h"
+#include "target/address_space.h"
+
+namespace ktrace::engine {
+
+struct AddressSpaceState;
+struct InternalPurpose;
+
+/// At inner boundaries: nothing is done there but to go on in the displaced copy.
+extern const InternalPurpose jump_boundary;
+
+/// Shared memory of the process that stubs count in, as arch/isa_detour.h lays it out. It outlives the process.
+struct CounterBlock {
+    static constexpr std::size_t capacity = arch::counter_row_size / sizeof(std::uint64_t);
+    static constexpr std::size_t size = arch::counter_rows * arch::counter_row_size; // bytes
+
+    Fd file;
+    VirtAddr address; // of it in the process
+    std::size_t used = 0;
+
+    /// Each counter's sum over the rows. The process can write there: the numbers are only numbers.
+    std::vector<std::uint64_t> sums() const;
+};
+
+/// Where the hits of a jump are counted for the user. Both outlive the trace's processes.
+struct Credit {
+    program::Counters *counters = nullptr;
+    program::ProbeState *state = nullptr;
+};
+
+struct Jump {
+    enum class State : std::uint8_t {
+        prepared, // stub and landing are written
+        tailed,
+        on,
+        lifted, // the stub and the landing are as they were
+    };
+    VirtAddr at, landing, stub_at;
+    arch::Window window;
+    std::vector<std::byte> code; // of the window
+    arch::CountingStub stub;
+    bool is_written = false;      // landing, stub and record are in the process
+    std::vector<std::byte> bytes; // of the jump
+    std::shared_ptr<CounterBlock> block;
+    std::size_t counter = 0; // its number there
+    std::uint64_t taken = 0; // of its sum
+    std::uint64_t undone = 0;
+    std::vector<Credit> credits;
+    State state = State::prepared;
+
+    VirtAddr end() const { return at + window.length; } // of its window
+};
+
+/// Why a site stays a trap.
+struct Refusal {
+    arch::NoJump why = arch::NoJump::not_built;
+    const char *words = nullptr; // where it is none of those
+};
+
+struct Jumps {
+    std::map<VirtAddr, std::unique_ptr<Jump>> at;
+    std::map<VirtAddr, Jump *> by_stub, by_landing;
+    std::map<VirtAddr, Refusal> refused; // sites
+    std::vector<std::shared_ptr<CounterBlock>> blocks;
+    std::unique_ptr<jump::Landings> landings;
+    bool plants_boundaries = false; // traps within windows are its own now
+
+    /// The jump that a thread with this pc has taken: the pc is in its landing or its stub. nullptr: none.
+    Jump *with(VirtAddr pc) const;
+    /// The jump, planted or about to be, in whose window an address lies. nullptr: none.
+    Jump *over(VirtAddr at) const;
+    /// The site's jump, and a hit there stops no task.
+    bool is_on(VirtAddr site) const;
+};
+
+/// Writes the tail. A trap is at the site and at each inner boundary, and all processors have been synchronized since.
+/// False: the memory could not be written, and nothing of the tail is there.
+bool plant_tail(AddressSpaceState &space, Jump &jump);
+/// Lets the site's trap become the jump. All processors have been synchronized since the tail was written.
+bool plant_head(AddressSpaceState &space, Jump &jump);
+
+/// Before anything is planted at an address, or a site there changes: a jump that covers it is lifted.
+void give_way(AddressSpaceState &space, VirtAddr at);
+
+/// Puts the trap in the place of each jump, and takes its tail out. The traps at inner boundaries stay. Returns after
+/// two synchronizations, for all of them together; the target's threads run on.
+void lift(AddressSpaceState &space, std::span<Jump *const> jumps);
+void lift_all(AddressSpaceState &space);
+/// In a fork's child, which has a copy of `from`'s memory and does not run yet: its jumps become traps.
+void lift_copies(const AddressSpaceState &from, target::AddressSpace &child);
+/// Code that is gone: nothing is written.
+void forget_jumps(AddressSpaceState &space, VirtAddr start, VirtAddr end);
+
+} // namespace ktrace::engine

@@ -1,0 +1,54 @@
+#include "upgrade/countable.h"
+
+#include <algorithm>
+
+#include "program/tables/state.h"
+
+namespace ktrace::upgrade {
+
+using engine::Attachment;
+using program::Moment;
+
+namespace {
+
+const char *why_not(const Attachment &attachment) {
+    if (attachment.handler) return "a plugin's handler runs there";
+    if (attachment.kind == Attachment::Kind::ret) return "returns are watched";
+    if (attachment.inside != 0) return "--inside is asked for";
+    if (!attachment.program || !attachment.counters || !attachment.state) return "it is no probe that counts";
+    const program::Image image = attachment.program->image();
+    const auto &moment = image.moment(attachment.kind == Attachment::Kind::probe ? Moment::pre : Moment::entry);
+    if (image.moment(Moment::post).needs.runs) return "the moment behind the instruction is asked for";
+    if (!moment.aggregates || moment.has_value || attachment.state->aggregation.kind() != program::Table::Kind::count)
+        return "events or values are asked for, not --count alone";
+    if (moment.has_condition) return "--if is asked for";
+    if (moment.selects) return "--every, --chance or --first is asked for";
+    if (moment.key.count != 0) return "--by is asked for";
+    if (moment.injections.count != 0) return "values are changed there";
+    return nullptr;
+}
+
+} // namespace
+
+const char *why_not_countable(const engine::Site &site) {
+    if (site.exit || site.kept_for_returns || site.returns > 0) return "calls of a return probe end there";
+    if (site.doubtful > 0) return "a call there is doubtful";
+    if (std::ranges::any_of(site.internal, [](const engine::InternalBreakpoint *each) { return each->on; }))
+        return "ktrace has a breakpoint of its own there";
+    bool is_on = false;
+    for (const Attachment *attachment : site.attachments) {
+        if (!attachment->on) continue;
+        if (const char *why = why_not(*attachment)) return why;
+        is_on = true;
+    }
+    return is_on ? nullptr : "its probes are off";
+}
+
+std::vector<engine::Credit> credits_of(const engine::Site &site) {
+    std::vector<engine::Credit> credits;
+    for (const Attachment *attachment : site.attachments)
+        if (attachment->on) credits.push_back({attachment->counters, attachment->state});
+    return credits;
+}
+
+} // namespace ktrace::upgrade

@@ -1,0 +1,224 @@
+#include "upgrade/planner.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "arch/host.h"
+#include "base/check.h"
+#include "engine/space/slots.h"
+#include "recovery/remains.h"
+#include "target/modules.h"
+
+namespace ktrace::upgrade {
+
+using arch::HostDetour;
+using arch::NoJump;
+using engine::Jump;
+using engine::Refusal;
+
+namespace {
+
+constexpr std::size_t stub_room = 192; // bytes of a stub, at most and aligned
+constexpr std::size_t name_room = 64;
+constexpr std::uint64_t page_size = jump::page_size;
+constexpr std::size_t most_mappings = 4096; // runs of pages with landings, before these are put together
+constexpr std::uint64_t widest_gap = 32 << 20;
+constexpr std::int64_t longest_function = 1 << 20; // bytes
+
+std::uint64_t whole_pages(std::uint64_t size) { return (size + page_size - 1) & ~(page_size - 1); }
+
+jump::Mapped::Grows growth_of(const os::Mapping &mapping) {
+    if (mapping.path == "[heap]") return jump::Mapped::Grows::up;
+    return mapping.path == "[stack]" ? jump::Mapped::Grows::down : jump::Mapped::Grows::no;
+}
+
+std::vector<jump::Free> free_in(const std::vector<os::Mapping> &maps) {
+    std::vector<jump::Mapped> mapped;
+    for (const os::Mapping &each : maps)
+        if (each.path != "[vsyscall]") mapped.push_back({each.start, each.end, growth_of(each)});
+    return jump::free_ranges(mapped, {});
+}
+
+/// Behind the last byte of what may be padding of a function's.
+VirtAddr padding_end(const target::LoadedModule &loaded, std::uint64_t function_end) {
+    const auto symbols = loaded.module->symbols();
+    const auto next = std::ranges::lower_bound(symbols, function_end, {}, &symbols::Symbol::vaddr);
+    return VirtAddr{(next == symbols.end() ? function_end : next->vaddr) + loaded.bias};
+}
+
+bool has_shadow_stack(Pid pid) {
+    const auto status = os::read_file("/proc/" + std::to_string(pid.value) + "/status");
+    const std::size_t at = status ? status->find("x86_Thread_features:") : std::string::npos;
+    return at != std::string::npos &&
+           status->substr(at, status->find('\n', at) - at).find("shstk") != std::string::npos;
+}
+
+/// Breakpoints of former jumps do no harm in the windows of new ones.
+bool is_in_the_way(const engine::Site &site) {
+    const bool is_idle = site.attachments.empty() && !site.exit && !site.kept_for_returns && site.doubtful == 0 &&
+                         site.returns == 0 &&
+                         std::ranges::all_of(site.internal, [](const engine::InternalBreakpoint *each) {
+                             return !each->on || each->purpose == &engine::jump_boundary;
+                         });
+    return !is_idle;
+}
+
+} // namespace
+
+Planner::Planner(engine::Process &process, std::vector<VirtAddr> wanted)
+    : process_(process), space_(*process.space), wanted_(std::move(wanted)), maps_(process.target.maps),
+      has_shadow_stack_(has_shadow_stack(process.target.pid)) {
+    for (const auto &[at, site] : space_.sites)
+        if (is_in_the_way(*site)) sites_.push_back(at);
+    std::ranges::sort(sites_);
+    free_ = free_in(maps_);
+    engine::Jumps &jumps = *space_.jumps;
+    if (!jumps.landings) jumps.landings = std::make_unique<jump::Landings>(free_, HostDetour::jump_size, most_mappings);
+}
+
+bool Planner::plan_next() {
+    if (next_ == wanted_.size()) return false;
+    const VirtAddr at = wanted_[next_++];
+    if (const Outcome refused = plan(at)) space_.jumps->refused[at] = *refused;
+    return true;
+}
+
+const std::vector<VirtAddr> &Planner::targets_of(const target::LoadedModule &loaded, symbols::Module::Extent function) {
+    const VirtAddr start{function.start + loaded.bias};
+    auto [found, is_new] = targets_.try_emplace(start);
+    if (is_new) {
+        std::vector<std::byte> code(function.end - function.start);
+        code.resize(space_.memory->read(start, code));
+        found->second = HostDetour::targets(code, start);
+    }
+    return found->second;
+}
+
+tl::expected<arch::Window, NoJump> Planner::window_of(VirtAddr at, const target::LoadedModule &loaded,
+                                                      std::span<const std::byte> code) {
+    const std::uint64_t vaddr = at.value - loaded.bias;
+    const auto function = loaded.module->function_at(vaddr);
+    if (!function || function->end - function->start > longest_function) return tl::unexpected(NoJump::function_ends);
+    if (loaded.module->in_sequence(vaddr, HostDetour::longest_window))
+        return tl::unexpected(NoJump::restartable_sequence);
+    return HostDetour::window({at, code, VirtAddr{function->end + loaded.bias}, padding_end(loaded, function->end),
+                               targets_of(loaded, *function), sites_, has_shadow_stack_});
+}
+
+Planner::Outcome Planner::plan(VirtAddr at) {
+    const target::LoadedModule *loaded = target::module_at(process_.target.modules, at);
+    if (!loaded || loaded->module->is_vdso()) return Refusal{{}, "its code is in no file"};
+    auto [go, is_new] = is_go_.try_emplace(loaded->module.get());
+    if (is_new) go->second = !loaded->module->named("runtime.morestack").empty();
+    if (go->second) return Refusal{{}, "Go moves its stacks"};
+    auto &known = space_.jumps->at[at];
+    if (!known) known = std::make_unique<Jump>();
+    Jump &jump = *known;
+    std::array<std::byte, HostDetour::longest_window> room{};
+    const auto code = std::span(room).first(space_.memory->read(at, room));
+    auto window = window_of(at, *loaded, code);
+    const bool is_same = window && jump.stub.bytes.size() != 0 && jump.window.length == window->length &&
+                         std::equal(jump.code.begin(), jump.code.end(), code.begin(), code.begin() + window->length);
+    jump.state = Jump::State::lifted;
+    if (!window) return Refusal{window.error()};
+    if (std::ranges::any_of(window->inner, &arch::Boundary::target))
+        return Refusal{{}, "the function often comes back into the jump"};
+    jump.at = at;
+    jump.window = std::move(*window);
+    jump.code.assign(code.begin(), code.begin() + jump.window.length);
+    if (!is_same)
+        if (const Outcome refused = lay_out(jump, jump.code)) return refused;
+    jump.state = Jump::State::prepared;
+    jumps_.push_back(&jump);
+    return std::nullopt;
+}
+
+Planner::Outcome Planner::lay_out(Jump &jump, std::span<const std::byte> code) {
+    engine::Jumps &jumps = *space_.jumps;
+    const auto rule =
+        HostDetour::landing_rule(jump.window, jump.at, {HostDetour::trap_byte(), HostDetour::trap_byte()});
+    const auto landing = jumps.landings->take(rule);
+    Area *area = landing ? area_for(jump.at) : nullptr;
+    if (!area) return Refusal{NoJump::no_room};
+    const VirtAddr counter =
+        area->block->address + static_cast<std::int64_t>(area->block->used * sizeof(std::uint64_t));
+    auto stub = HostDetour::counting_stub(jump.window, code, jump.at, area->next, counter);
+    auto bytes = HostDetour::jump(jump.at, *landing);
+    if (!stub || !bytes || !HostDetour::jump(*landing, area->next) || stub->bytes.size() > stub_room) {
+        jumps.landings->give_back(*landing);
+        return Refusal{stub ? NoJump::no_room : stub.error()};
+    }
+    jump.landing = *landing;
+    jump.stub_at = area->next;
+    jump.stub = std::move(*stub);
+    jump.bytes = std::move(*bytes);
+    jump.block = area->block;
+    jump.counter = area->block->used++;
+    jump.taken = jump.undone = 0;
+    jump.is_written = false;
+    area->next = area->next + static_cast<std::int64_t>(stub_room);
+    return std::nullopt;
+}
+
+Area *Planner::area_for(VirtAddr at) {
+    auto found = [&]() -> Area * {
+        for (Area &area : areas_) {
+            const std::uint64_t low = std::min(area.start.value, at.value),
+                                high = std::max(area.counters.value, at.value);
+            if (area.block->used < area.capacity && high - low < arch::Host::reach) return &area;
+        }
+        return nullptr;
+    };
+    if (Area *area = found()) return area;
+    return add_area(at) ? found() : nullptr;
+}
+
+bool Planner::add_area(VirtAddr at) {
+    const target::LoadedModule *loaded = target::module_at(process_.target.modules, at);
+    const std::size_t left = wanted_.size() - next_ + 1;
+    Area area;
+    area.capacity = std::min(left, engine::CounterBlock::capacity);
+    const std::uint64_t records = area.capacity * sizeof(ktrace_recovery_detour), stubs = area.capacity * stub_room;
+    const std::uint64_t code = whole_pages(name_room + records + stubs);
+    const auto place = engine::place_arena(maps_, loaded->start, loaded->end, code + engine::CounterBlock::size);
+    if (!place) return false;
+    area.start = *place;
+    area.records = area.start + static_cast<std::int64_t>(name_room);
+    area.stubs = area.next = area.records + static_cast<std::int64_t>(records);
+    area.counters = area.start + static_cast<std::int64_t>(code);
+    area.block = std::make_shared<engine::CounterBlock>();
+    area.block->address = area.counters;
+    os::Mapping taken;
+    taken.start = area.start;
+    taken.end = area.counters + static_cast<std::int64_t>(engine::CounterBlock::size);
+    maps_.insert(std::ranges::upper_bound(maps_, taken.start, {}, &os::Mapping::start), taken);
+    areas_.push_back(std::move(area));
+    return true;
+}
+
+std::vector<Extent> Planner::landing_ranges() const {
+    std::vector<std::uint64_t> pages;
+    for (const Jump *jump : jumps_)
+        if (!jump->is_written && !space_.slots.contains(jump->landing))
+            pages.push_back(jump->landing.value & ~(page_size - 1));
+    std::ranges::sort(pages);
+    std::vector<Extent> ranges;
+    auto is_free_between = [&](VirtAddr start, VirtAddr end) {
+        return std::ranges::any_of(free_,
+                                   [&](const jump::Free &each) { return each.start <= start && end <= each.end; });
+    };
+    for (const std::uint64_t page : pages) {
+        const VirtAddr start{page}, end{page + page_size};
+        const bool joins = !ranges.empty() && start.value - ranges.back().start.value < widest_gap &&
+                           is_free_between(ranges.back().start, end);
+        if (joins)
+            ranges.back().end = std::max(ranges.back().end, end);
+        else
+            ranges.push_back({start, end});
+    }
+    return ranges;
+}
+
+} // namespace ktrace::upgrade

@@ -1,0 +1,68 @@
+// Planner: a jump for each site of one address space that may have one: its window, its landing, its stub, and the
+// memory that these need.
+//
+// Invariant: the target is read, and nothing is written or mapped.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/space/engine.h"
+
+namespace ktrace::upgrade {
+
+/// Memory for the stubs of sites that are near to each other, and their counters, in this order: the counters' name,
+/// records for the recovery page, stubs; then the CounterBlock.
+struct Area {
+    VirtAddr start, records, stubs, counters;
+    std::size_t capacity = 0;                    // sites
+    VirtAddr next;                               // of the stubs: where the next one lies
+    std::shared_ptr<engine::CounterBlock> block; // its address is known, its file only when it is mapped
+    std::size_t code_size() const { return static_cast<std::size_t>(counters - start); }
+};
+
+/// A range that is to be mapped for landings.
+struct Extent {
+    VirtAddr start, end;
+};
+
+class Planner {
+  public:
+    /// `wanted`: addresses of sites, in order. The process's maps were read a moment ago.
+    Planner(engine::Process &process, std::vector<VirtAddr> wanted);
+
+    /// Plans the next site. False: all are planned.
+    bool plan_next();
+
+    /// Of the address space's Jumps, prepared, in order.
+    const std::vector<engine::Jump *> &jumps() const { return jumps_; }
+    std::vector<Area> &areas() { return areas_; }
+    /// The landings of these jumps lie in them, as few as may be.
+    std::vector<Extent> landing_ranges() const;
+
+  private:
+    using Outcome = std::optional<engine::Refusal>; // nothing: it is planned
+    Outcome plan(VirtAddr at);
+    Outcome lay_out(engine::Jump &jump, std::span<const std::byte> code);
+    tl::expected<arch::Window, arch::NoJump> window_of(VirtAddr at, const target::LoadedModule &loaded,
+                                                       std::span<const std::byte> code);
+    const std::vector<VirtAddr> &targets_of(const target::LoadedModule &loaded, symbols::Module::Extent function);
+    Area *area_for(VirtAddr at);
+    bool add_area(VirtAddr at);
+
+    engine::Process &process_;
+    engine::AddressSpaceState &space_;
+    std::vector<VirtAddr> wanted_, sites_;
+    std::size_t next_ = 0;
+    std::vector<jump::Free> free_;
+    std::vector<os::Mapping> maps_; // with what is planned
+    std::vector<Area> areas_;
+    std::vector<engine::Jump *> jumps_;
+    std::map<VirtAddr, std::vector<VirtAddr>> targets_; // by function
+    std::map<const symbols::Module *, bool> is_go_;
+    bool has_shadow_stack_ = false;
+};
+
+} // namespace ktrace::upgrade

@@ -1,0 +1,461 @@
+#include "upgrade/upgrader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <utility>
+
+#include "arming/install.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/quiet_thread.h"
+#include "engine/calls/consumers.h"
+#include "engine/space/jump_memory.h"
+#include "engine/transparent/points.h"
+#include "jump/words.h"
+#include "os/proc/procfs.h"
+#include "os/self/processors.h"
+#include "program/tables/state.h"
+#include "recovery/remains.h"
+#include "trace/run_until.h"
+#include "tracees/seize.h"
+#include "tracees/stop.h"
+#include "upgrade/countable.h"
+
+namespace ktrace::upgrade {
+
+using engine::AddressSpaceState;
+using engine::Jump;
+using engine::Process;
+using State = Jump::State;
+
+namespace {
+
+constexpr std::uint64_t step_ns = 2'000'000;
+constexpr std::size_t boundaries_at_once = 64; // jumps
+
+bool is_wanted(const AddressSpaceState &space, VirtAddr at, const engine::Site &site) {
+    const bool is_jump = space.jumps && (space.jumps->is_on(at) || space.jumps->refused.contains(at));
+    return site.armed && !site.attachments.empty() && !is_jump && !why_not_countable(site);
+}
+
+std::vector<VirtAddr> wanted_sites(const AddressSpaceState &space) {
+    std::vector<VirtAddr> wanted;
+    for (const auto &[at, site] : space.sites)
+        if (is_wanted(space, at, *site)) wanted.push_back(at);
+    std::ranges::sort(wanted);
+    return wanted;
+}
+
+/// Why no jump can be had in a process; nullptr: nothing is known against it.
+const char *why_none(const trace::Trace &trace, const Process &process) {
+    const AddressSpaceState &space = *process.space;
+    if (trace.config.max_events) return "--max-events counts hits one by one";
+    if (!process.target.syscall_instruction || !space.recovery.mapped() || space.recovery.is_lost())
+        return "the process may not map memory";
+    if (!space.recovery.installed()) return "the program has a handler of its own for SIGTRAP";
+    return nullptr;
+}
+
+void refuse_all(AddressSpaceState &space, const std::vector<VirtAddr> &sites, const char *why) {
+    for (VirtAddr at : sites) space.jumps->refused[at] = {{}, why};
+}
+
+ktrace_recovery_detour record_of(const Jump &jump) {
+    ktrace_recovery_detour record{};
+    record.site = jump.at.value;
+    record.size = static_cast<std::uint8_t>(jump.bytes.size());
+    std::memcpy(record.original, jump.code.data(), std::min(jump.code.size(), jump.bytes.size()));
+    std::memcpy(record.ours, jump.bytes.data(), jump.bytes.size());
+    for (unsigned i = 1; i < jump.bytes.size(); i++)
+        if (std::ranges::none_of(jump.window.inner, [i](const arch::Boundary &each) { return each.offset == i; }))
+            record.tail = static_cast<std::uint8_t>(record.tail | 1u << i);
+    return record;
+}
+
+std::vector<VirtAddr> boundaries_of(const Jump &jump) {
+    std::vector<VirtAddr> all;
+    for (const arch::Boundary &each : jump.window.inner)
+        if (!each.stays) all.push_back(jump.at + each.offset);
+    return all;
+}
+
+engine::InternalBreakpoint *boundary_at(const AddressSpaceState &space, VirtAddr at) {
+    auto site = space.sites.find(at);
+    if (site == space.sites.end()) return nullptr;
+    for (engine::InternalBreakpoint *each : site->second->internal)
+        if (each->purpose == &engine::jump_boundary) return each;
+    return nullptr;
+}
+
+bool are_armed(AddressSpaceState &space, const std::vector<VirtAddr> &places) {
+    return std::ranges::all_of(places, [&](VirtAddr at) {
+        const engine::Site *site = space.site_at(at);
+        const engine::InternalBreakpoint *boundary = boundary_at(space, at);
+        return site && site->armed && boundary && boundary->on;
+    });
+}
+
+/// While it lives, traps within windows are those of the jumps themselves.
+class PlantingBoundaries {
+  public:
+    explicit PlantingBoundaries(engine::Jumps &jumps) : jumps_{jumps} { jumps_.plants_boundaries = true; }
+    ~PlantingBoundaries() { jumps_.plants_boundaries = false; }
+    PlantingBoundaries(const PlantingBoundaries &) = delete;
+
+  private:
+    engine::Jumps &jumps_;
+};
+
+} // namespace
+
+Upgrader::Upgrader(trace::Trace &trace) : trace_{trace} {}
+
+Upgrader::~Upgrader() {
+    if (synchronizing_.joinable()) synchronizing_.join();
+}
+
+bool Upgrader::begin() {
+    for (auto &[pid, process] : trace_.engine.processes) {
+        AddressSpaceState &space = *process->space;
+        if (process->silent || process->borrowed || !std::exchange(space.has_new_probes, false)) continue;
+        clear_idle_boundaries(trace_, process->space);
+        std::vector<VirtAddr> wanted = wanted_sites(space);
+        if (wanted.empty()) continue;
+        if (!space.jumps) {
+            space.jumps = std::make_shared<engine::Jumps>();
+            trace_.engine.jumps.push_back(space.jumps);
+        }
+        if (const char *why = may_synchronize_ ? why_none(trace_, *process) : "membarrier(2) is refused") {
+            refuse_all(space, wanted, why);
+            continue;
+        }
+        auto maps = os::read_maps(Pid{pid});
+        if (!maps) continue;
+        process->target.maps = std::move(*maps);
+        work_ = std::make_unique<Work>(Work{Pid{pid}, process->space, Planner(*process, std::move(wanted))});
+        return true;
+    }
+    return false;
+}
+
+bool Upgrader::step() {
+    if (!work_ && !begin()) return false;
+    auto process = trace_.engine.processes.find(work_->pid.value);
+    if (process == trace_.engine.processes.end() || process->second->space != work_->space) {
+        work_.reset(); // it has ended, or called exec
+        return true;
+    }
+    go_on(*process->second);
+    if (work_ && work_->phase == Phase::done) work_.reset();
+    return true;
+}
+
+/// Calls each(jump) for those that have not given way, for a while. True: it was called for all. Where it answers
+/// false, the site stays a trap.
+template <class F> bool Upgrader::for_some(F &&each) {
+    const std::uint64_t end = monotonic_ns() + step_ns;
+    const std::vector<Jump *> &jumps = work_->planner.jumps();
+    for (; work_->next < jumps.size() && monotonic_ns() < end; work_->next++) {
+        Jump &jump = *jumps[work_->next];
+        if (jump.state != State::lifted && !each(jump)) jump.state = State::lifted;
+    }
+    if (work_->next < jumps.size()) return false;
+    work_->next = 0;
+    return true;
+}
+
+void Upgrader::go_on(Process &process) {
+    AddressSpaceState &space = *work_->space;
+    Planner &planner = work_->planner;
+    switch (work_->phase) {
+    case Phase::plan: {
+        const std::uint64_t end = monotonic_ns() + step_ns;
+        while (monotonic_ns() < end)
+            if (!planner.plan_next()) {
+                work_->phase = planner.jumps().empty() ? Phase::done : Phase::map;
+                return;
+            }
+        return;
+    }
+    case Phase::map: map_all(process); return;
+    case Phase::write:
+        if (for_some([&](Jump &jump) { return write(jump); })) work_->phase = Phase::boundaries;
+        return;
+    case Phase::boundaries: {
+        const std::size_t count = planner.jumps().size();
+        const std::size_t end = std::min(count, work_->next + boundaries_at_once);
+        plant_boundaries(process, end);
+        work_->next = end;
+        if (end == count) synchronize_then(Phase::first_wait);
+        return;
+    }
+    case Phase::first_wait:
+    case Phase::second_wait:
+        if (!is_synchronized_) return;
+        synchronizing_.join();
+        if (!may_synchronize_) return give_up("membarrier(2) is refused");
+        work_->phase = work_->phase == Phase::first_wait ? Phase::tails : Phase::heads;
+        take_counts(trace_); // the hits so far are of the probes that were on
+        return;
+    case Phase::tails:
+        if (for_some(
+                [&](Jump &jump) { return are_armed(space, boundaries_of(jump)) && engine::plant_tail(space, jump); }))
+            synchronize_then(Phase::second_wait);
+        return;
+    case Phase::heads:
+        if (for_some([&](Jump &jump) { return plant_head(jump); })) work_->phase = Phase::done;
+        return;
+    case Phase::done: return;
+    }
+}
+
+void Upgrader::synchronize_then(Phase next) {
+    work_->next = 0;
+    work_->phase = next;
+    is_synchronized_ = false;
+    if (synchronizing_.joinable()) synchronizing_.join(); // of a process that has ended meanwhile
+    synchronizing_ = start_quiet_thread([this] {
+        may_synchronize_ = os::synchronize_processors();
+        is_synchronized_ = true;
+    });
+}
+
+void Upgrader::give_up(const char *why) {
+    for (Jump *jump : work_->planner.jumps()) {
+        engine::lift(*work_->space, std::span(&jump, 1));
+        work_->space->jumps->refused[jump->at] = {{}, why};
+        if (!jump->is_written) jump->stub = {}; // its memory is not there
+    }
+    clear_idle_boundaries(trace_, work_->space);
+    work_->phase = Phase::done;
+}
+
+/// All that the jumps need is mapped: they were there before.
+bool Upgrader::has_room() const {
+    std::size_t traps = 0;
+    for (const Jump *jump : work_->planner.jumps())
+        for (VirtAddr at : boundaries_of(*jump)) traps += boundary_at(*work_->space, at) ? 0 : 1;
+    return traps == 0 && work_->planner.areas().empty() && work_->planner.landing_ranges().empty();
+}
+
+namespace {
+
+/// The tasks of a process that run, but for one, are stopped for as long as it lives. One that does not stop soon runs
+/// on.
+class HeldOthers {
+  public:
+    HeldOthers(trace::Trace &trace, const tracees::SpacePointer &space, Tid but) : trace_{trace} {
+        std::vector<Tid> asked;
+        for (Tid tid : tracees::tasks_in(trace, space))
+            if (tid != but && runs(tid) && tracees::ask_to_stop(trace, tid)) asked.push_back(tid);
+        for (Tid tid : asked) hold(tid);
+    }
+    ~HeldOthers() {
+        for (os::Stopped &stopped : held_)
+            tracees::run_on(trace_, trace_.engine.tasks.at(stopped.tid().value), std::move(stopped));
+    }
+    HeldOthers(const HeldOthers &) = delete;
+
+  private:
+    static constexpr std::uint64_t patience_ns = 10'000'000;
+
+    bool runs(Tid tid) const {
+        auto place = os::read_task_place(trace_.engine.tasks.at(tid.value).pid, tid);
+        return place && place->running;
+    }
+    void hold(Tid tid) {
+        const std::uint64_t end = monotonic_ns() + patience_ns;
+        const trace::Answer answer = trace::await_answer(trace_, tid, {[end] { return monotonic_ns() > end; }});
+        if (answer.kind == trace::Answer::Kind::gone) trace_.events.handle_end(trace_, tid);
+        auto task = trace_.engine.tasks.find(tid.value);
+        if (answer.kind != trace::Answer::Kind::stands || task == trace_.engine.tasks.end()) return;
+        held_.emplace_back(trace_.engine.waiter, *answer.stop);
+        if (Process *process = trace_.engine.process_of(task->second))
+            engine::at_stop(trace_.engine, *process, task->second, held_.back());
+    }
+
+    trace::Trace &trace_;
+    std::deque<os::Stopped> held_;
+};
+
+} // namespace
+
+void Upgrader::map_all(Process &process) {
+    if (has_room()) {
+        work_->phase = Phase::write;
+        return;
+    }
+    auto stopped = tracees::stop_one(trace_, process);
+    Status mapped = fail(Error::Kind::gone, "the process has ended");
+    if (stopped && is_underway()) {
+        // Files are opened by numbers that the process's other threads must not see as taken.
+        const HeldOthers others(trace_, work_->space, stopped->tid());
+        if (is_underway()) mapped = map_with(process, *stopped);
+    }
+    if (stopped) tracees::release_one(trace_, std::move(*stopped));
+    if (mapped) {
+        work_->phase = Phase::write;
+        return;
+    }
+    KT_LOG_INFO("no jumps: " + mapped.error().message);
+    if (mapped.error().kind == Error::Kind::gone || !is_underway())
+        work_->phase = Phase::done;
+    else
+        give_up("the process may not map memory for it");
+}
+
+/// The process is still the one that was planned for: no exec has come in between.
+bool Upgrader::is_underway() const {
+    auto process = trace_.engine.processes.find(work_->pid.value);
+    return process != trace_.engine.processes.end() && process->second->space == work_->space;
+}
+
+Status Upgrader::map_with(Process &process, os::Stopped &stopped) {
+    AddressSpaceState &space = *work_->space;
+    os::Waiter &waiter = trace_.engine.waiter;
+    for (Area &area : work_->planner.areas()) {
+        auto code = engine::map_jump_code(space, process.target, waiter, stopped, area.start, area.code_size());
+        if (!code) return code;
+        const auto name = std::as_bytes(std::span(recovery::counters_name, std::strlen(recovery::counters_name) + 1));
+        if (!space.memory->write_own(area.start, name)) return fail(Error::Kind::refused, "memory cannot be written");
+        auto block =
+            engine::map_counters(space, process.target, waiter, stopped, area.counters, area.start, area.capacity);
+        if (!block) return tl::make_unexpected(block.error());
+        area.block->file = std::move((*block)->file);
+        space.jumps->blocks.push_back(area.block);
+        if (!space.recovery.add_jump_table(*space.memory, area.records, area.capacity))
+            return fail(Error::Kind::refused, "the recovery page has no room");
+    }
+    for (const Extent &range : work_->planner.landing_ranges()) {
+        if (space.slots.arenas().size() + 2 >= ktrace_recovery_most_arenas)
+            return fail(Error::Kind::refused, "there are too many mappings");
+        auto code = engine::map_jump_code(space, process.target, waiter, stopped, range.start,
+                                          static_cast<std::size_t>(range.end - range.start));
+        if (!code) return code;
+    }
+    // Room for the traps at inner boundaries, so that no task is stopped for them.
+    std::map<VirtAddr, std::size_t> slots; // by module
+    std::size_t traps = 0;
+    for (const Jump *jump : work_->planner.jumps()) {
+        const target::LoadedModule *loaded = target::module_at(process.target.modules, jump->at);
+        const std::size_t count = boundaries_of(*jump).size();
+        if (loaded) slots[loaded->start] += count;
+        traps += count;
+    }
+    if (!engine::recovery_has_room(space, traps))
+        if (auto made = engine::prepare_recovery(space, process.target, waiter, stopped, traps); !made) return made;
+    for (const auto &[start, count] : slots) {
+        const target::LoadedModule *loaded = target::module_at(process.target.modules, start);
+        if (!loaded || space.slots.room(start) >= count) continue;
+        auto arena = engine::map_arena(space, process.target, waiter, stopped, loaded->start, loaded->end, count);
+        if (!arena) return arena;
+    }
+    return {};
+}
+
+bool Upgrader::write(Jump &jump) {
+    AddressSpaceState &space = *work_->space;
+    if (!jump.is_written) {
+        const auto landing = arch::HostDetour::jump(jump.landing, jump.stub_at);
+        const auto area =
+            std::ranges::find_if(work_->planner.areas(), [&](const Area &each) { return each.block == jump.block; });
+        if (!landing || area == work_->planner.areas().end()) return false;
+        const ktrace_recovery_detour record = record_of(jump);
+        const auto bytes = std::as_bytes(std::span(&record, 1));
+        const VirtAddr at = area->records + static_cast<std::int64_t>(jump.counter * sizeof record);
+        constexpr std::size_t site_size = sizeof record.site;
+        if (!space.memory->write_own(jump.stub_at, jump.stub.bytes) ||
+            !space.memory->write_own(jump.landing, *landing) ||
+            !space.memory->write_own(at + static_cast<std::int64_t>(site_size), bytes.subspan(site_size)) ||
+            !space.memory->write_own(at, bytes.first(site_size)))
+            return false;
+        jump.is_written = true;
+    }
+    space.jumps->by_stub[jump.stub_at] = &jump;
+    space.jumps->by_landing[jump.landing] = &jump;
+    return true;
+}
+
+/// Of the jumps up to `end`.
+void Upgrader::plant_boundaries(Process &process, std::size_t end) {
+    AddressSpaceState &space = *work_->space;
+    const PlantingBoundaries planting(*space.jumps);
+    arming::InstallPlan plan;
+    for (std::size_t i = work_->next; i < end; i++) {
+        const Jump &jump = *work_->planner.jumps()[i];
+        if (jump.state == State::lifted) continue;
+        for (VirtAddr at : boundaries_of(jump)) {
+            if (engine::InternalBreakpoint *known = boundary_at(space, at))
+                static_cast<void>(engine::switch_on(space, *space.site_at(at), *known));
+            else
+                plan.add(engine::jump_boundary, at);
+        }
+    }
+    if (plan.empty() || !arming::has_room(trace_, process, plan))
+        return; // before the tails it is looked whether all are there
+    if (auto installed = arming::install(trace_, process, std::move(plan), nullptr); !installed)
+        KT_LOG_INFO("jumps: " + installed.error().message);
+}
+
+bool Upgrader::plant_head(Jump &jump) {
+    AddressSpaceState &space = *work_->space;
+    const engine::Site *site = space.site_at(jump.at);
+    if (!site || !site->armed || why_not_countable(*site)) {
+        Jump *one = &jump;
+        engine::lift(space, std::span(&one, 1));
+        return true;
+    }
+    jump.credits = credits_of(*site);
+    if (engine::plant_head(space, jump)) return true;
+    Jump *one = &jump;
+    engine::lift(space, std::span(&one, 1));
+    return true;
+}
+
+void take_counts(trace::Trace &trace) {
+    for (const auto &jumps : trace.engine.jumps) {
+        std::map<const engine::CounterBlock *, std::vector<std::uint64_t>> sums;
+        for (const auto &block : jumps->blocks) sums[block.get()] = block->sums();
+        for (const auto &[at, jump] : jumps->at) {
+            const auto found = sums.find(jump->block.get());
+            if (found == sums.end() || jump->counter >= found->second.size()) continue;
+            const std::uint64_t sum = found->second[jump->counter];
+            const std::uint64_t hits = sum - jump->undone - jump->taken;
+            // A thread that was just taken out of its stub may not come again before the next look.
+            if (static_cast<std::int64_t>(hits) <= 0) continue;
+            jump->taken += hits;
+            for (const engine::Credit &credit : jump->credits) {
+                credit.counters->hits += hits;
+                credit.counters->events += hits;
+                credit.state->aggregation.add_hits(hits, 0);
+            }
+        }
+    }
+    std::erase_if(trace.engine.jumps, [](const auto &jumps) { return jumps.use_count() == 1; });
+}
+
+void clear_idle_boundaries(trace::Trace &trace, const std::shared_ptr<AddressSpaceState> &space) {
+    auto arming = trace.installed.armings.find(space.get());
+    if (arming == trace.installed.armings.end()) return;
+    for (const auto &internal : arming->second.internal) {
+        if (internal->purpose != &engine::jump_boundary || !internal->on) continue;
+        engine::Site *site = space->site_at(internal->at);
+        if (site && !(space->jumps && space->jumps->over(internal->at))) engine::switch_off(*space, *site, *internal);
+    }
+}
+
+std::optional<std::string> why_trap(const trace::Trace &trace, const AddressSpaceState &space, VirtAddr at) {
+    if (space.jumps && space.jumps->is_on(at)) return std::nullopt;
+    if (trace.config.engine == trace::Config::Engine::trap) return "jumps are not asked for (--engine jump)";
+    const auto site = space.sites.find(at);
+    if (site == space.sites.end()) return "it has no site";
+    if (const char *why = why_not_countable(*site->second)) return why;
+    if (space.jumps)
+        if (auto refused = space.jumps->refused.find(at); refused != space.jumps->refused.end())
+            return refused->second.words ? std::string(refused->second.words)
+                                         : std::string(jump::words(refused->second.why));
+    return "it is under way";
+}
+
+} // namespace ktrace::upgrade

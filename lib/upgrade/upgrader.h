@@ -1,0 +1,64 @@
+// Upgrader: sites that were armed by traps get jumps, a little at a time, while the loop serves stops.
+//
+// The order, for all sites of one address space together: plan; stop one task and map memory by it; write landings and
+// stubs; traps at inner boundaries; synchronize; tails; synchronize; heads (engine/space/jumps.h). A site that changes
+// meanwhile gives way, and stays a trap.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "trace/trace.h"
+#include "upgrade/planner.h"
+
+namespace ktrace::upgrade {
+
+class Upgrader {
+  public:
+    explicit Upgrader(trace::Trace &trace);
+    ~Upgrader();
+    Upgrader(const Upgrader &) = delete;
+
+    /// Does a part of what there is to do, some milliseconds. True: there is more, though perhaps not at once.
+    bool step();
+
+  private:
+    enum class Phase : std::uint8_t { plan, map, write, boundaries, first_wait, tails, second_wait, heads, done };
+    struct Work {
+        Pid pid;
+        std::shared_ptr<engine::AddressSpaceState> space;
+        Planner planner;
+        Phase phase = Phase::plan;
+        std::size_t next = 0; // of the planner's jumps
+    };
+
+    bool begin();
+    void go_on(engine::Process &process);
+    void map_all(engine::Process &process);
+    Status map_with(engine::Process &process, os::Stopped &stopped);
+    bool is_underway() const;
+    bool has_room() const;
+    bool write(engine::Jump &jump);
+    void plant_boundaries(engine::Process &process, std::size_t end);
+    bool plant_head(engine::Jump &jump);
+    template <class F> bool for_some(F &&each);
+    void synchronize_then(Phase next);
+    void give_up(const char *why);
+
+    trace::Trace &trace_;
+    std::unique_ptr<Work> work_;
+    std::thread synchronizing_;
+    std::atomic<bool> is_synchronized_ = false, may_synchronize_ = true;
+};
+
+/// Adds the hits that jumps have counted to their locations.
+void take_counts(trace::Trace &trace);
+
+/// Switches off the boundaries of jumps that were lifted. Between stops.
+void clear_idle_boundaries(trace::Trace &trace, const std::shared_ptr<engine::AddressSpaceState> &space);
+
+/// Why an armed site is a trap; nothing: a jump is there. Words for the user.
+std::optional<std::string> why_trap(const trace::Trace &trace, const engine::AddressSpaceState &space, VirtAddr at);
+
+} // namespace ktrace::upgrade
