@@ -29,13 +29,13 @@ arch::TrapBytes bytes_of(Traps traps) {
     return {all, all};
 }
 
-/// Where the stub of a landing may lie: within 1 GiB of the site, on the landing's side.
-arch::LandingRule between(VirtAddr site, VirtAddr landing) {
+/// A place for stubs within 1 GiB of an address, below or above it.
+std::optional<VirtAddr> place_for_stubs(const std::vector<jump::Free> &free, VirtAddr from, bool below) {
     arch::LandingRule rule;
-    rule.from = site;
+    rule.from = from;
     for (std::size_t i = 0; i < 3; ++i) rule.distance[i].set();
-    for (unsigned top = 0; top < 0x40; ++top) rule.distance[3].set(landing < site ? 0xff - top : top);
-    return rule;
+    for (unsigned top = 0; top < 0x40; ++top) rule.distance[3].set(below ? 0xff - top : top);
+    return jump::Landings(free, stub_size, 1).take(rule);
 }
 
 std::uint64_t page_behind(std::uint64_t address) { return (address + page - 1) & ~(page - 1); }
@@ -74,10 +74,10 @@ class Sites {
         Share share;
         share.sites = sites_;
         share.refused = refused_;
-        Room room{{place_.free, X86_64Detour::jump_size, most_mappings}, {place_.free, stub_size, most_mappings}};
+        jump::Landings landings(place_.free, X86_64Detour::jump_size, most_mappings);
         const arch::TrapBytes bytes = bytes_of(traps);
         for (const Candidate &each : candidates_) {
-            const auto refusal = why_not(room, each, bytes);
+            const auto refusal = why_not(landings, each, bytes);
             if (refusal) ++share.refused[static_cast<std::size_t>(*refusal)];
             if (!refusal) ++share.jumps;
         }
@@ -87,14 +87,10 @@ class Sites {
   private:
     void refuse(NoJump why) { ++refused_[static_cast<std::size_t>(why)]; }
 
-    struct Room {
-        jump::Landings landings, stubs;
-    };
-
-    static std::optional<NoJump> why_not(Room &room, const Candidate &site, const arch::TrapBytes &traps) {
-        const auto landing = room.landings.take(X86_64Detour::landing_rule(site.window, site.at, traps));
+    std::optional<NoJump> why_not(jump::Landings &landings, const Candidate &site, const arch::TrapBytes &traps) const {
+        const auto landing = landings.take(X86_64Detour::landing_rule(site.window, site.at, traps));
         if (!landing) return NoJump::no_room;
-        const auto stub = room.stubs.take(between(site.at, *landing));
+        const auto stub = *landing < site.at ? place_.below : place_.above;
         if (!stub) return NoJump::no_room;
         const auto copies = X86_64Detour::copy(site.window, site.code, site.at, *stub);
         if (!copies) return copies.error();
@@ -128,6 +124,10 @@ Placed placed(const File &file) {
                   stack};
     }
     place.free = jump::free_ranges(mapped, {});
+    place.below = place_for_stubs(place.free, VirtAddr{start}, true);
+    place.above = place_for_stubs(place.free, VirtAddr{end}, false);
+    if (!place.below) place.below = place.above;
+    if (!place.above) place.above = place.below;
     return place;
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "arch/isa_detour.h"
@@ -28,6 +29,7 @@ struct Shares {
 struct Placed {
     std::uint64_t bias = 0;
     std::vector<jump::Free> free;
+    std::optional<VirtAddr> below, above; // places for stubs: of landings below the sites, and above them
 };
 Placed placed(const File &file);
 
