@@ -62,7 +62,7 @@ std::string in_child(const std::function<std::string()> &body) {
     const pid_t pid = ::fork();
     KT_CHECK(pid >= 0);
     if (pid == 0) {
-        ::alarm(60);
+        ::alarm(300);
         const std::string text = body();
         std::size_t at = 0;
         for (ssize_t size = 1; at < text.size() && size > 0; at += static_cast<std::size_t>(std::max<ssize_t>(size, 0)))
