@@ -1,6 +1,7 @@
 #include "jump/landings.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.h"
 
@@ -22,14 +23,16 @@ struct Landings::Interval {
     static std::vector<Interval> of(const arch::LandingRule &rule) {
         constexpr std::int64_t blocks = 0x100; // of a value of the uppermost byte
         std::vector<Interval> all;
+        std::vector<std::int64_t> middles;
+        for (std::int64_t middle = 0; middle < blocks; ++middle)
+            if (rule.distance[2][static_cast<std::size_t>(middle)]) middles.push_back(middle);
         for (std::int64_t top = -0x80; top < 0x80; ++top) {
             if (!rule.distance[3][static_cast<std::uint8_t>(top)]) continue;
             if (rule.distance[2].all()) {
                 add(all, rule.from, top * blocks, blocks);
                 continue;
             }
-            for (std::int64_t middle = 0; middle < blocks; ++middle)
-                if (rule.distance[2][static_cast<std::size_t>(middle)]) add(all, rule.from, top * blocks + middle, 1);
+            for (const std::int64_t middle : middles) add(all, rule.from, top * blocks + middle, 1);
         }
         return all;
     }
@@ -47,14 +50,30 @@ struct Landings::Interval {
     }
 };
 
+/// The search for one landing.
+struct Landings::Wanted {
+    const arch::LandingRule &rule;
+    std::vector<Interval> intervals;
+    // From each lowest byte of a distance to the next one that is allowed, or to the end of these.
+    std::array<std::uint16_t, 0x100> to_next;
+
+    explicit Wanted(const arch::LandingRule &of) : rule(of), intervals(Interval::of(of)), to_next() {
+        std::uint16_t distance = 0;
+        for (std::size_t byte = to_next.size(); byte-- > 0;) {
+            distance = rule.distance[0][byte] ? 0 : static_cast<std::uint16_t>(distance + 1);
+            to_next[byte] = distance;
+        }
+    }
+};
+
 Landings::Landings(std::vector<Free> free, std::size_t size, std::size_t most_mappings)
     : free_(std::move(free)), size_(size), most_mappings_(most_mappings) {}
 
 std::optional<VirtAddr> Landings::take(const arch::LandingRule &rule) {
-    const auto intervals = Interval::of(rule);
-    if (const auto landing = in_known_page(rule, intervals)) return landing;
-    if (const auto landing = beside_known_page(rule, intervals)) return landing;
-    return in_new_page(rule, intervals);
+    const Wanted wanted(rule);
+    if (const auto landing = in_known_page(wanted)) return landing;
+    if (const auto landing = beside_known_page(wanted)) return landing;
+    return in_new_page(wanted);
 }
 
 void Landings::give_back(VirtAddr landing) {
@@ -71,74 +90,74 @@ std::vector<VirtAddr> Landings::pages() const {
     return all;
 }
 
-std::optional<VirtAddr> Landings::in_known_page(const arch::LandingRule &rule, std::span<const Interval> intervals) {
-    for (const Interval &interval : intervals)
+std::optional<VirtAddr> Landings::in_known_page(const Wanted &wanted) {
+    for (const Interval &interval : wanted.intervals)
         for (auto each = pages_.lower_bound(page_of(interval.start));
              each != pages_.end() && each->first < interval.end; ++each)
-            if (const auto landing = use(each->first, place_in(rule, each->first, interval))) return landing;
+            if (const auto landing = use(each->first, place_in(wanted, each->first, interval))) return landing;
     return std::nullopt;
 }
 
-std::optional<VirtAddr> Landings::beside_known_page(const arch::LandingRule &rule,
-                                                    std::span<const Interval> intervals) {
-    for (const Interval &interval : intervals) {
+std::optional<VirtAddr> Landings::beside_known_page(const Wanted &wanted) {
+    for (const Interval &interval : wanted.intervals) {
         const std::uint64_t first = page_of(interval.start);
         auto each = pages_.lower_bound(first < page_size ? 0 : first - page_size);
         for (; each != pages_.end() && each->first < interval.end + page_size; ++each)
             for (const std::uint64_t page : {each->first + page_size, each->first - page_size}) {
                 if (!is_free(page)) continue;
-                if (const auto landing = use(page, place_in(rule, page, interval))) return landing;
+                if (const auto landing = use(page, place_in(wanted, page, interval))) return landing;
             }
     }
     return std::nullopt;
 }
 
-std::optional<VirtAddr> Landings::in_new_page(const arch::LandingRule &rule, std::span<const Interval> intervals) {
+std::optional<VirtAddr> Landings::in_new_page(const Wanted &wanted) {
     if (mappings_ >= most_mappings_) return std::nullopt;
     for (const Free::Rank rank : {Free::Rank::apart, Free::Rank::between, Free::Rank::above_heap})
-        for (const Interval &interval : intervals)
+        for (const Interval &interval : wanted.intervals)
             for (const Free &range : free_) {
                 if (range.rank != rank || range.end.value <= interval.start || range.start.value >= interval.end)
                     continue;
-                if (const auto landing = in_new_page(rule, interval, range)) return landing;
+                if (const auto landing = in_new_page(wanted, interval, range)) return landing;
             }
     return std::nullopt;
 }
 
 /// From the middle on, where the sites beside this one reach the page, too. An address that
 /// the lower bytes allow is found in each block, or nowhere.
-std::optional<VirtAddr> Landings::in_new_page(const arch::LandingRule &rule, const Interval &interval,
-                                              const Free &range) {
+std::optional<VirtAddr> Landings::in_new_page(const Wanted &wanted, const Interval &interval, const Free &range) {
     const std::uint64_t start = std::max(page_of(interval.start), range.start.value);
     const std::uint64_t end = std::min(interval.end, range.end.value);
     const std::uint64_t middle = page_of(start + (end - start) / 2);
     for (std::uint64_t away = 0; away <= block; away += page_size)
         for (const std::uint64_t page : {middle + away, middle - away}) {
             if (page < start || page >= end || !is_free(page)) continue;
-            if (const auto landing = use(page, place_in(rule, page, interval))) return landing;
+            if (const auto landing = use(page, place_in(wanted, page, interval))) return landing;
         }
     return std::nullopt;
 }
 
 /// The first place in a page that the interval, the lower bytes and the other landings leave.
-std::optional<VirtAddr> Landings::place_in(const arch::LandingRule &rule, std::uint64_t page,
-                                           const Interval &interval) {
+std::optional<VirtAddr> Landings::place_in(const Wanted &wanted, std::uint64_t page, const Interval &interval) {
     const auto found = pages_.find(page);
     const Page *const known = found != pages_.end() ? &found->second : nullptr;
-    auto is_used = [&](std::uint64_t at) {
-        if (known == nullptr) return false;
-        for (std::size_t i = 0; i < size_; ++i)
-            if (known->used[at - page + i]) return true;
-        return false;
+    auto behind_used = [&](std::uint64_t place) { // behind the last byte there that is used; itself: none is
+        if (known == nullptr) return place;
+        for (std::size_t i = size_; i-- > 0;)
+            if (known->used[place - page + i]) return place + i + 1;
+        return place;
     };
     std::uint64_t at = std::max(page + (known != nullptr ? known->hint : 0), interval.start);
     const std::uint64_t end = std::min(page + page_size - size_ + 1, interval.end);
     while (at < end) {
-        const std::uint64_t distance = at - rule.from.value;
-        if (!rule.distance[1][distance >> 8 & 0xff])
-            at += 0x100 - (distance & 0xff);
-        else if (!rule.distance[0][distance & 0xff] || is_used(at))
-            ++at;
+        const std::uint64_t distance = at - wanted.rule.from.value;
+        const std::uint64_t lowest = distance & 0xff;
+        if (!wanted.rule.distance[1][distance >> 8 & 0xff])
+            at += 0x100 - lowest;
+        else if (wanted.to_next[lowest] != 0)
+            at += wanted.to_next[lowest];
+        else if (const std::uint64_t behind = behind_used(at); behind != at)
+            at = behind;
         else
             return VirtAddr{at};
     }

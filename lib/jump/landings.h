@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <map>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "arch/isa_detour.h"
@@ -37,13 +36,14 @@ class Landings {
         std::size_t hint = 0; // all below it is used
     };
     struct Interval;
+    struct Wanted;
     using Pages = std::map<std::uint64_t, Page>;
 
-    std::optional<VirtAddr> in_known_page(const arch::LandingRule &rule, std::span<const Interval> intervals);
-    std::optional<VirtAddr> beside_known_page(const arch::LandingRule &rule, std::span<const Interval> intervals);
-    std::optional<VirtAddr> in_new_page(const arch::LandingRule &rule, std::span<const Interval> intervals);
-    std::optional<VirtAddr> in_new_page(const arch::LandingRule &rule, const Interval &interval, const Free &range);
-    std::optional<VirtAddr> place_in(const arch::LandingRule &rule, std::uint64_t page, const Interval &interval);
+    std::optional<VirtAddr> in_known_page(const Wanted &wanted);
+    std::optional<VirtAddr> beside_known_page(const Wanted &wanted);
+    std::optional<VirtAddr> in_new_page(const Wanted &wanted);
+    std::optional<VirtAddr> in_new_page(const Wanted &wanted, const Interval &interval, const Free &range);
+    std::optional<VirtAddr> place_in(const Wanted &wanted, std::uint64_t page, const Interval &interval);
     std::optional<VirtAddr> use(std::uint64_t page, std::optional<VirtAddr> landing);
     bool is_free(std::uint64_t page) const;
 
