@@ -55,6 +55,13 @@ bool has_shadow_stack(Pid pid) {
            status->substr(at, status->find('\n', at) - at).find("shstk") != std::string::npos;
 }
 
+/// One behind a prefix: while a trap is there, and none before it, the instruction is none.
+bool has_boundary_in_instruction(const arch::Window &window) {
+    return std::ranges::any_of(window.inner, [&](const arch::Boundary &each) {
+        return !each.stays && std::ranges::find(window.starts, each.offset) == window.starts.end();
+    });
+}
+
 /// Breakpoints of former jumps do no harm in the windows of new ones.
 bool is_in_the_way(const engine::Site &site) {
     const bool is_idle = site.attachments.empty() && !site.exit && !site.kept_for_returns && site.doubtful == 0 &&
@@ -125,6 +132,7 @@ Planner::Outcome Planner::plan(VirtAddr at) {
     if (!window) return Refusal{window.error()};
     if (std::ranges::any_of(window->inner, &arch::Boundary::target))
         return Refusal{{}, "the function often comes back into the jump"};
+    if (has_boundary_in_instruction(*window)) return Refusal{{}, "an instruction with a lock prefix is there"};
     jump.at = at;
     jump.window = std::move(*window);
     jump.code.assign(code.begin(), code.begin() + jump.window.length);

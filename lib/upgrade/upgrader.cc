@@ -33,6 +33,7 @@ namespace {
 
 constexpr std::uint64_t step_ns = 2'000'000;
 constexpr std::size_t boundaries_at_once = 64; // jumps
+constexpr unsigned most_tries = 50;            // to plant one whose hit is repeated
 
 bool is_wanted(const AddressSpaceState &space, VirtAddr at, const engine::Site &site) {
     const bool is_jump = space.jumps && (space.jumps->is_on(at) || space.jumps->refused.contains(at));
@@ -120,6 +121,10 @@ bool Upgrader::begin() {
         AddressSpaceState &space = *process->space;
         if (process->silent || process->borrowed || !std::exchange(space.has_new_probes, false)) continue;
         clear_idle_boundaries(trace_, process->space);
+        if (space.jumps) // the other one may be gone
+            std::erase_if(space.jumps->refused, [](const auto &each) {
+                return !each.second.words && each.second.why == arch::NoJump::other_site;
+            });
         std::vector<VirtAddr> wanted = wanted_sites(space);
         if (wanted.empty()) continue;
         if (!space.jumps) {
@@ -398,10 +403,18 @@ void Upgrader::plant_boundaries(Process &process, std::size_t end) {
         KT_LOG_INFO("jumps: " + installed.error().message);
 }
 
+/// A task is in the handler of a signal that has come between a hit there and its instruction: the jump would count
+/// that hit again.
+bool Upgrader::is_hit_repeated(VirtAddr at) const {
+    return std::ranges::any_of(trace_.engine.tasks, [at](const auto &task) { return task.second.repeat.at == at; });
+}
+
 bool Upgrader::plant_head(Jump &jump) {
     AddressSpaceState &space = *work_->space;
     const engine::Site *site = space.site_at(jump.at);
-    if (!site || !site->armed || why_not_countable(*site)) {
+    const bool waits = is_hit_repeated(jump.at);
+    if (waits && ++tries_[jump.at] < most_tries) space.has_new_probes = true;
+    if (!site || !site->armed || why_not_countable(*site) || waits) {
         Jump *one = &jump;
         engine::lift(space, std::span(&one, 1));
         return true;

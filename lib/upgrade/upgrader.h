@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <thread>
 
@@ -41,6 +42,7 @@ class Upgrader {
     bool has_room() const;
     bool write(engine::Jump &jump);
     void plant_boundaries(engine::Process &process, std::size_t end);
+    bool is_hit_repeated(VirtAddr at) const;
     bool plant_head(engine::Jump &jump);
     template <class F> bool for_some(F &&each);
     void synchronize_then(Phase next);
@@ -48,6 +50,7 @@ class Upgrader {
 
     trace::Trace &trace_;
     std::unique_ptr<Work> work_;
+    std::map<VirtAddr, unsigned> tries_;
     std::thread synchronizing_;
     std::atomic<bool> is_synchronized_ = false, may_synchronize_ = true;
 };

@@ -74,6 +74,7 @@ void count_out(AddressSpaceState &space, Attachment &attachment) {
 
 void switch_off(AddressSpaceState &space, Site &site, Attachment &attachment) {
     count_out(space, attachment);
+    space.has_new_probes = true; // others may become jumps without it
     if (!is_needed(site)) disarm(space, site);
 }
 

@@ -49,7 +49,8 @@ void tell_at(Task &task, VirtAddr at, VirtAddr slot_pc) {
 }
 
 /// Here, where the trap is hit once more in a mask that has just been put right.
-void retry(Task &task, const Site &site, os::Stopped &stopped) {
+void retry(Process &process, Task &task, const Site &site, os::Stopped &stopped) {
+    give_way(*process.space, site.at); // a jump would count it again
     remember_hit(task, site.at, stopped);
     task.sigtrap.hits_until_look = 0;
 }
@@ -88,7 +89,7 @@ void fault_at_site(Engine &engine, Process &process, Task &task, Site &site, os:
                    const arch::Emulated &done) {
     siginfo_t info = fault_signal(done);
     stopped.set_pc(site.at);
-    retry(task, site, stopped);
+    retry(process, task, site, stopped);
     const int signal = signal_of_fault(engine, process, task, site, stopped, info);
     if (signal != 0) replace_signal(process, task, stopped, info);
     continue_task(engine, task, std::move(stopped), signal);
@@ -186,7 +187,7 @@ void fault_in_step(Engine &engine, Process &process, Task &task, os::Stopped sto
     VirtAddr slot_pc = stopped.pc();
     abort_step(task, site, stopped);
     tell_at(task, site.at, slot_pc);
-    if (stopped.pc() == site.at) retry(task, site, stopped);
+    if (stopped.pc() == site.at) retry(process, task, site, stopped);
     // The held signal came before the instruction was run: it is delivered first, at the site. The fault is dropped; it
     // comes again when the task has returned to the instruction. Behind a jump that has led to the fault it is sent
     // again, but for SIGCONT (keep_end_of_step).
@@ -217,7 +218,7 @@ void hold_no_more(Engine &engine, Process &process, Task &task, os::Stopped stop
         return;
     }
     abort_step(task, site, stopped);
-    retry(task, site, stopped);
+    retry(process, task, site, stopped);
     end_step(engine, process, task, std::move(stopped));
 }
 
@@ -243,7 +244,7 @@ void deliver_outside(Engine &engine, Process &process, Task &task, os::Stopped s
     else
         stopped.set_pc(after ? site.at + site.plan.length : site.at);
     tell_at(task, stopped.pc(), slot_pc);
-    if (again) retry(task, site, stopped);
+    if (again) retry(process, task, site, stopped);
     if (task.step.over == Over::to_syscall) {
         task.step.over = Over::none;
         task.step.site = nullptr;
@@ -258,7 +259,7 @@ void fault_outside(Engine &engine, Process &process, Task &task, os::Stopped sto
     VirtAddr slot_pc = stopped.pc();
     Host::abort_step(site.placed, site.at, site.slot, 0, stopped.change_registers());
     tell_at(task, site.at, slot_pc);
-    retry(task, site, stopped);
+    retry(process, task, site, stopped);
     int signal = stopped.stop().signal;
     if (auto info = os::signal_info(task.tid)) signal = signal_of_fault(engine, process, task, site, stopped, *info);
     continue_task(engine, task, std::move(stopped), signal);

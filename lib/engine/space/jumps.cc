@@ -37,10 +37,13 @@ Jump *Jumps::with(VirtAddr pc) const {
 }
 
 Jump *Jumps::over(VirtAddr place) const {
-    auto behind = at.upper_bound(place);
-    if (behind == at.begin()) return nullptr;
-    Jump &jump = *std::prev(behind)->second;
-    return place < jump.end() && jump.state != State::lifted ? &jump : nullptr;
+    // Nearer ones may be lifted.
+    for (auto each = at.upper_bound(place); each != at.begin();) {
+        --each;
+        if (each->first + static_cast<std::int64_t>(arch::HostDetour::longest_window) <= place) break;
+        if (place < each->second->end() && each->second->state != State::lifted) return each->second.get();
+    }
+    return nullptr;
 }
 
 bool Jumps::is_on(VirtAddr site) const {
