@@ -303,7 +303,8 @@ namespace {
 bool may_copy_memory(trace::Trace &trace, const AddressSpaceState &space, Tid tid) {
     if (trace.engine.waiter.has_news_of(tid)) return false;
     auto place = os::read_task_place(trace.engine.tasks.at(tid.value).pid, tid);
-    return place && (place->running || copies_memory(space, *place));
+    if (!place) return !os::has_ended(tid);
+    return place->running || copies_memory(space, *place);
 }
 
 } // namespace

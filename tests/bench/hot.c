@@ -11,6 +11,7 @@
 // It prints "ready", then reads commands, a line each, until its input ends:
 //   go N         each thread calls work N times   → "went calls C wall NS": all calls, ns from the first to the last
 //   twin N       the same with the unprobed twin
+//   detour N     the same with one that a detour by hand counts
 //   take NAME N  calls NAME (take_200ns, …) N times → "took NAME calls N ns MEDIAN": the median of what each has
 //                measured itself and returned, between the probed functions that it calls
 //   beat         calls work once a millisecond until its input ends
@@ -65,6 +66,15 @@ __attribute__((noinline, noclone)) long twin(long n, const char *name, struct re
     __asm__ volatile("" : : "r"(name), "r"(request) : "memory", "rbx");
     return n * 5 + 1;
 }
+
+/// The twin with a detour made by hand: it counts its calls, a counter a thread, and knows that no flag is needed.
+__attribute__((used)) static __thread long detour_hits;
+long detoured(long n, const char *name, struct request *request);
+__asm__(".text\n.globl detoured\n.type detoured, @function\n"
+        "detoured:\n  jmp 2f\n"
+        "1: lea 1(%rdi,%rdi,4), %rax\n  pop %rbx\n  ret\n"
+        "2: incq %fs:detour_hits@tpoff\n  push %rbx\n  jmp 1b\n"
+        ".size detoured, .-detoured\n");
 
 static long now_ns(void) {
     struct timespec ts;
@@ -276,6 +286,8 @@ int main(int argc, char **argv) {
             go(called, n);
         else if (sscanf(line, "twin %ld", &n) == 1)
             go(twin, n);
+        else if (sscanf(line, "detour %ld", &n) == 1)
+            go(detoured, n);
         else if (sscanf(line, "take %63s %ld", name, &n) == 2)
             take(name, (int)n);
         else if (strcmp(line, "beat\n") == 0)

@@ -141,6 +141,19 @@ class Ktrace:
     def pid(self):
         return self.process.pid
 
+    def await_jumps(self, program, target, count):
+        """Seconds until `count` locations are jumps."""
+        start = time.monotonic()
+        while True:
+            # A list of many keeps the tracer from its work.
+            select.select([self.process.stderr], [], [], 0.05)
+            order = [program, "ctl", "-p", str(target.pid), "list"]
+            listed = subprocess.run(order, capture_output=True, text=True, check=True).stdout
+            if listed.count("[OPTIMIZED]") >= count:
+                return time.monotonic() - start
+            if time.monotonic() - start > 60:
+                raise Hung(f"ktrace made {listed.count('[OPTIMIZED]')} of {count} jumps")
+
     def end(self):
         """The hits that it counted, at all locations."""
         self.process.send_signal(signal.SIGINT)

@@ -2,7 +2,7 @@
 //
 //     lea -152(%rsp), %rsp | mov %rax, (%rsp) | mov %rcx, 8(%rsp) | mov %rdx, 16(%rsp)
 //     lahf | seto %al                                  the flags but for those that nothing here changes
-//     mov %rsp, %rcx | shr 17 | imul, shr 28, shl 16   the row: 128 KiB of stack share one, neighbours have others
+//     mov %rsp, %rcx | shr 14 | imul, shr 28, shl 16   the row: 16 KiB of stack share one, neighbours have others
 //     lea counter(%rip), %rdx | lock incq (%rdx,%rcx)
 //     add $0x7f, %al | sahf                            overflow is al's lowest bit, the others lie in ah
 //     mov 16(%rsp), %rdx | mov 8(%rsp), %rcx | mov (%rsp), %rax | lea 152(%rsp), %rsp
@@ -26,7 +26,7 @@ constexpr std::uint8_t head[] = {
     0x9f,                                           // 22
     0x0f, 0x90, 0xc0,                               // 23
     0x48, 0x89, 0xe1,                               // 26
-    0x48, 0xc1, 0xe9, 0x11,                         // 29
+    0x48, 0xc1, 0xe9, 0x0e,                         // 29
     0x69, 0xc9, 0xb1, 0x79, 0x37, 0x9e,             // 33
     0xc1, 0xe9, 0x1c,                               // 39
     0xc1, 0xe1, 0x10,                               // 42

@@ -115,6 +115,7 @@ void keep_for_returns(AddressSpaceState &space, Site &site) {
 }
 
 void drop_idle_return_sites(AddressSpaceState &space) {
+    if (space.return_sites == 0) return;
     for (auto &[at, site] : space.sites)
         if (site->kept_for_returns && site->returns == 0) drop_return_site(space, *site);
 }
