@@ -136,8 +136,6 @@ template <class F> std::string written(F &&write) {
     return text;
 }
 
-} // namespace
-
 /// Whether a jump serves the place, where that is asked for.
 std::string engine_tag(const trace::Trace &trace, const Place &place, bool verbose) {
     if (trace.config.engine == trace::Config::Engine::trap) return {};
@@ -147,6 +145,8 @@ std::string engine_tag(const trace::Trace &trace, const Place &place, bool verbo
     if (!why) return " [OPTIMIZED]";
     return verbose ? " (a trap: " + *why + ")" : std::string();
 }
+
+} // namespace
 
 std::string list_text(const trace::Trace &trace, bool verbose) {
     const Armings armings = shown_armings(trace);

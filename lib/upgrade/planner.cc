@@ -149,6 +149,7 @@ Planner::Outcome Planner::lay_out(Jump &jump, std::span<const std::byte> code) {
         HostDetour::landing_rule(jump.window, jump.at, {HostDetour::trap_byte(), HostDetour::trap_byte()});
     const auto landing = jumps.landings->take(rule);
     Area *area = landing ? area_for(jump.at) : nullptr;
+    if (landing && !area) jumps.landings->give_back(*landing);
     if (!area) return Refusal{NoJump::no_room};
     const VirtAddr counter =
         area->block->address + static_cast<std::int64_t>(area->block->used * sizeof(std::uint64_t));

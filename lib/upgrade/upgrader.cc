@@ -127,6 +127,7 @@ bool Upgrader::begin() {
             });
         std::vector<VirtAddr> wanted = wanted_sites(space);
         if (wanted.empty()) continue;
+        take_counts(trace_); // other code may lie at a site by now, and gets a counter of its own
         if (!space.jumps) {
             space.jumps = std::make_shared<engine::Jumps>();
             trace_.engine.jumps.push_back(space.jumps);
