@@ -58,6 +58,7 @@ struct ktrace_recovery_entry {
     int8_t base, index;     /* jump, call through memory: [segment: base + index * scale + displacement] */
     uint8_t scale;          /* 0: not through memory */
     int8_t segment;         /* 4 fs, 5 gs, -1 none */
+    uint8_t is_of_jump;     /* other bytes there count on the trap: others take it out, the handler does not */
     int64_t displacement;   /* of that operand */
     uint64_t target;        /* where a direct transfer goes */
 };

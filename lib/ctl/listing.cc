@@ -11,7 +11,7 @@
 #include "output/summary.h"
 #include "report/namesakes.h"
 #include "report/unhit.h"
-#include "upgrade/upgrader.h"
+#include "upgrade/countable.h"
 
 namespace ktrace::ctl {
 

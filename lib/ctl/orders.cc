@@ -6,7 +6,7 @@
 #include "ctl/listing.h"
 #include "ctl/server.h"
 #include "tracees/access_errors.h"
-#include "upgrade/upgrader.h"
+#include "upgrade/counts.h"
 
 namespace ktrace::ctl {
 

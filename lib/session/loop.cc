@@ -7,10 +7,13 @@
 #include "ctl/orders.h"
 #include "lifecycle/exec_and_loader.h"
 #include "os/tracee/placement.h"
+#include "output/label.h"
 #include "report/records.h"
 #include "report/status_line.h"
 #include "session/overhead_limit.h"
 #include "trace/run_until.h"
+#include "upgrade/counts.h"
+#include "upgrade/overwritten.h"
 #include "upgrade/upgrader.h"
 
 namespace ktrace::session {
@@ -40,10 +43,11 @@ bool all_gone(const trace::Trace &trace) {
 /// Traps become jumps, where that was asked for.
 class Upgrading {
   public:
-    explicit Upgrading(trace::Trace &trace) : trace_{trace}, upgrader_{trace} {}
+    explicit Upgrading(trace::Trace &trace) : trace_{trace}, upgrader_{trace}, overwritten_{trace} {}
 
     void go_on() {
         is_at_work_ = trace_.config.engine == trace::Config::Engine::jump && upgrader_.step();
+        tell(overwritten_.lift());
         if (trace_.engine.jumps.empty() || !trace_.output.live_line || monotonic_ns() < taken_ns_ + look_every_ns)
             return;
         taken_ns_ = monotonic_ns();
@@ -53,8 +57,17 @@ class Upgrading {
 
   private:
     static constexpr std::uint64_t look_every_ns = 200'000'000;
+
+    void tell(const std::vector<std::uint32_t> &overwritten) {
+        for (std::uint32_t location : overwritten)
+            trace::tell_once(trace_, output::place_with_module(trace_.installed.locations.at(location)->info) +
+                                         ": something else has written there, a kernel uprobe perhaps: ktrace does "
+                                         "not see the hits that it takes");
+    }
+
     trace::Trace &trace_;
     upgrade::Upgrader upgrader_;
+    upgrade::Overwritten overwritten_;
     std::uint64_t taken_ns_ = 0;
     bool is_at_work_ = false;
 };

@@ -25,7 +25,7 @@
 #include "trace/run_until.h"
 #include "trace/tracing_thread.h"
 #include "tracees/detach.h"
-#include "upgrade/upgrader.h"
+#include "upgrade/counts.h"
 
 namespace ktrace::session {
 

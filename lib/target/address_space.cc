@@ -20,13 +20,17 @@ class PageReader {
     explicit PageReader(const os::ProcessMemory &memory) : memory_(memory) {}
 
     bool shows(VirtAddr at, std::span<const std::byte> bytes) {
-        VirtAddr end = at + static_cast<std::int64_t>(bytes.size());
+        return reads(at, bytes.size()) &&
+               std::equal(bytes.begin(), bytes.end(),
+                          page_.begin() + static_cast<std::ptrdiff_t>(at.value - start_.value));
+    }
+    bool reads(VirtAddr at, std::size_t size) {
+        const VirtAddr end = at + static_cast<std::int64_t>(size);
         if (at < start_ || end > start_ + static_cast<std::int64_t>(got_)) {
             start_ = at;
             got_ = memory_.read(at, page_);
         }
-        return bytes.size() <= got_ && std::equal(bytes.begin(), bytes.end(),
-                                                  page_.begin() + static_cast<std::ptrdiff_t>(at.value - start_.value));
+        return size <= got_;
     }
 
   private:
@@ -143,6 +147,18 @@ std::vector<VirtAddr> AddressSpace::plants() const {
     all.reserve(plants_.size());
     for (const auto &[at, plant] : plants_) all.push_back(at);
     return all;
+}
+
+std::vector<VirtAddr> AddressSpace::overwritten(std::span<const VirtAddr> plants) const {
+    std::vector<VirtAddr> found;
+    PageReader reader(memory_);
+    for (VirtAddr at : plants) {
+        const auto plant = plants_.find(at);
+        if (plant == plants_.end()) continue;
+        const std::vector<std::byte> &ours = plant->second.ours;
+        if (reader.reads(at, ours.size()) && !reader.shows(at, ours)) found.push_back(at);
+    }
+    return found;
 }
 
 } // namespace ktrace::target

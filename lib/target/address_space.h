@@ -45,6 +45,9 @@ class AddressSpace final : public Memory {
     bool planted(VirtAddr at) const { return plants_.contains(at); }
     bool ever_planted(VirtAddr at) const { return plants_.contains(at) || removed_.contains(at); }
     std::vector<VirtAddr> plants() const;
+    /// Of these plants, in ascending order, those whose bytes are not there any more. Those that cannot be read are
+    /// left out.
+    std::vector<VirtAddr> overwritten(std::span<const VirtAddr> plants) const;
 
     /// Memory of our own in the target (slots): written as it is, no plant.
     bool write_own(VirtAddr at, std::span<const std::byte> bytes) { return memory_.write(at, bytes); }

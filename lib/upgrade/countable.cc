@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jump/words.h"
 #include "program/tables/state.h"
 
 namespace ktrace::upgrade {
@@ -49,6 +50,19 @@ std::vector<engine::Credit> credits_of(const engine::Site &site) {
     for (const Attachment *attachment : site.attachments)
         if (attachment->on) credits.push_back({attachment->counters, attachment->state});
     return credits;
+}
+
+std::optional<std::string> why_trap(const trace::Trace &trace, const engine::AddressSpaceState &space, VirtAddr at) {
+    if (space.jumps && space.jumps->is_on(at)) return std::nullopt;
+    if (trace.config.engine == trace::Config::Engine::trap) return "jumps are not asked for (--engine jump)";
+    const auto site = space.sites.find(at);
+    if (site == space.sites.end()) return "it has no site";
+    if (const char *why = why_not_countable(*site->second)) return why;
+    if (space.jumps)
+        if (auto refused = space.jumps->refused.find(at); refused != space.jumps->refused.end())
+            return refused->second.words ? std::string(refused->second.words)
+                                         : std::string(jump::words(refused->second.why));
+    return "it is under way";
 }
 
 } // namespace ktrace::upgrade

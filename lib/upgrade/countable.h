@@ -1,10 +1,13 @@
-// Countable: the sites whose probes do nothing but count.
+// Countable: the sites whose probes do nothing but count, and why one stays a trap.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/space/jumps.h"
 #include "engine/space/site.h"
+#include "trace/trace.h"
 
 namespace ktrace::upgrade {
 
@@ -13,5 +16,8 @@ const char *why_not_countable(const engine::Site &site);
 
 /// The probes that a hit there is counted for.
 std::vector<engine::Credit> credits_of(const engine::Site &site);
+
+/// Why an armed site is a trap; nothing: a jump is there. Words for the user.
+std::optional<std::string> why_trap(const trace::Trace &trace, const engine::AddressSpaceState &space, VirtAddr at);
 
 } // namespace ktrace::upgrade

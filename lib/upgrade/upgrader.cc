@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <utility>
 
 #include "arming/install.h"
@@ -12,15 +11,14 @@
 #include "engine/calls/consumers.h"
 #include "engine/space/jump_memory.h"
 #include "engine/transparent/points.h"
-#include "jump/words.h"
 #include "os/proc/procfs.h"
 #include "os/self/processors.h"
-#include "program/tables/state.h"
 #include "recovery/remains.h"
-#include "trace/run_until.h"
+#include "tracees/held_others.h"
 #include "tracees/seize.h"
 #include "tracees/stop.h"
 #include "upgrade/countable.h"
+#include "upgrade/counts.h"
 
 namespace ktrace::upgrade {
 
@@ -245,48 +243,6 @@ bool Upgrader::has_room() const {
     return traps == 0 && work_->planner.areas().empty() && work_->planner.landing_ranges().empty();
 }
 
-namespace {
-
-/// The tasks of a process that run, but for one, are stopped for as long as it lives. One that does not stop soon runs
-/// on.
-class HeldOthers {
-  public:
-    HeldOthers(trace::Trace &trace, const tracees::SpacePointer &space, Tid but) : trace_{trace} {
-        std::vector<Tid> asked;
-        for (Tid tid : tracees::tasks_in(trace, space))
-            if (tid != but && runs(tid) && tracees::ask_to_stop(trace, tid)) asked.push_back(tid);
-        for (Tid tid : asked) hold(tid);
-    }
-    ~HeldOthers() {
-        for (os::Stopped &stopped : held_)
-            tracees::run_on(trace_, trace_.engine.tasks.at(stopped.tid().value), std::move(stopped));
-    }
-    HeldOthers(const HeldOthers &) = delete;
-
-  private:
-    static constexpr std::uint64_t patience_ns = 10'000'000;
-
-    bool runs(Tid tid) const {
-        auto place = os::read_task_place(trace_.engine.tasks.at(tid.value).pid, tid);
-        return place && place->running;
-    }
-    void hold(Tid tid) {
-        const std::uint64_t end = monotonic_ns() + patience_ns;
-        const trace::Answer answer = trace::await_answer(trace_, tid, {[end] { return monotonic_ns() > end; }});
-        if (answer.kind == trace::Answer::Kind::gone) trace_.events.handle_end(trace_, tid);
-        auto task = trace_.engine.tasks.find(tid.value);
-        if (answer.kind != trace::Answer::Kind::stands || task == trace_.engine.tasks.end()) return;
-        held_.emplace_back(trace_.engine.waiter, *answer.stop);
-        if (Process *process = trace_.engine.process_of(task->second))
-            engine::at_stop(trace_.engine, *process, task->second, held_.back());
-    }
-
-    trace::Trace &trace_;
-    std::deque<os::Stopped> held_;
-};
-
-} // namespace
-
 void Upgrader::map_all(Process &process) {
     if (has_room()) {
         work_->phase = Phase::write;
@@ -296,8 +252,10 @@ void Upgrader::map_all(Process &process) {
     Status mapped = fail(Error::Kind::gone, "the process has ended");
     if (stopped && is_underway()) {
         // Files are opened by numbers that the process's other threads must not see as taken.
-        const HeldOthers others(trace_, work_->space, stopped->tid());
+        const tracees::HeldOthers others(trace_, work_->space, stopped->tid());
+        const std::uint64_t since = monotonic_ns();
         if (is_underway()) mapped = map_with(process, *stopped);
+        KT_LOG_INFO("jumps: threads were held for " + std::to_string((monotonic_ns() - since) / 1000) + " us");
     }
     if (stopped) tracees::release_one(trace_, std::move(*stopped));
     if (mapped) {
@@ -362,6 +320,8 @@ Status Upgrader::map_with(Process &process, os::Stopped &stopped) {
 
 bool Upgrader::write(Jump &jump) {
     AddressSpaceState &space = *work_->space;
+    const engine::Site *site = space.site_at(jump.at);
+    if (!site || !engine::list_in_recovery(space, *site)) return false; // before the tail
     if (!jump.is_written) {
         const auto landing = arch::HostDetour::jump(jump.landing, jump.stub_at);
         const auto area =
@@ -427,28 +387,6 @@ bool Upgrader::plant_head(Jump &jump) {
     return true;
 }
 
-void take_counts(trace::Trace &trace) {
-    for (const auto &jumps : trace.engine.jumps) {
-        std::map<const engine::CounterBlock *, std::vector<std::uint64_t>> sums;
-        for (const auto &block : jumps->blocks) sums[block.get()] = block->sums();
-        for (const auto &[at, jump] : jumps->at) {
-            const auto found = sums.find(jump->block.get());
-            if (found == sums.end() || jump->counter >= found->second.size()) continue;
-            const std::uint64_t sum = found->second[jump->counter];
-            const std::uint64_t hits = sum - jump->undone - jump->taken;
-            // A thread that was just taken out of its stub may not come again before the next look.
-            if (static_cast<std::int64_t>(hits) <= 0) continue;
-            jump->taken += hits;
-            for (const engine::Credit &credit : jump->credits) {
-                credit.counters->hits += hits;
-                credit.counters->events += hits;
-                credit.state->aggregation.add_hits(hits, 0);
-            }
-        }
-    }
-    std::erase_if(trace.engine.jumps, [](const auto &jumps) { return jumps.use_count() == 1; });
-}
-
 void clear_idle_boundaries(trace::Trace &trace, const std::shared_ptr<AddressSpaceState> &space) {
     auto arming = trace.installed.armings.find(space.get());
     if (arming == trace.installed.armings.end()) return;
@@ -457,19 +395,6 @@ void clear_idle_boundaries(trace::Trace &trace, const std::shared_ptr<AddressSpa
         engine::Site *site = space->site_at(internal->at);
         if (site && !(space->jumps && space->jumps->over(internal->at))) engine::switch_off(*space, *site, *internal);
     }
-}
-
-std::optional<std::string> why_trap(const trace::Trace &trace, const AddressSpaceState &space, VirtAddr at) {
-    if (space.jumps && space.jumps->is_on(at)) return std::nullopt;
-    if (trace.config.engine == trace::Config::Engine::trap) return "jumps are not asked for (--engine jump)";
-    const auto site = space.sites.find(at);
-    if (site == space.sites.end()) return "it has no site";
-    if (const char *why = why_not_countable(*site->second)) return why;
-    if (space.jumps)
-        if (auto refused = space.jumps->refused.find(at); refused != space.jumps->refused.end())
-            return refused->second.words ? std::string(refused->second.words)
-                                         : std::string(jump::words(refused->second.why));
-    return "it is under way";
 }
 
 } // namespace ktrace::upgrade

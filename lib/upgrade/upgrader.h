@@ -55,13 +55,7 @@ class Upgrader {
     std::atomic<bool> is_synchronized_ = false, may_synchronize_ = true;
 };
 
-/// Adds the hits that jumps have counted to their locations.
-void take_counts(trace::Trace &trace);
-
 /// Switches off the boundaries of jumps that were lifted. Between stops.
 void clear_idle_boundaries(trace::Trace &trace, const std::shared_ptr<engine::AddressSpaceState> &space);
-
-/// Why an armed site is a trap; nothing: a jump is there. Words for the user.
-std::optional<std::string> why_trap(const trace::Trace &trace, const engine::AddressSpaceState &space, VirtAddr at);
 
 } // namespace ktrace::upgrade

@@ -151,12 +151,20 @@ def figure(text):
     print(f"figure: {text}", flush=True)
 
 
+def with_engine(command, arguments):
+    """Each trace of a run of the tests by another engine than the default: KTRACE_TEST_ENGINE=jump."""
+    engine = os.environ.get("KTRACE_TEST_ENGINE")
+    if not engine or command not in ("attach", "run") or "--engine" in arguments:
+        return (command, *arguments)
+    return (command, "--engine", engine, *arguments)
+
+
 class Ktrace:
     """ktrace in the background, attached when the constructor returns."""
 
     def __init__(self, *arguments, command="attach", wait=True, env=None, pass_fds=()):
         self.out = tempfile.TemporaryFile()
-        self.process = subprocess.Popen([KTRACE, command, *map(str, arguments)], stdout=self.out,
+        self.process = subprocess.Popen([KTRACE, *map(str, with_engine(command, arguments))], stdout=self.out,
                                         stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=env, pass_fds=pass_fds)
         self.errors = Lines(self.process.stderr, "ktrace")
         if wait:
@@ -275,7 +283,8 @@ def until(condition, what):
 
 def ktrace(*arguments, env=None, stdin=subprocess.DEVNULL, cwd=None):
     """Runs ktrace to its end."""
-    done = subprocess.run([KTRACE, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    command = with_engine(arguments[0], arguments[1:]) if arguments else ()
+    done = subprocess.run([KTRACE, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           stdin=stdin, timeout=LIMIT, env=env, cwd=cwd)
     return Trace(done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"), done.returncode)
 
@@ -287,6 +296,23 @@ def debug_registers_trap():
 
 
 NO_WATCHES = "the debug registers of this machine stop nothing"
+
+
+def has_own_text(pid):
+    """That of the process's own program is as in its file, though ktrace is there."""
+    path = os.readlink(f"/proc/{pid}/exe")
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory, open(path, "rb") as file:
+        for fields in map(str.split, maps):
+            if "x" not in fields[1] or fields[-1] != path:
+                continue
+            start, end = (int(address, 16) for address in fields[0].split("-"))
+            memory.seek(start)
+            now = memory.read(end - start)
+            file.seek(int(fields[2], 16))
+            before = file.read(end - start)
+            if now[:len(before)] != before:
+                return False
+    return True
 
 
 class LiveTest(unittest.TestCase):

@@ -12,7 +12,7 @@ import time
 import unittest
 from types import SimpleNamespace
 
-from live import LiveTest, adds_up, figure, ktrace, program, until, wait_until_let_go
+from live import LiveTest, adds_up, figure, has_own_text, ktrace, program, until, wait_until_let_go
 from test_kills import kill_both
 from test_libraries import Libraries, library
 
@@ -25,6 +25,8 @@ ROUNDS = 6  # at least
 JUMP = ("--engine", "jump")
 
 HAS_JUMPS = platform.machine() == "x86_64"
+TRACEFS = "/sys/kernel/tracing"
+HAS_UPROBES = HAS_JUMPS and os.access(f"{TRACEFS}/uprobe_events", os.W_OK)
 NO_JUMPS = "ktrace has no jumps for this processor"
 
 
@@ -101,22 +103,6 @@ class Jumps(LiveTest):
             self.check_exact(truth, trace, names, with_children)
         self.check_end()
         return trace
-
-    def has_own_text(self, pid):
-        """That of the process's own program is as in its file, though ktrace is there."""
-        path = os.readlink(f"/proc/{pid}/exe")
-        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory, open(path, "rb") as file:
-            for fields in map(str.split, maps):
-                if "x" not in fields[1] or fields[-1] != path:
-                    continue
-                start, end = (int(address, 16) for address in fields[0].split("-"))
-                memory.seek(start)
-                now = memory.read(end - start)
-                file.seek(int(fields[2], 16))
-                before = file.read(end - start)
-                if now[:len(before)] != before:
-                    return False
-        return True
 
     def check_end(self):
         wait_until_let_go(self.target.pid)
@@ -257,7 +243,7 @@ class Changes(Jumps):
             for _ in range(3):
                 before = self.hits()
                 self.ask(*off)
-                until(lambda: self.has_own_text(self.target.pid), "nothing is left in the program's code")
+                until(lambda: has_own_text(self.target.pid), "nothing is left in the program's code")
                 self.counts("work 500")
                 self.assertEqual(self.hits(), before)
                 self.ask(*on)
@@ -279,6 +265,43 @@ class Changes(Jumps):
         trace = self.finish()
         for name in ALL:
             self.assertEqual(trace.summary(name)["hits"], (last if name == "counted" else truth)[name][0], name)
+
+
+@unittest.skipUnless(HAS_UPROBES, "the kernel sets no uprobes for this user")
+class Uprobes(Jumps):
+    """The kernel writes over the first byte of a jump, and puts the file's there when its probe goes."""
+
+    EVENT = f"ktrace_test_{os.getpid()}"
+
+    def place(self, symbol):
+        """FILE:OFFSET of a function, in the words of uprobetracer.rst."""
+        at, = (int(each, 16) for each in re.findall(rf"(?m)^([0-9a-f]{{16}}) j {symbol}\+0x0 ", self.ask("list")))
+        with open(f"/proc/{self.target.pid}/maps") as maps:
+            for fields in map(str.split, maps):
+                start, end = (int(address, 16) for address in fields[0].split("-"))
+                if start <= at < end:
+                    return f"{fields[-1]}:{at - start + int(fields[2], 16):#x}"
+        raise AssertionError(symbol)
+
+    def tell_kernel(self, file, words):
+        order = os.open(f"{TRACEFS}/{file}", os.O_WRONLY | os.O_APPEND)  # else what others have set goes
+        os.write(order, words.encode())
+        os.close(order)
+
+    def test_jumps_that_a_uprobe_writes_over(self):
+        self.begin_with_jumps()
+        self.do("begin", "^running")
+        self.tell_kernel("uprobe_events", f"p:{self.EVENT}/hit {self.place('loads')}\n")
+        self.addCleanup(self.tell_kernel, "uprobe_events", f"-:{self.EVENT}/hit\n")
+        try:
+            self.tell_kernel(f"events/{self.EVENT}/hit/enable", "1")
+            until(lambda: "something else has written there" in self.list()["loads"][0], "the jump is lifted")
+        finally:
+            self.tell_kernel(f"events/{self.EVENT}/hit/enable", "0")
+        self.do("check 1000", "^right")
+        truth = self.counts("end")
+        trace = self.finish(truth, names=[name for name in ALL if name != "loads"])
+        self.assertRegex(trace.err, r"(?m)^ktrace: loads\+0x0 \[jumper\]: something else has written there, a kernel uprobe")
 
 
 class Signals(Changes):

@@ -68,13 +68,18 @@ Status furnish(AddressSpaceState &space, Site &site) {
         if (!space.memory->write_own(site.slot, std::span(site.placed.bytes, site.placed.size)))
             return fail(Error::Kind::refused, "its slot cannot be written");
     }
-    if (space.recovery.mapped() &&
-        !space.recovery.add(*space.memory, Host::recovery_entry(site.plan, site.placed, site.at, site.slot)))
-        return fail(Error::Kind::refused, "the recovery page cannot be written");
+    if (!list_in_recovery(space, site)) return fail(Error::Kind::refused, "the recovery page cannot be written");
     return {};
 }
 
 } // namespace
+
+bool list_in_recovery(AddressSpaceState &space, const Site &site) {
+    if (!space.recovery.mapped()) return true;
+    ktrace_recovery_entry entry = Host::recovery_entry(site.plan, site.placed, site.at, site.slot);
+    entry.is_of_jump = space.jumps && space.jumps->over(site.at) ? 1 : 0;
+    return space.recovery.add(*space.memory, entry);
+}
 
 Status arm(AddressSpaceState &space, Site &site) {
     give_way(space, site.at);

@@ -81,6 +81,9 @@ Result<arch::Host::Plan> plan_instruction(const AddressSpaceState &space, Memory
 /// Plans the instruction at `at` and makes a site of it, without a slot and not armed. Errors: fault, refused (why).
 Result<Site *> make_site(AddressSpaceState &space, VirtAddr at);
 
+/// Lists the site's trap in the recovery page, or how it is now. False: the page cannot be written.
+bool list_in_recovery(AddressSpaceState &space, const Site &site);
+
 /// Gives the site its slot, where it needs one. False: no slot within reach is free; map an arena first.
 bool give_slot(AddressSpaceState &space, Site &site);
 

@@ -123,6 +123,8 @@ void lift(AddressSpaceState &space, std::span<Jump *const> jumps) {
     synchronize();
     for (const Jump *jump : planted) take_tail_out(*space.memory, *jump);
     synchronize();
+    for (const Jump *jump : planted)
+        if (const Site *site = space.site_at(jump->at)) list_in_recovery(space, *site);
 }
 
 void lift_all(AddressSpaceState &space) {

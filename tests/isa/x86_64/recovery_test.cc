@@ -4,11 +4,17 @@
 
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <vector>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -200,6 +206,57 @@ TEST_F(Recovery, ATrapThatWasTakenOutIsRunAgain) {
     *site_ = std::byte{0x55};
     X86_64Registers before = registers(random);
     EXPECT_EQ(handle(before, trap_info()).ip, reinterpret_cast<std::uint64_t>(site_));
+}
+
+/// The byte at the site once the handler was called for its trap, in a child of this process: with a filter that allows
+/// all, or under a tracer, if that is asked for.
+enum class In { child, filter, trace };
+
+std::byte first_byte_in_child(In in, const std::byte *site, const std::function<void()> &handle) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        sock_filter all = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+        const sock_fprog filter{1, &all};
+        bool is_ready = in != In::filter || (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                                             ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
+        if (in == In::trace) is_ready = ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0;
+        if (is_ready) handle();
+        ::_exit(is_ready ? std::to_integer<int>(*site) : 0);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return static_cast<std::byte>(WEXITSTATUS(status));
+}
+
+TEST_F(Recovery, ATrapIsTakenOutForGoodWhereThatHarmsNobody) {
+    constexpr std::byte trap{0xcc}, instruction{0x55};
+    std::mt19937_64 random(7);
+    struct Row {
+        const char *what;
+        In in;
+        std::uint64_t filters; // as noted in the page
+        bool is_of_jump;
+        std::byte then;
+    };
+    for (const Row &row :
+         {Row{"no filter, no tracer", In::child, 1, false, instruction},
+          Row{"a page of a process with a filter", In::child, 2, false, trap},
+          Row{"a page that does not tell", In::child, 0, false, trap},
+          Row{"a filter has come since", In::filter, 1, false, trap}, Row{"somebody traces", In::trace, 1, false, trap},
+          Row{"a jump's bytes lie behind it", In::child, 1, true, trap}}) {
+        plant(ktrace::test::hex("55"));
+        header().filters = row.filters;
+        auto *table = reinterpret_cast<ktrace_recovery_entry *>(page_ + page);
+        const auto at = reinterpret_cast<std::uint64_t>(site_);
+        table[ktrace_recovery_hash(at, capacity)].is_of_jump = row.is_of_jump ? 1 : 0;
+        const X86_64Registers before = registers(random);
+        const std::byte now = first_byte_in_child(row.in, site_, [&] {
+            const bool is_out = row.then == instruction;
+            const std::uint64_t ip = handle(before, trap_info()).ip;
+            if (ip != (is_out ? at : at + 0x800)) *site_ = std::byte{0xff}; // neither
+        });
+        EXPECT_EQ(now, row.then) << row.what;
+    }
 }
 
 TEST_F(Recovery, StepsAndHardwareBreakpointsAreDropped) {
