@@ -10,7 +10,6 @@ namespace ktrace::test {
 /// One that is called from outside: two numbers, and `detoured_words` words of memory.
 struct Detoured {
     using Call = std::uint64_t (*)(std::uint64_t, std::uint64_t, std::uint64_t *);
-    const char *name;
     Call call;
     std::size_t most_calls = 100; // a throw is long to step
 };

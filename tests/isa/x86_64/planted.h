@@ -1,4 +1,4 @@
-// Planted: detours in the functions of detoured.cc, in the own process, by the pure functions of jump/ and arch/ alone.
+// Planted: detours in the functions of detoured.h, in the own process, by the pure functions of jump/ and arch/ alone.
 // Each counts how often it is passed. A thread that comes to an inner boundary goes on in the copies, by a handler for
 // SIGTRAP and SIGILL.
 //

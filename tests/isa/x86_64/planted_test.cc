@@ -1,4 +1,4 @@
-// Detours at every instruction of every function of detoured.cc: nothing changes but the counts, which are those of
+// Detours at every instruction of every function of detoured.h: nothing changes but the counts, which are those of
 // stepping.
 #if defined(__x86_64__)
 
