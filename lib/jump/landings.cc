@@ -69,6 +69,17 @@ struct Landings::Wanted {
 Landings::Landings(std::vector<Free> free, std::size_t size, std::size_t most_mappings)
     : free_(std::move(free)), size_(size), most_mappings_(most_mappings) {}
 
+void Landings::keep(VirtAddr landing) { use(page_of(landing.value), landing); }
+
+void Landings::exclude(VirtAddr start, VirtAddr end) {
+    std::vector<Free> left;
+    for (const Free &each : free_) {
+        if (each.start < start) left.push_back({each.start, std::min(each.end, start), each.rank});
+        if (end < each.end) left.push_back({std::max(each.start, end), each.end, each.rank});
+    }
+    free_ = std::move(left);
+}
+
 std::optional<VirtAddr> Landings::take(const arch::LandingRule &rule) {
     const Wanted wanted(rule);
     if (const auto landing = in_known_page(wanted)) return landing;

@@ -21,6 +21,11 @@ class Landings {
     /// `size`: bytes of a landing. `most_mappings`: runs of pages, each a mapping of the process.
     Landings(std::vector<Free> free, std::size_t size, std::size_t most_mappings);
 
+    /// A landing that is in use already.
+    void keep(VirtAddr landing);
+    /// A range that is in use for something else from now on. No landing is in it.
+    void exclude(VirtAddr start, VirtAddr end);
+
     /// Takes a place for a landing; nothing: there is none.
     std::optional<VirtAddr> take(const arch::LandingRule &rule);
     /// A landing that is used no more.
@@ -29,6 +34,8 @@ class Landings {
     /// The pages that landings are in, in order: to be mapped.
     std::vector<VirtAddr> pages() const;
     std::size_t mappings() const { return mappings_; }
+    /// The ranges that pages may be taken from, or are, in order.
+    const std::vector<Free> &free() const { return free_; }
 
   private:
     struct Page {

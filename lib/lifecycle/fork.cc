@@ -10,6 +10,7 @@
 #include "arming/inherit.h"
 #include "arming/install.h"
 #include "base/log.h"
+#include "engine/space/jumps.h"
 #include "engine/transparent/points.h"
 #include "engine/transparent/sigtrap/disposition.h"
 #include "os/facts/exec_rights.h"
@@ -69,6 +70,7 @@ Process &make_borrower(trace::Trace &trace, const Process &owner, Pid pid) {
     process.target.syscall_instruction = owner.target.syscall_instruction;
     process.borrowed = true;
     process.silent = !trace.config.follow || owner.silent;
+    if (process.silent) engine::do_without_jumps(*owner.space, "a child that is not followed has run in its memory");
     // The owner may end, or call exec, before it.
     if (trace.engine.ledger && owner.space->recovery_tried)
         trace.engine.ledger->cover(pid, owner.space->recovery.address());

@@ -45,8 +45,15 @@ class Upgrading {
   public:
     explicit Upgrading(trace::Trace &trace) : trace_{trace}, upgrader_{trace}, overwritten_{trace} {}
 
+    /// A step, unless stops wait, and the last one was as long as nothing but they has been served since.
     void go_on() {
-        is_at_work_ = trace_.config.engine == trace::Config::Engine::jump && upgrader_.step();
+        if (trace_.config.engine == trace::Config::Engine::jump && (is_quiet_ || monotonic_ns() >= rest_ns_)) {
+            const std::uint64_t began = monotonic_ns();
+            is_at_work_ = upgrader_.step();
+            const std::uint64_t now = monotonic_ns();
+            rest_ns_ = now + (now - began);
+            is_busy_ = is_at_work_ && now - began > brief_ns;
+        }
         tell(overwritten_.lift());
         if (trace_.engine.jumps.empty() || !trace_.output.live_line || monotonic_ns() < taken_ns_ + look_every_ns)
             return;
@@ -54,9 +61,14 @@ class Upgrading {
         upgrade::take_counts(trace_);
     }
     bool is_at_work() const { return is_at_work_; }
+    /// It has more to do, and is not waiting for anything itself.
+    bool is_busy() const { return is_busy_; }
+    /// No stop has come for a while.
+    bool is_quiet() const { return is_quiet_; }
+    void note(bool has_stop) { is_quiet_ = !has_stop; } // after such a wait
 
   private:
-    static constexpr std::uint64_t look_every_ns = 200'000'000;
+    static constexpr std::uint64_t look_every_ns = 200'000'000, brief_ns = 100'000;
 
     void tell(const std::vector<std::uint32_t> &overwritten) {
         for (std::uint32_t location : overwritten)
@@ -68,8 +80,8 @@ class Upgrading {
     trace::Trace &trace_;
     upgrade::Upgrader upgrader_;
     upgrade::Overwritten overwritten_;
-    std::uint64_t taken_ns_ = 0;
-    bool is_at_work_ = false;
+    std::uint64_t taken_ns_ = 0, rest_ns_ = 0;
+    bool is_at_work_ = false, is_busy_ = false, is_quiet_ = true;
 };
 
 /// The work between two stops. True: the trace is over.
@@ -95,6 +107,7 @@ class Showing {
     /// How the next stop is waited for.
     trace::Wait wait() {
         waiting_ = trace_.engine.records.size() > 0 || trace_.output.writer->pending();
+        if (upgrading_.is_busy() && upgrading_.is_quiet()) return trace::Wait::no;
         return waiting_ || trace_.orders.postponed || upgrading_.is_at_work() ? trace::Wait::briefly : trace::Wait::yes;
     }
     /// The wait is over.
@@ -133,6 +146,7 @@ void run_loop(trace::Trace &trace) {
     Showing showing(trace, upgrading);
     auto before = [&](const os::Stop *stop) {
         showing.show(stop != nullptr);
+        upgrading.note(stop != nullptr);
         if (!stop) return;
         placement.note(*stop);
         trace.engine.corrections.is_apart = placement.apart();

@@ -201,7 +201,7 @@ void tell_of_waiting(trace::Trace &trace, Pid pid, Tid tid) {
 
 } // namespace
 
-Result<os::Stopped> stop_one(trace::Trace &trace, Process &process) {
+Result<os::Stopped> stop_one(trace::Trace &trace, Process &process, Patience patience) {
     using Kind = trace::Answer::Kind;
     constexpr std::uint64_t silence_ns = 1'000'000'000;
     const std::uint64_t began_ns = monotonic_ns();
@@ -211,7 +211,7 @@ Result<os::Stopped> stop_one(trace::Trace &trace, Process &process) {
     while (auto tid = task_to_ask(trace, pid, asked, began_ns)) {
         const trace::Answer answer = ask_patiently(trace, space, *tid);
         if (answer.kind == Kind::given_up) {
-            if (os::OwnSignals::are_pending())
+            if (patience == Patience::none || os::OwnSignals::are_pending())
                 return fail(Error::Kind::refused,
                             "no thread of process " + std::to_string(pid.value) + " can be stopped: thread " +
                                 std::to_string(tid->value) + " waits in the kernel",

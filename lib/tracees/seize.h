@@ -25,9 +25,14 @@ bool became_another(const engine::Process &process);
 /// another user, not dumpable).
 Status seize_all(trace::Trace &trace, engine::Process &process);
 
+enum class Patience : std::uint8_t {
+    users, // until a task can be stopped, or the user waits no more
+    none,  // a moment
+};
+
 /// Stops one task of the process where ktrace may use it (choice.h). The caller resumes it. Errors: gone; refused: none
-/// can be stopped, and the user waits no more.
-Result<os::Stopped> stop_one(trace::Trace &trace, engine::Process &process);
+/// can be stopped, and nobody waits any more.
+Result<os::Stopped> stop_one(trace::Trace &trace, engine::Process &process, Patience patience = Patience::users);
 
 /// Lets every task of the process that has not the debug registers it should have stop and go on once, whether it runs
 /// or sleeps. Errors: refused (they cannot be set).

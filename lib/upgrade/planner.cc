@@ -76,13 +76,13 @@ bool is_in_the_way(const engine::Site &site) {
 
 Planner::Planner(engine::Process &process, std::vector<VirtAddr> wanted)
     : process_(process), space_(*process.space), wanted_(std::move(wanted)), maps_(process.target.maps),
+      landings_(free_in(maps_), HostDetour::jump_size, most_mappings),
       has_shadow_stack_(has_shadow_stack(process.target.pid)) {
     for (const auto &[at, site] : space_.sites)
         if (is_in_the_way(*site)) sites_.push_back(at);
     std::ranges::sort(sites_);
-    free_ = free_in(maps_);
-    engine::Jumps &jumps = *space_.jumps;
-    if (!jumps.landings) jumps.landings = std::make_unique<jump::Landings>(free_, HostDetour::jump_size, most_mappings);
+    for (const auto &[at, jump] : space_.jumps->at)
+        if (jump->is_written) landings_.keep(jump->landing);
 }
 
 bool Planner::plan_next() {
@@ -118,7 +118,7 @@ Planner::Outcome Planner::plan(VirtAddr at) {
     const target::LoadedModule *loaded = target::module_at(process_.target.modules, at);
     if (!loaded || loaded->module->is_vdso()) return Refusal{{}, "its code is in no file"};
     auto [go, is_new] = is_go_.try_emplace(loaded->module.get());
-    if (is_new) go->second = !loaded->module->named("runtime.morestack").empty();
+    if (is_new) go->second = !loaded->module->named("runtime.copystack").empty();
     if (go->second) return Refusal{{}, "Go moves its stacks"};
     auto &known = space_.jumps->at[at];
     if (!known) known = std::make_unique<Jump>();
@@ -126,7 +126,7 @@ Planner::Outcome Planner::plan(VirtAddr at) {
     std::array<std::byte, HostDetour::longest_window> room{};
     const auto code = std::span(room).first(space_.memory->read(at, room));
     auto window = window_of(at, *loaded, code);
-    const bool is_same = window && jump.stub.bytes.size() != 0 && jump.window.length == window->length &&
+    const bool is_same = window && jump.is_written && jump.window.length == window->length &&
                          std::equal(jump.code.begin(), jump.code.end(), code.begin(), code.begin() + window->length);
     jump.state = Jump::State::lifted;
     if (!window) return Refusal{window.error()};
@@ -144,19 +144,17 @@ Planner::Outcome Planner::plan(VirtAddr at) {
 }
 
 Planner::Outcome Planner::lay_out(Jump &jump, std::span<const std::byte> code) {
-    engine::Jumps &jumps = *space_.jumps;
     const auto rule =
         HostDetour::landing_rule(jump.window, jump.at, {HostDetour::trap_byte(), HostDetour::trap_byte()});
-    const auto landing = jumps.landings->take(rule);
-    Area *area = landing ? area_for(jump.at) : nullptr;
-    if (landing && !area) jumps.landings->give_back(*landing);
-    if (!area) return Refusal{NoJump::no_room};
+    Area *area = area_for(jump.at);
+    const auto landing = area ? take_landing(rule) : std::nullopt;
+    if (!landing) return Refusal{NoJump::no_room};
     const VirtAddr counter =
         area->block->address + static_cast<std::int64_t>(area->block->used * sizeof(std::uint64_t));
     auto stub = HostDetour::counting_stub(jump.window, code, jump.at, area->next, counter);
     auto bytes = HostDetour::jump(jump.at, *landing);
     if (!stub || !bytes || !HostDetour::jump(*landing, area->next) || stub->bytes.size() > stub_room) {
-        jumps.landings->give_back(*landing);
+        landings_.give_back(*landing);
         return Refusal{stub ? NoJump::no_room : stub.error()};
     }
     jump.landing = *landing;
@@ -169,6 +167,22 @@ Planner::Outcome Planner::lay_out(Jump &jump, std::span<const std::byte> code) {
     jump.is_written = false;
     area->next = area->next + static_cast<std::int64_t>(stub_room);
     return std::nullopt;
+}
+
+std::optional<VirtAddr> Planner::take_landing(const arch::LandingRule &rule) {
+    const auto landing = landings_.take(rule);
+    if (!landing) return std::nullopt;
+    const VirtAddr page{landing->value & ~(page_size - 1)};
+    const VirtAddr end = page + static_cast<std::int64_t>(page_size);
+    if (!space_.slots.contains(page) && landing_pages_.insert(page).second) note_taken(page, end);
+    return landing;
+}
+
+void Planner::note_taken(VirtAddr start, VirtAddr end) {
+    os::Mapping taken;
+    taken.start = start;
+    taken.end = end;
+    maps_.insert(std::ranges::upper_bound(maps_, start, {}, &os::Mapping::start), taken);
 }
 
 Area *Planner::area_for(VirtAddr at) {
@@ -199,10 +213,9 @@ bool Planner::add_area(VirtAddr at) {
     area.counters = area.start + static_cast<std::int64_t>(code);
     area.block = std::make_shared<engine::CounterBlock>();
     area.block->address = area.counters;
-    os::Mapping taken;
-    taken.start = area.start;
-    taken.end = area.counters + static_cast<std::int64_t>(engine::CounterBlock::size);
-    maps_.insert(std::ranges::upper_bound(maps_, taken.start, {}, &os::Mapping::start), taken);
+    const VirtAddr end = area.counters + static_cast<std::int64_t>(engine::CounterBlock::size);
+    note_taken(area.start, end);
+    landings_.exclude(area.start, end);
     areas_.push_back(std::move(area));
     return true;
 }
@@ -215,7 +228,7 @@ std::vector<Extent> Planner::landing_ranges() const {
     std::ranges::sort(pages);
     std::vector<Extent> ranges;
     auto is_free_between = [&](VirtAddr start, VirtAddr end) {
-        return std::ranges::any_of(free_,
+        return std::ranges::any_of(landings_.free(),
                                    [&](const jump::Free &each) { return each.start <= start && end <= each.end; });
     };
     for (const std::uint64_t page : pages) {

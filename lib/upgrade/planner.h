@@ -1,15 +1,18 @@
 // Planner: a jump for each site of one address space that may have one: its window, its landing, its stub, and the
 // memory that these need.
 //
-// Invariant: the target is read, and nothing is written or mapped.
+// Invariants: the target is read, and nothing is written or mapped; no two parts of what is planned overlap.
 #pragma once
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "engine/space/engine.h"
+#include "engine/space/jumps.h"
+#include "jump/landings.h"
 
 namespace ktrace::upgrade {
 
@@ -49,15 +52,18 @@ class Planner {
     tl::expected<arch::Window, arch::NoJump> window_of(VirtAddr at, const target::LoadedModule &loaded,
                                                        std::span<const std::byte> code);
     const std::vector<VirtAddr> &targets_of(const target::LoadedModule &loaded, symbols::Module::Extent function);
+    std::optional<VirtAddr> take_landing(const arch::LandingRule &rule);
     Area *area_for(VirtAddr at);
     bool add_area(VirtAddr at);
+    void note_taken(VirtAddr start, VirtAddr end);
 
     engine::Process &process_;
     engine::AddressSpaceState &space_;
     std::vector<VirtAddr> wanted_, sites_;
     std::size_t next_ = 0;
-    std::vector<jump::Free> free_;
     std::vector<os::Mapping> maps_; // with what is planned
+    jump::Landings landings_;
+    std::set<VirtAddr> landing_pages_;
     std::vector<Area> areas_;
     std::vector<engine::Jump *> jumps_;
     std::map<VirtAddr, std::vector<VirtAddr>> targets_; // by function

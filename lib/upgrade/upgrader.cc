@@ -29,9 +29,13 @@ using State = Jump::State;
 
 namespace {
 
-constexpr std::uint64_t step_ns = 2'000'000;
-constexpr std::size_t boundaries_at_once = 64; // jumps
-constexpr unsigned most_tries = 50;            // to plant one whose hit is repeated
+constexpr std::uint64_t step_ns = 1'000'000;
+constexpr std::uint64_t hold_ns = 2'000'000; // threads at once: behind that nothing more is begun
+constexpr std::uint64_t settling_ns = 300'000'000;
+constexpr std::uint64_t retry_ns = 1'000'000'000; // where no task can be stopped
+constexpr std::size_t boundaries_at_once = 16;    // jumps
+constexpr unsigned most_tries = 50;               // to plant one whose hit is repeated
+constexpr unsigned most_plans = 8;                // in a row for which a place was taken meanwhile
 
 bool is_wanted(const AddressSpaceState &space, VirtAddr at, const engine::Site &site) {
     const bool is_jump = space.jumps && (space.jumps->is_on(at) || space.jumps->refused.contains(at));
@@ -49,6 +53,7 @@ std::vector<VirtAddr> wanted_sites(const AddressSpaceState &space) {
 /// Why no jump can be had in a process; nullptr: nothing is known against it.
 const char *why_none(const trace::Trace &trace, const Process &process) {
     const AddressSpaceState &space = *process.space;
+    if (space.why_no_jumps) return space.why_no_jumps;
     if (trace.config.max_events) return "--max-events counts hits one by one";
     if (!process.target.syscall_instruction || !space.recovery.mapped() || space.recovery.is_lost())
         return "the process may not map memory";
@@ -114,10 +119,21 @@ Upgrader::~Upgrader() {
     if (synchronizing_.joinable()) synchronizing_.join();
 }
 
+/// A child that was just born may end soon, or call exec: jumps would cost more than they save.
+bool Upgrader::is_settled(Pid pid) {
+    const std::uint64_t now = monotonic_ns();
+    return now - seen_.try_emplace(pid.value, now).first->second >= settling_ns;
+}
+
 bool Upgrader::begin() {
+    if (!has_begun_)
+        for (const auto &[pid, process] : trace_.engine.processes) seen_[pid] = 0; // they were there before
+    has_begun_ = true;
+    std::erase_if(seen_, [&](const auto &each) { return !trace_.engine.processes.contains(each.first); });
     for (auto &[pid, process] : trace_.engine.processes) {
         AddressSpaceState &space = *process->space;
-        if (process->silent || process->borrowed || !std::exchange(space.has_new_probes, false)) continue;
+        if (process->silent || process->borrowed || !space.has_new_probes || !is_settled(Pid{pid})) continue;
+        space.has_new_probes = false;
         clear_idle_boundaries(trace_, process->space);
         if (space.jumps) // the other one may be gone
             std::erase_if(space.jumps->refused, [](const auto &each) {
@@ -150,7 +166,10 @@ bool Upgrader::step() {
         work_.reset(); // it has ended, or called exec
         return true;
     }
-    go_on(*process->second);
+    if (work_->space->why_no_jumps)
+        give_up(work_->space->why_no_jumps);
+    else
+        go_on(*process->second);
     if (work_ && work_->phase == Phase::done) work_.reset();
     return true;
 }
@@ -248,25 +267,38 @@ void Upgrader::map_all(Process &process) {
         work_->phase = Phase::write;
         return;
     }
-    auto stopped = tracees::stop_one(trace_, process);
-    Status mapped = fail(Error::Kind::gone, "the process has ended");
+    if (monotonic_ns() < work_->wait_ns) return;
+    auto stopped = tracees::stop_one(trace_, process, tracees::Patience::none);
+    if (!stopped && stopped.error().kind == Error::Kind::refused) { // a parent in vfork, a disk
+        work_->wait_ns = monotonic_ns() + retry_ns;
+        return;
+    }
+    const std::uint64_t since = monotonic_ns();
+    Result<Mapped> mapped = fail(Error::Kind::gone, "the process has ended");
     if (stopped && is_underway()) {
         // Files are opened by numbers that the process's other threads must not see as taken.
         const tracees::HeldOthers others(trace_, work_->space, stopped->tid());
-        const std::uint64_t since = monotonic_ns();
         if (is_underway()) mapped = map_with(process, *stopped);
-        KT_LOG_INFO("jumps: threads were held for " + std::to_string((monotonic_ns() - since) / 1000) + " us");
     }
     if (stopped) tracees::release_one(trace_, std::move(*stopped));
-    if (mapped) {
-        work_->phase = Phase::write;
-        return;
-    }
-    KT_LOG_INFO("no jumps: " + mapped.error().message);
-    if (mapped.error().kind == Error::Kind::gone || !is_underway())
+    KT_LOG_INFO("jumps: threads were held for " + std::to_string((monotonic_ns() - since) / 1000) + " us");
+    if (!mapped) KT_LOG_INFO("no jumps: " + mapped.error().message);
+    if (!is_underway() || (!mapped && mapped.error().kind == Error::Kind::gone))
         work_->phase = Phase::done;
+    else if (mapped && *mapped != Mapped::taken)
+        work_->phase = *mapped == Mapped::all ? Phase::write : Phase::map;
+    else if (mapped && ++map_tries_ < most_plans)
+        plan_again();
     else
         give_up("the process may not map memory for it");
+    if (work_->phase == Phase::write) map_tries_ = 0;
+}
+
+/// The program has mapped something where memory was planned.
+void Upgrader::plan_again() {
+    for (Jump *jump : work_->planner.jumps()) jump->state = State::lifted;
+    work_->space->has_new_probes = true;
+    work_->phase = Phase::done;
 }
 
 /// The process is still the one that was planned for: no exec has come in between.
@@ -275,30 +307,43 @@ bool Upgrader::is_underway() const {
     return process != trace_.engine.processes.end() && process->second->space == work_->space;
 }
 
-Status Upgrader::map_with(Process &process, os::Stopped &stopped) {
+/// Maps memory for stubs, counters and landings, as much as there is time for.
+Result<Upgrader::Mapped> Upgrader::map_areas(Process &process, os::Stopped &stopped, std::uint64_t end_ns) {
     AddressSpaceState &space = *work_->space;
     os::Waiter &waiter = trace_.engine.waiter;
     for (Area &area : work_->planner.areas()) {
+        if (area.block->file) continue;
+        if (monotonic_ns() > end_ns) return Mapped::some;
         auto code = engine::map_jump_code(space, process.target, waiter, stopped, area.start, area.code_size());
-        if (!code) return code;
+        if (!code) return tl::make_unexpected(code.error());
+        if (!*code) return Mapped::taken;
         const auto name = std::as_bytes(std::span(recovery::counters_name, std::strlen(recovery::counters_name) + 1));
         if (!space.memory->write_own(area.start, name)) return fail(Error::Kind::refused, "memory cannot be written");
         auto block =
             engine::map_counters(space, process.target, waiter, stopped, area.counters, area.start, area.capacity);
         if (!block) return tl::make_unexpected(block.error());
+        if (!*block) return Mapped::taken;
         area.block->file = std::move((*block)->file);
         space.jumps->blocks.push_back(area.block);
         if (!space.recovery.add_jump_table(*space.memory, area.records, area.capacity))
             return fail(Error::Kind::refused, "the recovery page has no room");
     }
     for (const Extent &range : work_->planner.landing_ranges()) {
+        if (monotonic_ns() > end_ns) return Mapped::some;
         if (space.slots.arenas().size() + 2 >= ktrace_recovery_most_arenas)
             return fail(Error::Kind::refused, "there are too many mappings");
         auto code = engine::map_jump_code(space, process.target, waiter, stopped, range.start,
                                           static_cast<std::size_t>(range.end - range.start));
-        if (!code) return code;
+        if (!code) return tl::make_unexpected(code.error());
+        if (!*code) return Mapped::taken;
     }
-    // Room for the traps at inner boundaries, so that no task is stopped for them.
+    return Mapped::all;
+}
+
+/// Room for the traps at inner boundaries, so that no task is stopped for them.
+Result<Upgrader::Mapped> Upgrader::make_room_for_traps(Process &process, os::Stopped &stopped, std::uint64_t end_ns) {
+    AddressSpaceState &space = *work_->space;
+    os::Waiter &waiter = trace_.engine.waiter;
     std::map<VirtAddr, std::size_t> slots; // by module
     std::size_t traps = 0;
     for (const Jump *jump : work_->planner.jumps()) {
@@ -308,14 +353,23 @@ Status Upgrader::map_with(Process &process, os::Stopped &stopped) {
         traps += count;
     }
     if (!engine::recovery_has_room(space, traps))
-        if (auto made = engine::prepare_recovery(space, process.target, waiter, stopped, traps); !made) return made;
+        if (auto made = engine::prepare_recovery(space, process.target, waiter, stopped, traps); !made)
+            return tl::make_unexpected(made.error());
     for (const auto &[start, count] : slots) {
         const target::LoadedModule *loaded = target::module_at(process.target.modules, start);
         if (!loaded || space.slots.room(start) >= count) continue;
+        if (monotonic_ns() > end_ns) return Mapped::some;
         auto arena = engine::map_arena(space, process.target, waiter, stopped, loaded->start, loaded->end, count);
-        if (!arena) return arena;
+        if (!arena) return tl::make_unexpected(arena.error());
     }
-    return {};
+    return Mapped::all;
+}
+
+Result<Upgrader::Mapped> Upgrader::map_with(Process &process, os::Stopped &stopped) {
+    const std::uint64_t end = monotonic_ns() + hold_ns;
+    auto mapped = map_areas(process, stopped, end);
+    if (!mapped || *mapped != Mapped::all) return mapped;
+    return make_room_for_traps(process, stopped, end);
 }
 
 bool Upgrader::write(Jump &jump) {

@@ -31,13 +31,19 @@ class Upgrader {
         std::shared_ptr<engine::AddressSpaceState> space;
         Planner planner;
         Phase phase = Phase::plan;
-        std::size_t next = 0; // of the planner's jumps
+        std::size_t next = 0;      // of the planner's jumps
+        std::uint64_t wait_ns = 0; // until then no task can be stopped
     };
 
+    bool is_settled(Pid pid);
     bool begin();
     void go_on(engine::Process &process);
     void map_all(engine::Process &process);
-    Status map_with(engine::Process &process, os::Stopped &stopped);
+    enum class Mapped : std::uint8_t { all, some, taken }; // taken: something else is there
+    Result<Mapped> map_with(engine::Process &process, os::Stopped &stopped);
+    Result<Mapped> map_areas(engine::Process &process, os::Stopped &stopped, std::uint64_t end_ns);
+    Result<Mapped> make_room_for_traps(engine::Process &process, os::Stopped &stopped, std::uint64_t end_ns);
+    void plan_again();
     bool is_underway() const;
     bool has_room() const;
     bool write(engine::Jump &jump);
@@ -51,6 +57,9 @@ class Upgrader {
     trace::Trace &trace_;
     std::unique_ptr<Work> work_;
     std::map<VirtAddr, unsigned> tries_;
+    std::map<pid_t, std::uint64_t> seen_; // processes: since when, of those that were there before 0
+    bool has_begun_ = false;
+    unsigned map_tries_ = 0; // in a row
     std::thread synchronizing_;
     std::atomic<bool> is_synchronized_ = false, may_synchronize_ = true;
 };

@@ -368,6 +368,21 @@ class Processes(Jumps):
                     self.assertEqual(self.do("vfork 100", r"^left (\d+)")[1], "0")
                 self.finish(self.counts("end"), with_children=bool(options))
 
+    def test_jumps_and_children_in_the_same_memory(self):
+        """What they call there is not counted: the jumps are lifted before they run."""
+        for how in ("vfork", "clone"):
+            with self.subTest(how):
+                self.target = self.start(program("borrowers"))
+                self.tracer = self.attach(self.target, *JUMP, "-k", "do_work", "--count", "--format", "json")
+                self.wait_for_jumps("do_work")
+                self.do(how, "^borrowing")
+                self.target.tell()
+                status, calls, own = map(int, self.target.truth(r"^ended (\d+) calls (\d+) own (\d+)").groups())
+                self.assertEqual((status, own), (0, 0))
+                self.assertGreater(calls, 0)
+                self.assertIn("a child that is not followed", self.list()["do_work"][0])
+                self.assertEqual(self.finish().summary("do_work")["hits"], 0)
+
     def test_jumps_and_exec(self):
         """The counts of the old program stay, the new one gets jumps of its own."""
         self.begin_with_jumps()

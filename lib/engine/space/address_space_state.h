@@ -65,6 +65,7 @@ struct AddressSpaceState {
     std::uint32_t return_probes = 0;                          // that are on: calls are looked at
     std::uint32_t timed_probes = 0;                           // of these: calls are timed
     std::shared_ptr<Jumps> jumps;                             // nullptr: there never was one
+    const char *why_no_jumps = nullptr;                       // there may be none any more
     bool has_new_probes = false;                              // for lib/upgrade: there is something to do
 
     Site *site_at(VirtAddr at) {

@@ -16,20 +16,22 @@ namespace ktrace::engine {
 
 namespace {
 
-/// A system call of the stopped task, in words for why it failed.
-Result<std::uint64_t> call(const recovery::Hands &hands, const recovery::Page &page, const char *what,
-                           std::uint64_t number, std::initializer_list<std::uint64_t> arguments) {
+constexpr std::int64_t in_use = -EEXIST; // of mmap: something else is there
+
+/// A system call of the stopped task: its answer, or in words why it failed.
+Result<std::int64_t> call(const recovery::Hands &hands, const recovery::Page &page, const char *what,
+                          std::uint64_t number, std::initializer_list<std::uint64_t> arguments) {
     auto answer = recovery::call_with_way_back(hands.waiter, hands.stopped, hands.syscall_instruction, page,
                                                hands.space, number, arguments);
     if (!answer) return tl::make_unexpected(answer.error());
-    if (*answer < 0 && *answer > -4096)
+    if (*answer < 0 && *answer > -4096 && *answer != in_use)
         return fail(Error::Kind::refused,
                     std::string("the process may not ") + what + ": " + std::strerror(static_cast<int>(-*answer)));
-    return static_cast<std::uint64_t>(*answer);
+    return *answer;
 }
 
 /// Opens a file that the process has made, if it is that, and gives it its size. Its memory counts on ktrace.
-Result<Fd> open_counters(Tid tid, std::uint64_t number, std::size_t counters) {
+Result<Fd> open_counters(Tid tid, std::int64_t number, std::size_t counters) {
     Fd file(::open(("/proc/" + std::to_string(tid.value) + "/fd/" + std::to_string(number)).c_str(),
                    O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     struct stat is {};
@@ -56,13 +58,12 @@ void keep(AddressSpaceState &space, VirtAddr at, std::size_t size) {
 
 } // namespace
 
-Status map_jump_code(AddressSpaceState &space, const target::Process &process, os::Waiter &waiter, os::Stopped &stopped,
-                     VirtAddr at, std::size_t size) {
+Result<bool> map_jump_code(AddressSpaceState &space, const target::Process &process, os::Waiter &waiter,
+                           os::Stopped &stopped, VirtAddr at, std::size_t size) {
     auto mapped = map_at(hands_of(space, process, waiter, stopped), space.recovery, at, size);
     if (!mapped) return tl::make_unexpected(mapped.error());
-    if (!*mapped) return fail(Error::Kind::refused, "the process has mapped something there meanwhile");
-    keep(space, at, size);
-    return {};
+    if (*mapped) keep(space, at, size);
+    return *mapped;
 }
 
 Result<std::shared_ptr<CounterBlock>> map_counters(AddressSpaceState &space, const target::Process &process,
@@ -71,16 +72,17 @@ Result<std::shared_ptr<CounterBlock>> map_counters(AddressSpaceState &space, con
     const recovery::Hands hands = hands_of(space, process, waiter, stopped);
     auto number = call(hands, space.recovery, "make shared memory", SYS_memfd_create, {name.value, MFD_CLOEXEC});
     if (!number) return tl::make_unexpected(number.error());
+    const auto fd = static_cast<std::uint64_t>(*number);
     auto file = open_counters(stopped.tid(), *number, counters);
-    Result<std::uint64_t> mapped = std::uint64_t{0};
+    Result<std::int64_t> mapped = std::int64_t{0};
     if (file)
-        mapped =
-            call(hands, space.recovery, "map shared memory", SYS_mmap,
-                 {at.value, CounterBlock::size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, *number, 0});
-    auto closed = call(hands, space.recovery, "close a file", SYS_close, {*number});
+        mapped = call(hands, space.recovery, "map shared memory", SYS_mmap,
+                      {at.value, CounterBlock::size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0});
+    auto closed = call(hands, space.recovery, "close a file", SYS_close, {fd});
     if (!file) return tl::make_unexpected(file.error());
     if (!mapped) return tl::make_unexpected(mapped.error());
     if (!closed) return tl::make_unexpected(closed.error());
+    if (*mapped == in_use) return std::shared_ptr<CounterBlock>();
     keep(space, at, CounterBlock::size);
     auto block = std::make_shared<CounterBlock>();
     block->file = std::move(*file);

@@ -5,14 +5,15 @@
 
 namespace ktrace::engine {
 
-/// Maps code of ktrace's at a place, by a system call of the stopped task, and lists it in the recovery page. Errors:
-/// refused (something else is there; mmap is forbidden), gone.
-Status map_jump_code(AddressSpaceState &space, const target::Process &process, os::Waiter &waiter, os::Stopped &stopped,
-                     VirtAddr at, std::size_t size);
+/// Maps code of ktrace's at a place, by a system call of the stopped task, and lists it in the recovery page. False:
+/// something else is there. Errors: refused (mmap is forbidden), gone.
+Result<bool> map_jump_code(AddressSpaceState &space, const target::Process &process, os::Waiter &waiter,
+                           os::Stopped &stopped, VirtAddr at, std::size_t size);
 
 /// Maps a CounterBlock at a place. Its file is made in the process, so that it counts there as nothing of ktrace's, and
 /// is closed again; no other task of the process runs meanwhile. `name`: memory of ktrace's in the process that holds
-/// recovery::counters_name, with its zero. `counters`: as many are allocated. Errors: refused, gone.
+/// recovery::counters_name, with its zero. `counters`: as many are allocated. nullptr: something else is there. Errors:
+/// refused, gone.
 Result<std::shared_ptr<CounterBlock>> map_counters(AddressSpaceState &space, const target::Process &process,
                                                    os::Waiter &waiter, os::Stopped &stopped, VirtAddr at, VirtAddr name,
                                                    std::size_t counters);

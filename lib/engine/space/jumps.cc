@@ -123,6 +123,7 @@ void lift(AddressSpaceState &space, std::span<Jump *const> jumps) {
     synchronize();
     for (const Jump *jump : planted) take_tail_out(*space.memory, *jump);
     synchronize();
+    if (!space.recovery.is_there(*space.memory)) return;
     for (const Jump *jump : planted)
         if (const Site *site = space.site_at(jump->at)) list_in_recovery(space, *site);
 }
@@ -132,6 +133,11 @@ void lift_all(AddressSpaceState &space) {
     std::vector<Jump *> all;
     for (const auto &[at, jump] : space.jumps->at) all.push_back(jump.get());
     lift(space, all);
+}
+
+void do_without_jumps(AddressSpaceState &space, const char *why) {
+    space.why_no_jumps = why;
+    lift_all(space);
 }
 
 void lift_copies(const AddressSpaceState &from, target::AddressSpace &child) {

@@ -19,7 +19,6 @@
 #include "arch/host.h"
 #include "base/addr.h"
 #include "base/fd.h"
-#include "jump/landings.h"
 #include "program/run/program.h"
 #include "target/address_space.h"
 
@@ -84,7 +83,6 @@ struct Jumps {
     std::map<VirtAddr, Jump *> by_stub, by_landing;
     std::map<VirtAddr, Refusal> refused; // sites
     std::vector<std::shared_ptr<CounterBlock>> blocks;
-    std::unique_ptr<jump::Landings> landings;
     bool plants_boundaries = false; // traps within windows are its own now
 
     /// The jump that a thread with this pc has taken: the pc is in its landing or its stub. nullptr: none.
@@ -108,6 +106,8 @@ void give_way(AddressSpaceState &space, VirtAddr at);
 /// two synchronizations, for all of them together; the target's threads run on.
 void lift(AddressSpaceState &space, std::span<Jump *const> jumps);
 void lift_all(AddressSpaceState &space);
+/// The same for good. `why`: words that last.
+void do_without_jumps(AddressSpaceState &space, const char *why);
 /// In a fork's child, which has a copy of `from`'s memory and does not run yet: its jumps become traps.
 void lift_copies(const AddressSpaceState &from, target::AddressSpace &child);
 /// Code that is gone: nothing is written.

@@ -86,6 +86,31 @@ TEST(Landings, LieInFreeRangesOnly) {
     EXPECT_EQ(take(range(from + 100 * mib, from + 100 * mib)), std::nullopt);
 }
 
+TEST(Landings, LieInNoRangeThatIsExcluded) {
+    const LandingRule rule = rule_of({-1, -1, -1, -1});
+    const VirtAddr start{from - mib}, end{from + mib};
+    for (const auto &[low, high] : {std::pair{start, end}, std::pair{start - 4096, end + 4096}}) {
+        Landings landings({range(start.value, end.value)}, size, 10);
+        landings.exclude(low, high);
+        EXPECT_FALSE(landings.take(rule));
+    }
+    Landings landings({range(start.value, end.value)}, size, 10);
+    landings.exclude(start + 8192, end);
+    landings.exclude(start, start + 4096);
+    const auto landing = landings.take(rule);
+    ASSERT_TRUE(landing);
+    EXPECT_EQ(landing->value & ~(jump::page_size - 1), (start + 4096).value);
+}
+
+TEST(Landings, StayOffThoseThatAreKept) {
+    const LandingRule rule = rule_of({0x10, 0x20, 0, 0});
+    Landings landings({range(0x10000, 200 * gib)}, size, 10);
+    const auto first = Landings({range(0x10000, 200 * gib)}, size, 10).take(rule);
+    ASSERT_TRUE(first);
+    landings.keep(*first);
+    EXPECT_FALSE(landings.take(rule));
+}
+
 TEST(Landings, AreNotBelowZero) {
     Landings landings({range(0x10000, 200 * gib)}, size, 10);
     EXPECT_EQ(landings.take(rule_of({-1, -1, -1, 0xcc}, 0x401000)), std::nullopt);
