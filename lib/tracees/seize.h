@@ -31,7 +31,7 @@ enum class Patience : std::uint8_t {
 };
 
 /// Stops one task of the process where ktrace may use it (choice.h). The caller resumes it. Errors: gone; refused: none
-/// can be stopped, and nobody waits any more.
+/// can be stopped, and the wait is given up.
 Result<os::Stopped> stop_one(trace::Trace &trace, engine::Process &process, Patience patience = Patience::users);
 
 /// Lets every task of the process that has not the debug registers it should have stop and go on once, whether it runs

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "arming/install.h"
@@ -31,7 +32,8 @@ namespace {
 
 constexpr std::uint64_t step_ns = 1'000'000;
 constexpr std::uint64_t hold_ns = 2'000'000; // threads at once: behind that nothing more is begun
-constexpr std::uint64_t settling_ns = 300'000'000;
+constexpr std::uint64_t settles_ns = 30'000'000, child_settles_ns = 300'000'000;
+constexpr std::size_t many_sites = 256;           // which take a while
 constexpr std::uint64_t retry_ns = 1'000'000'000; // where no task can be stopped
 constexpr std::size_t boundaries_at_once = 16;    // jumps
 constexpr unsigned most_tries = 50;               // to plant one whose hit is repeated
@@ -48,6 +50,21 @@ std::vector<VirtAddr> wanted_sites(const AddressSpaceState &space) {
         if (is_wanted(space, at, *site)) wanted.push_back(at);
     std::ranges::sort(wanted);
     return wanted;
+}
+
+bool is_hit(const engine::Site &site) {
+    return std::ranges::any_of(site.attachments,
+                               [](const engine::Attachment *each) { return each->on && each->counters->hits != 0; });
+}
+
+/// Of many sites those that were hit come first. True: some are left for later.
+bool leave_for_later(const AddressSpaceState &space, std::vector<VirtAddr> &wanted) {
+    if (wanted.size() < many_sites) return false;
+    std::vector<VirtAddr> first;
+    std::ranges::copy_if(wanted, std::back_inserter(first), [&](VirtAddr at) { return is_hit(*space.sites.at(at)); });
+    if (first.empty() || first.size() == wanted.size()) return false;
+    wanted = std::move(first);
+    return true;
 }
 
 /// Why no jump can be had in a process; nullptr: nothing is known against it.
@@ -119,20 +136,26 @@ Upgrader::~Upgrader() {
     if (synchronizing_.joinable()) synchronizing_.join();
 }
 
-/// A child that was just born may end soon, or call exec: jumps would cost more than they save.
+/// A child that was just born may end soon, or call exec: jumps would cost more than they save. Those that were there
+/// before are given a moment, too, which shows what is hit most.
 bool Upgrader::is_settled(Pid pid) {
     const std::uint64_t now = monotonic_ns();
-    return now - seen_.try_emplace(pid.value, now).first->second >= settling_ns;
+    return now >= settled_.try_emplace(pid.value, now + child_settles_ns).first->second;
 }
 
 bool Upgrader::begin() {
     if (!has_begun_)
-        for (const auto &[pid, process] : trace_.engine.processes) seen_[pid] = 0; // they were there before
+        for (const auto &[pid, process] : trace_.engine.processes) settled_[pid] = monotonic_ns() + settles_ns;
     has_begun_ = true;
-    std::erase_if(seen_, [&](const auto &each) { return !trace_.engine.processes.contains(each.first); });
+    is_waiting_ = false;
+    std::erase_if(settled_, [&](const auto &each) { return !trace_.engine.processes.contains(each.first); });
     for (auto &[pid, process] : trace_.engine.processes) {
         AddressSpaceState &space = *process->space;
-        if (process->silent || process->borrowed || !space.has_new_probes || !is_settled(Pid{pid})) continue;
+        if (process->silent || process->borrowed || !space.has_new_probes) continue;
+        if (!is_settled(Pid{pid})) {
+            is_waiting_ = true;
+            continue;
+        }
         space.has_new_probes = false;
         clear_idle_boundaries(trace_, process->space);
         if (space.jumps) // the other one may be gone
@@ -141,6 +164,7 @@ bool Upgrader::begin() {
             });
         std::vector<VirtAddr> wanted = wanted_sites(space);
         if (wanted.empty()) continue;
+        if (!space.jumps || space.jumps->at.empty()) space.has_new_probes = leave_for_later(space, wanted);
         take_counts(trace_); // other code may lie at a site by now, and gets a counter of its own
         if (!space.jumps) {
             space.jumps = std::make_shared<engine::Jumps>();
@@ -160,7 +184,7 @@ bool Upgrader::begin() {
 }
 
 bool Upgrader::step() {
-    if (!work_ && !begin()) return false;
+    if (!work_ && !begin()) return is_waiting_;
     auto process = trace_.engine.processes.find(work_->pid.value);
     if (process == trace_.engine.processes.end() || process->second->space != work_->space) {
         work_.reset(); // it has ended, or called exec

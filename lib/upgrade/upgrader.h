@@ -57,8 +57,8 @@ class Upgrader {
     trace::Trace &trace_;
     std::unique_ptr<Work> work_;
     std::map<VirtAddr, unsigned> tries_;
-    std::map<pid_t, std::uint64_t> seen_; // processes: since when, of those that were there before 0
-    bool has_begun_ = false;
+    std::map<pid_t, std::uint64_t> settled_; // of processes: from when on
+    bool has_begun_ = false, is_waiting_ = false;
     unsigned map_tries_ = 0; // in a row
     std::thread synchronizing_;
     std::atomic<bool> is_synchronized_ = false, may_synchronize_ = true;
