@@ -8,7 +8,7 @@ namespace ktrace::upgrade {
 void take_counts(trace::Trace &trace) {
     for (const auto &jumps : trace.engine.jumps) {
         std::map<const engine::CounterBlock *, std::vector<std::uint64_t>> sums;
-        for (const auto &block : jumps->blocks) sums[block.get()] = block->sums();
+        for (const engine::JumpArea &area : jumps->areas) sums[area.block.get()] = area.block->sums();
         for (const auto &[at, jump] : jumps->at) {
             const auto found = sums.find(jump->block.get());
             if (found == sums.end() || jump->counter >= found->second.size()) continue;

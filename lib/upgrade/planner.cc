@@ -16,12 +16,14 @@ namespace ktrace::upgrade {
 using arch::HostDetour;
 using arch::NoJump;
 using engine::Jump;
+using engine::JumpArea;
 using engine::Refusal;
 
 namespace {
 
 constexpr std::size_t stub_room = 192; // bytes of a stub, at most and aligned
 constexpr std::size_t name_room = 64;
+constexpr std::size_t least_capacity = 256; // of an area: probes that are added later find room in it
 constexpr std::uint64_t page_size = jump::page_size;
 constexpr std::size_t most_mappings = 4096; // runs of pages with landings, before these are put together
 constexpr std::uint64_t widest_gap = 32 << 20;
@@ -83,6 +85,7 @@ Planner::Planner(engine::Process &process, std::vector<VirtAddr> wanted)
     std::ranges::sort(sites_);
     for (const auto &[at, jump] : space_.jumps->at)
         if (jump->is_written) landings_.keep(jump->landing);
+    std::erase_if(space_.jumps->areas, [](const JumpArea &each) { return !each.is_mapped(); }); // of a plan that failed
 }
 
 bool Planner::plan_next() {
@@ -146,7 +149,7 @@ Planner::Outcome Planner::plan(VirtAddr at) {
 Planner::Outcome Planner::lay_out(Jump &jump, std::span<const std::byte> code) {
     const auto rule =
         HostDetour::landing_rule(jump.window, jump.at, {HostDetour::trap_byte(), HostDetour::trap_byte()});
-    Area *area = area_for(jump.at);
+    JumpArea *area = area_for(jump.at);
     const auto landing = area ? take_landing(rule) : std::nullopt;
     if (!landing) return Refusal{NoJump::no_room};
     const VirtAddr counter =
@@ -185,24 +188,24 @@ void Planner::note_taken(VirtAddr start, VirtAddr end) {
     maps_.insert(std::ranges::upper_bound(maps_, start, {}, &os::Mapping::start), taken);
 }
 
-Area *Planner::area_for(VirtAddr at) {
-    auto found = [&]() -> Area * {
-        for (Area &area : areas_) {
+JumpArea *Planner::area_for(VirtAddr at) {
+    auto found = [&]() -> JumpArea * {
+        for (JumpArea &area : space_.jumps->areas) {
             const std::uint64_t low = std::min(area.start.value, at.value),
                                 high = std::max(area.counters.value, at.value);
             if (area.block->used < area.capacity && high - low < arch::Host::reach) return &area;
         }
         return nullptr;
     };
-    if (Area *area = found()) return area;
+    if (JumpArea *area = found()) return area;
     return add_area(at) ? found() : nullptr;
 }
 
 bool Planner::add_area(VirtAddr at) {
     const target::LoadedModule *loaded = target::module_at(process_.target.modules, at);
     const std::size_t left = wanted_.size() - next_ + 1;
-    Area area;
-    area.capacity = std::min(left, engine::CounterBlock::capacity);
+    JumpArea area;
+    area.capacity = std::clamp(left, least_capacity, engine::CounterBlock::capacity);
     const std::uint64_t records = area.capacity * sizeof(ktrace_recovery_detour), stubs = area.capacity * stub_room;
     const std::uint64_t code = whole_pages(name_room + records + stubs);
     const auto place = engine::place_arena(maps_, loaded->start, loaded->end, code + engine::CounterBlock::size);
@@ -216,7 +219,7 @@ bool Planner::add_area(VirtAddr at) {
     const VirtAddr end = area.counters + static_cast<std::int64_t>(engine::CounterBlock::size);
     note_taken(area.start, end);
     landings_.exclude(area.start, end);
-    areas_.push_back(std::move(area));
+    space_.jumps->areas.push_back(std::move(area));
     return true;
 }
 

@@ -16,16 +16,6 @@
 
 namespace ktrace::upgrade {
 
-/// Memory for the stubs of sites that are near to each other, and their counters, in this order: the counters' name,
-/// records for the recovery page, stubs; then the CounterBlock.
-struct Area {
-    VirtAddr start, records, stubs, counters;
-    std::size_t capacity = 0;                    // sites
-    VirtAddr next;                               // of the stubs: where the next one lies
-    std::shared_ptr<engine::CounterBlock> block; // its address is known, its file only when it is mapped
-    std::size_t code_size() const { return static_cast<std::size_t>(counters - start); }
-};
-
 /// A range that is to be mapped for landings.
 struct Extent {
     VirtAddr start, end;
@@ -41,7 +31,6 @@ class Planner {
 
     /// Of the address space's Jumps, prepared, in order.
     const std::vector<engine::Jump *> &jumps() const { return jumps_; }
-    std::vector<Area> &areas() { return areas_; }
     /// The landings of these jumps lie in them, as few as may be.
     std::vector<Extent> landing_ranges() const;
 
@@ -53,7 +42,7 @@ class Planner {
                                                        std::span<const std::byte> code);
     const std::vector<VirtAddr> &targets_of(const target::LoadedModule &loaded, symbols::Module::Extent function);
     std::optional<VirtAddr> take_landing(const arch::LandingRule &rule);
-    Area *area_for(VirtAddr at);
+    engine::JumpArea *area_for(VirtAddr at);
     bool add_area(VirtAddr at);
     void note_taken(VirtAddr start, VirtAddr end);
 
@@ -64,7 +53,6 @@ class Planner {
     std::vector<os::Mapping> maps_; // with what is planned
     jump::Landings landings_;
     std::set<VirtAddr> landing_pages_;
-    std::vector<Area> areas_;
     std::vector<engine::Jump *> jumps_;
     std::map<VirtAddr, std::vector<VirtAddr>> targets_; // by function
     std::map<const symbols::Module *, bool> is_go_;

@@ -283,7 +283,8 @@ bool Upgrader::has_room() const {
     std::size_t traps = 0;
     for (const Jump *jump : work_->planner.jumps())
         for (VirtAddr at : boundaries_of(*jump)) traps += boundary_at(*work_->space, at) ? 0 : 1;
-    return traps == 0 && work_->planner.areas().empty() && work_->planner.landing_ranges().empty();
+    const bool is_mapped = std::ranges::all_of(work_->space->jumps->areas, &engine::JumpArea::is_mapped);
+    return traps == 0 && is_mapped && work_->planner.landing_ranges().empty();
 }
 
 void Upgrader::map_all(Process &process) {
@@ -335,8 +336,8 @@ bool Upgrader::is_underway() const {
 Result<Upgrader::Mapped> Upgrader::map_areas(Process &process, os::Stopped &stopped, std::uint64_t end_ns) {
     AddressSpaceState &space = *work_->space;
     os::Waiter &waiter = trace_.engine.waiter;
-    for (Area &area : work_->planner.areas()) {
-        if (area.block->file) continue;
+    for (engine::JumpArea &area : space.jumps->areas) {
+        if (area.is_mapped()) continue;
         if (monotonic_ns() > end_ns) return Mapped::some;
         auto code = engine::map_jump_code(space, process.target, waiter, stopped, area.start, area.code_size());
         if (!code) return tl::make_unexpected(code.error());
@@ -348,7 +349,6 @@ Result<Upgrader::Mapped> Upgrader::map_areas(Process &process, os::Stopped &stop
         if (!block) return tl::make_unexpected(block.error());
         if (!*block) return Mapped::taken;
         area.block->file = std::move((*block)->file);
-        space.jumps->blocks.push_back(area.block);
         if (!space.recovery.add_jump_table(*space.memory, area.records, area.capacity))
             return fail(Error::Kind::refused, "the recovery page has no room");
     }
@@ -403,8 +403,8 @@ bool Upgrader::write(Jump &jump) {
     if (!jump.is_written) {
         const auto landing = arch::HostDetour::jump(jump.landing, jump.stub_at);
         const auto area =
-            std::ranges::find_if(work_->planner.areas(), [&](const Area &each) { return each.block == jump.block; });
-        if (!landing || area == work_->planner.areas().end()) return false;
+            std::ranges::find_if(space.jumps->areas, [&](const auto &each) { return each.block == jump.block; });
+        if (!landing || area == space.jumps->areas.end()) return false;
         const ktrace_recovery_detour record = record_of(jump);
         const auto bytes = std::as_bytes(std::span(&record, 1));
         const VirtAddr at = area->records + static_cast<std::int64_t>(jump.counter * sizeof record);

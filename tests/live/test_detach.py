@@ -214,7 +214,7 @@ class Detach(LiveTest):
     def test_what_the_program_has_mapped_over_our_page(self):
         """Nothing is written there any more: not for a signal that has come in the middle of a stepped instruction, either."""
         target = self.start(program("overmaps"))
-        tracer = self.attach(target, "-k", "do_work", "--post", "--count")
+        tracer = self.attach(target, "-k", "do_work", "--post", "--count", "--engine", "trap")
         target.tell("work 100")
         target.truth("^did 100")
         target.tell("page")

@@ -164,6 +164,19 @@ class Counts(Jumps):
         trace = self.finish(truth, names=("counted", "called", "loop_inside"))
         self.assertEqual(trace.summary("pushes")["hits"], truth["pushes"][0])
 
+    def test_jumps_that_are_asked_for_one_by_one(self):
+        """Each finds room in the memory of those before."""
+        self.begin_with_jumps(names=("counted",), threads=2)
+        functions = ("atoi", "rand", "srand", "random", "puts", "putchar", "fputs", "fflush", "fopen", "fclose", "fgets", "perror",
+                     "qsort", "bsearch", "getenv", "setenv", "system", "popen", "pclose", "abort", "remove", "rename")
+        for name in functions:
+            self.ask("add", "-j", f"libc.so.6:{name}", "--count")
+            until(lambda: "under way" not in self.list()[name][0], f"it is decided for {name}")
+        listed = self.list()
+        self.assertNotIn("memory", str(listed))
+        self.assertGreater(sum(listed[name][0] == "[OPTIMIZED]" for name in functions), 16, listed)
+        self.finish(self.counts("work 100"))
+
     def test_no_jump_without_asking(self):
         self.target = self.start(program("jumper"), 2)
         self.tracer = self.attach(self.target, "-j", "counted", "--count", "--format", "json", "--engine", "trap")

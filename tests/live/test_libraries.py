@@ -353,7 +353,7 @@ class Gone(Libraries):
     def test_every_mark_of_the_list(self):
         """One that is armed, and each of those that are not; a switch that is set stays set."""
         self.begin("-k", "do_work", "-k", "main", "-j", "libpart.so:part_work", "-r", "libpart.so:part_made", "-k",
-                   "libpiece.so:piece_work", "--count", "--allow-missing")
+                   "libpiece.so:piece_work", "--count", "--allow-missing", "--engine", "trap")
         self.assertEqual(ktrace("ctl", "-p", self.target.pid, "disable", "2", "4").status, 0)
         self.tell("open", 0, library())
         self.tell("close", 0)

@@ -40,7 +40,7 @@ class Masks(LiveTest):
         """It has it open from its next hit on; the process's action is put back."""
         for options in ((), ("--post",)):
             target = self.start(program("masks"), "open")
-            tracer = self.attach(target, "-k", "hit", "--count", "--format", "json", *options)
+            tracer = self.attach(target, "-k", "hit", "--count", "--format", "json", "--engine", "trap", *options)
             target.tell("later 100")
             hits, opened, caught = map(int, target.truth(r"later 100 hits (\d+) open (\d+) caught (\d+)").groups())
             self.assertEqual((opened, caught), (100, 100))

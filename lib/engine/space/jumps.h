@@ -43,6 +43,18 @@ struct CounterBlock {
     std::vector<std::uint64_t> sums() const;
 };
 
+/// Memory for the stubs of sites that are near to each other, and their counters, in this order: the counters' name,
+/// records for the recovery page, stubs; then the CounterBlock.
+struct JumpArea {
+    VirtAddr start, records, stubs, counters;
+    std::size_t capacity = 0;            // sites
+    VirtAddr next;                       // of the stubs: where the next one lies
+    std::shared_ptr<CounterBlock> block; // its address is known before it has a file
+
+    std::size_t code_size() const { return static_cast<std::size_t>(counters - start); }
+    bool is_mapped() const { return static_cast<bool>(block->file); }
+};
+
 /// Where the hits of a jump are counted for the user. Both outlive the trace's processes.
 struct Credit {
     program::Counters *counters = nullptr;
@@ -82,8 +94,8 @@ struct Jumps {
     std::map<VirtAddr, std::unique_ptr<Jump>> at;
     std::map<VirtAddr, Jump *> by_stub, by_landing;
     std::map<VirtAddr, Refusal> refused; // sites
-    std::vector<std::shared_ptr<CounterBlock>> blocks;
-    bool plants_boundaries = false; // traps within windows are its own now
+    std::vector<JumpArea> areas;         // those that are planned, too
+    bool plants_boundaries = false;      // traps within windows are its own now
 
     /// The jump that a thread with this pc has taken: the pc is in its landing or its stub. nullptr: none.
     Jump *with(VirtAddr pc) const;
