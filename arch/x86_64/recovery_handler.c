@@ -129,7 +129,12 @@ PART uint64_t step_over(const struct ktrace_recovery_entry *entry, ucontext_t *c
     return entry->site;
 }
 
-PART long open_path(const void *path, long flags) {
+/* The path is three words, so that it is no data. */
+PART long open_path(uint64_t first, uint64_t second, uint64_t third, long flags) {
+    volatile uint64_t path[3];
+    path[0] = first;
+    path[1] = second;
+    path[2] = third;
     return syscall4(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, 0);
 }
 
@@ -140,11 +145,10 @@ PART int is_free_to_call(const struct ktrace_recovery_header *header) {
 
 /* By /proc/self/status. A thread may be untraced while its process is traced (clone(2), CLONE_UNTRACED). */
 IN_PAGE static int is_traced(void) {
-    const uint64_t path[] = {0x65732f636f72702f, 0x75746174732f666c, 0x73}; /* /proc/self/status */
-    const uint32_t line = 0x6172540a;                                       /* \nTra, of TracerPid: */
+    const uint32_t line = 0x6172540a; /* \nTra, of TracerPid: */
     enum { number_at = 12 };
     char text[256];
-    long file = open_path(path, O_RDONLY);
+    long file = open_path(0x65732f636f72702f, 0x75746174732f666c, 0x73, O_RDONLY); /* /proc/self/status */
     if (file < 0) return 1;
     long size = syscall4(SYS_read, file, (long)text, sizeof text, 0);
     syscall4(SYS_close, file, 0, 0, 0);
@@ -155,10 +159,10 @@ IN_PAGE static int is_traced(void) {
 
 /* Puts the instruction's first byte back in the trap's place. False: it may not, or cannot. */
 IN_PAGE static int take_out(const struct ktrace_recovery_header *header, const struct ktrace_recovery_entry *entry) {
-    const uint64_t path[] = {0x68742f636f72702f, 0x6c65732d64616572, 0x6d656d2f66}; /* /proc/thread-self/mem */
     unsigned char now = 0;
     if (entry->is_of_jump || entry->trap_size != 1 || !is_free_to_call(header) || is_traced()) return 0;
-    long memory = open_path(path, O_RDWR);
+    /* /proc/thread-self/mem */
+    long memory = open_path(0x68742f636f72702f, 0x6c65732d64616572, 0x6d656d2f66, O_RDWR);
     if (memory < 0) return 0;
     long site = (long)entry->site;
     int is_there = syscall4(SYS_pread64, memory, (long)&now, 1, site) == 1 && now == int3;
