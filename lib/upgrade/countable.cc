@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/space/address_space_state.h"
 #include "jump/words.h"
 #include "program/tables/state.h"
 
@@ -50,6 +51,25 @@ std::vector<engine::Credit> credits_of(const engine::Site &site) {
     for (const Attachment *attachment : site.attachments)
         if (attachment->on) credits.push_back({attachment->counters, attachment->state});
     return credits;
+}
+
+bool is_in_the_way(const engine::Site &site) {
+    const bool is_idle = site.attachments.empty() && !site.exit && !site.kept_for_returns && site.doubtful == 0 &&
+                         site.returns == 0 &&
+                         std::ranges::all_of(site.internal, [](const engine::InternalBreakpoint *each) {
+                             return !each->on || each->purpose == &engine::jump_boundary;
+                         });
+    return !is_idle;
+}
+
+bool may_become(const engine::AddressSpaceState &space, const engine::Jump &jump) {
+    const auto site = space.sites.find(jump.at);
+    if (site == space.sites.end() || !site->second->armed || why_not_countable(*site->second)) return false;
+    for (std::int64_t offset = 1; offset < jump.window.length; offset++) {
+        const auto other = space.sites.find(jump.at + offset);
+        if (other != space.sites.end() && is_in_the_way(*other->second)) return false;
+    }
+    return true;
 }
 
 std::optional<std::string> why_trap(const trace::Trace &trace, const engine::AddressSpaceState &space, VirtAddr at) {

@@ -17,6 +17,13 @@ const char *why_not_countable(const engine::Site &site);
 /// The probes that a hit there is counted for.
 std::vector<engine::Credit> credits_of(const engine::Site &site);
 
+/// A jump whose window holds the site would serve both: it is needed there. Breakpoints of former jumps are not.
+bool is_in_the_way(const engine::Site &site);
+
+/// The site of a jump that was planned some time ago is a trap still whose probes only count, and none is needed in the
+/// rest of the window.
+bool may_become(const engine::AddressSpaceState &space, const engine::Jump &jump);
+
 /// Why an armed site is a trap; nothing: a jump is there. Words for the user.
 std::optional<std::string> why_trap(const trace::Trace &trace, const engine::AddressSpaceState &space, VirtAddr at);
 

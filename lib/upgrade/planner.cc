@@ -10,6 +10,7 @@
 #include "engine/space/slots.h"
 #include "recovery/remains.h"
 #include "target/modules.h"
+#include "upgrade/countable.h"
 
 namespace ktrace::upgrade {
 
@@ -62,16 +63,6 @@ bool has_boundary_in_instruction(const arch::Window &window) {
     return std::ranges::any_of(window.inner, [&](const arch::Boundary &each) {
         return !each.stays && std::ranges::find(window.starts, each.offset) == window.starts.end();
     });
-}
-
-/// Breakpoints of former jumps do no harm in the windows of new ones.
-bool is_in_the_way(const engine::Site &site) {
-    const bool is_idle = site.attachments.empty() && !site.exit && !site.kept_for_returns && site.doubtful == 0 &&
-                         site.returns == 0 &&
-                         std::ranges::all_of(site.internal, [](const engine::InternalBreakpoint *each) {
-                             return !each->on || each->purpose == &engine::jump_boundary;
-                         });
-    return !is_idle;
 }
 
 } // namespace

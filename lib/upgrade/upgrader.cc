@@ -246,8 +246,11 @@ void Upgrader::go_on(Process &process) {
         take_counts(trace_); // the hits so far are of the probes that were on
         return;
     case Phase::tails:
-        if (for_some(
-                [&](Jump &jump) { return are_armed(space, boundaries_of(jump)) && engine::plant_tail(space, jump); }))
+        if (for_some([&](Jump &jump) {
+                // It may have been switched off since it was planned, or another probe may have come beside it.
+                return may_become(space, jump) && are_armed(space, boundaries_of(jump)) &&
+                       engine::plant_tail(space, jump);
+            }))
             synchronize_then(Phase::second_wait);
         return;
     case Phase::heads:
@@ -278,17 +281,25 @@ void Upgrader::give_up(const char *why) {
     work_->phase = Phase::done;
 }
 
-/// All that the jumps need is mapped: they were there before.
-bool Upgrader::has_room() const {
-    std::size_t traps = 0;
-    for (const Jump *jump : work_->planner.jumps())
-        for (VirtAddr at : boundaries_of(*jump)) traps += boundary_at(*work_->space, at) ? 0 : 1;
-    const bool is_mapped = std::ranges::all_of(work_->space->jumps->areas, &engine::JumpArea::is_mapped);
-    return traps == 0 && is_mapped && work_->planner.landing_ranges().empty();
+/// The memory that is needed and not there: counted once, since that takes a while.
+void Upgrader::count_room(Process &process) {
+    const AddressSpaceState &space = *work_->space;
+    Room &room = work_->room.emplace();
+    room.landings = work_->planner.landing_ranges();
+    for (const Jump *jump : work_->planner.jumps()) {
+        const target::LoadedModule *loaded = target::module_at(process.target.modules, jump->at);
+        for (VirtAddr at : boundaries_of(*jump)) {
+            if (boundary_at(space, at)) continue;
+            room.traps++;
+            if (loaded) room.slots[loaded->start]++;
+        }
+    }
 }
 
 void Upgrader::map_all(Process &process) {
-    if (has_room()) {
+    if (!work_->room) count_room(process);
+    const bool is_mapped = std::ranges::all_of(work_->space->jumps->areas, &engine::JumpArea::is_mapped);
+    if (is_mapped && work_->room->landings.empty() && work_->room->traps == 0) {
         work_->phase = Phase::write;
         return;
     }
@@ -352,7 +363,8 @@ Result<Upgrader::Mapped> Upgrader::map_areas(Process &process, os::Stopped &stop
         if (!space.recovery.add_jump_table(*space.memory, area.records, area.capacity))
             return fail(Error::Kind::refused, "the recovery page has no room");
     }
-    for (const Extent &range : work_->planner.landing_ranges()) {
+    for (std::vector<Extent> &ranges = work_->room->landings; !ranges.empty(); ranges.pop_back()) {
+        const Extent &range = ranges.back();
         if (monotonic_ns() > end_ns) return Mapped::some;
         if (space.slots.arenas().size() + 2 >= ktrace_recovery_most_arenas)
             return fail(Error::Kind::refused, "there are too many mappings");
@@ -368,18 +380,11 @@ Result<Upgrader::Mapped> Upgrader::map_areas(Process &process, os::Stopped &stop
 Result<Upgrader::Mapped> Upgrader::make_room_for_traps(Process &process, os::Stopped &stopped, std::uint64_t end_ns) {
     AddressSpaceState &space = *work_->space;
     os::Waiter &waiter = trace_.engine.waiter;
-    std::map<VirtAddr, std::size_t> slots; // by module
-    std::size_t traps = 0;
-    for (const Jump *jump : work_->planner.jumps()) {
-        const target::LoadedModule *loaded = target::module_at(process.target.modules, jump->at);
-        const std::size_t count = boundaries_of(*jump).size();
-        if (loaded) slots[loaded->start] += count;
-        traps += count;
-    }
+    const std::size_t traps = work_->room->traps;
     if (!engine::recovery_has_room(space, traps))
         if (auto made = engine::prepare_recovery(space, process.target, waiter, stopped, traps); !made)
             return tl::make_unexpected(made.error());
-    for (const auto &[start, count] : slots) {
+    for (const auto &[start, count] : work_->room->slots) {
         const target::LoadedModule *loaded = target::module_at(process.target.modules, start);
         if (!loaded || space.slots.room(start) >= count) continue;
         if (monotonic_ns() > end_ns) return Mapped::some;

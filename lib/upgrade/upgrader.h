@@ -26,13 +26,19 @@ class Upgrader {
 
   private:
     enum class Phase : std::uint8_t { plan, map, write, boundaries, first_wait, tails, second_wait, heads, done };
+    struct Room {
+        std::vector<Extent> landings;          // that are to be mapped
+        std::map<VirtAddr, std::size_t> slots; // at inner boundaries, by module
+        std::size_t traps = 0;                 // the sum
+    };
     struct Work {
         Pid pid;
         std::shared_ptr<engine::AddressSpaceState> space;
         Planner planner;
         Phase phase = Phase::plan;
-        std::size_t next = 0;      // of the planner's jumps
-        std::uint64_t wait_ns = 0; // until then no task can be stopped
+        std::size_t next = 0;                    // of the planner's jumps
+        std::uint64_t wait_ns = 0;               // until then no task can be stopped
+        std::optional<Room> room = std::nullopt; // nothing: it was not counted yet
     };
 
     bool is_settled(Pid pid);
@@ -45,7 +51,7 @@ class Upgrader {
     Result<Mapped> make_room_for_traps(engine::Process &process, os::Stopped &stopped, std::uint64_t end_ns);
     void plan_again();
     bool is_underway() const;
-    bool has_room() const;
+    void count_room(engine::Process &process);
     bool write(engine::Jump &jump);
     void plant_boundaries(engine::Process &process, std::size_t end);
     bool is_hit_repeated(VirtAddr at) const;

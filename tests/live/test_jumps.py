@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import signal
+import subprocess
 import tempfile
 import time
 import unittest
@@ -278,6 +279,39 @@ class Changes(Jumps):
         trace = self.finish()
         for name in ALL:
             self.assertEqual(trace.summary(name)["hits"], (last if name == "counted" else truth)[name][0], name)
+
+
+@unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
+class Switches(Jumps):
+    """Orders that come in the middle of planning and planting."""
+
+    MANY = 3000  # functions, each with a first instruction that is as long as a jump
+
+    def start_many(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        with open(f"{folder}/many.c", "w") as source:
+            source.write("#include <stdio.h>\nvolatile int g = 3;\n")
+            for n in range(self.MANY):
+                source.write(f"__attribute__((noinline, noclone)) int many{n}(int i) {{ return g + i + {n}; }}\n")
+            source.write("int (*const all[])(int) = {" + ", ".join(f"many{n}" for n in range(self.MANY)) + "};\n")
+            source.write("int main(void) { puts(\"ready\"); fflush(stdout); for (int i = 0;; i = (i + 1) % 1000)\n"
+                         f"for (int n = 0; n < {self.MANY}; n++) if (all[n](i) != 3 + i + n) return 1; }}\n")
+        subprocess.run(["gcc", "-O2", "-fcf-protection=none", "-o", f"{folder}/many", f"{folder}/many.c"], check=True)
+        return self.start(f"{folder}/many")
+
+    def test_jumps_that_are_switched_off_while_they_are_planned(self):
+        """No byte of a jump is left behind the first byte of an instruction that is there again."""
+        for wait in range(12):
+            self.target = self.start_many() if wait == 0 else self.target
+            self.tracer = self.attach(self.target, *JUMP, "-j", "many*:many[0-9]*", "--count", "--format", "json")
+            for _ in range(wait):  # so many orders later
+                self.ask("stats")
+            self.ask("off")
+            for _ in range(20):
+                self.ask("stats")
+            self.assertIsNone(self.target.process.poll(), "the target is dead")
+            self.assertEqual(self.tracer.stop().status, 0)
+            self.check_untouched(self.target)
 
 
 @unittest.skipUnless(HAS_UPROBES, "the kernel sets no uprobes for this user")
