@@ -17,9 +17,13 @@ def descriptors(tracer):
 
 
 def descriptors_at_rest(target, tracer):
-    """The same, once ktrace answers: it has opened all that it needs."""
-    answer = ktrace("ctl", "-p", target.pid, "list")
-    assert answer.status == 0, answer
+    """The same, once ktrace answers and makes no more jumps: it has opened all that it needs."""
+    def is_at_rest():
+        answer = ktrace("ctl", "-p", target.pid, "list", "-v")
+        assert answer.status == 0, answer
+        return "under way" not in answer.out
+
+    until(is_at_rest, "it is at rest")
     return descriptors(tracer)
 
 
