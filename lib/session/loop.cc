@@ -45,7 +45,7 @@ class Upgrading {
   public:
     explicit Upgrading(trace::Trace &trace) : trace_{trace}, upgrader_{trace}, overwritten_{trace} {}
 
-    /// A step, unless stops wait, and the last one was as long as nothing but they has been served since.
+    /// A step. Where stops come, they have as much time as it took before there is another one.
     void go_on() {
         if (trace_.config.engine == trace::Config::Engine::jump && (is_quiet_ || monotonic_ns() >= rest_ns_)) {
             const std::uint64_t began = monotonic_ns();

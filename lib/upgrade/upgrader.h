@@ -1,8 +1,9 @@
 // Upgrader: sites that were armed by traps get jumps, a little at a time, while the loop serves stops.
 //
-// The order, for all sites of one address space together: plan; stop one task and map memory by it; write landings and
-// stubs; traps at inner boundaries; synchronize; tails; synchronize; heads (engine/space/jumps.h). A site that changes
-// meanwhile gives way, and stays a trap.
+// The order, for the sites of one address space together, those first that are hit: plan; stop the tasks that run and
+// map memory, for some milliseconds at once, as often as it takes; write landings and stubs; traps at inner boundaries;
+// synchronize; tails; synchronize; heads (engine/space/jumps.h). A site that changes meanwhile gives way, and stays a
+// trap.
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,13 @@
 
 namespace ktrace::upgrade {
 
+/// What jumps need of a process, and is not there.
+struct Room {
+    std::vector<Extent> landings;          // that are to be mapped
+    std::map<VirtAddr, std::size_t> slots; // at inner boundaries, by module
+    std::size_t traps = 0;                 // the sum
+};
+
 class Upgrader {
   public:
     explicit Upgrader(trace::Trace &trace);
@@ -26,11 +34,6 @@ class Upgrader {
 
   private:
     enum class Phase : std::uint8_t { plan, map, write, boundaries, first_wait, tails, second_wait, heads, done };
-    struct Room {
-        std::vector<Extent> landings;          // that are to be mapped
-        std::map<VirtAddr, std::size_t> slots; // at inner boundaries, by module
-        std::size_t traps = 0;                 // the sum
-    };
     struct Work {
         Pid pid;
         std::shared_ptr<engine::AddressSpaceState> space;
