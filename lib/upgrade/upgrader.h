@@ -16,7 +16,7 @@
 
 namespace ktrace::upgrade {
 
-/// What jumps need of a process, and is not there.
+/// Memory that jumps need and the process has not mapped yet.
 struct Room {
     std::vector<Extent> landings;          // that are to be mapped
     std::map<VirtAddr, std::size_t> slots; // at inner boundaries, by module
