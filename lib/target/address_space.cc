@@ -14,7 +14,7 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::open(Pid pid) {
 
 namespace {
 
-/// Reads small ranges of memory that does not change meanwhile, in ascending order, a page at a time.
+/// Reads small ranges in ascending order, a page at a time.
 class PageReader {
   public:
     explicit PageReader(const os::ProcessMemory &memory) : memory_(memory) {}
@@ -55,13 +55,11 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::copy_for(Pid child) const {
     PageReader reader(to.memory_);
     for (const auto &[at, plant] : plants_)
         (reader.shows(at, plant.ours) ? to.plants_ : to.removed_).emplace(at, plant);
-    PageReader former(to.memory_);
     for (const auto &[at, plant] : former_)
-        if (!to.plants_.contains(at) && former.shows(at, plant.ours)) to.plants_.emplace(at, plant);
-    PageReader removed(to.memory_), own(memory_);
+        if (!to.plants_.contains(at) && to.shows(at, plant.ours)) to.plants_.emplace(at, plant);
     for (const auto &[at, plant] : removed_) {
         // Where the parent has its own bytes again, ours in the child are a copy from before.
-        bool copied = removed.shows(at, plant.ours) && own.shows(at, plant.original);
+        bool copied = to.shows(at, plant.ours) && shows(at, plant.original);
         (copied ? to.plants_ : to.removed_).emplace(at, plant);
     }
     return copy;

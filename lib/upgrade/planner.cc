@@ -74,8 +74,7 @@ Planner::Planner(engine::Process &process, std::vector<VirtAddr> wanted)
     for (const auto &[at, site] : space_.sites)
         if (is_in_the_way(*site)) sites_.push_back(at);
     std::ranges::sort(sites_);
-    for (const auto &[at, jump] : space_.jumps->at)
-        if (jump->is_written) landings_.keep(jump->landing);
+    for (const auto &[landing, jump] : space_.jumps->by_landing) landings_.keep(landing); // of code that is gone, too
     std::erase_if(space_.jumps->areas, [](const JumpArea &each) { return !each.is_mapped(); }); // of a plan that failed
 }
 

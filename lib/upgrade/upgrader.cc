@@ -139,6 +139,7 @@ Upgrader::~Upgrader() {
 /// A child that was just born may end soon, or call exec: jumps would cost more than they save. Those that were there
 /// before are given a moment, too, which shows what is hit most.
 bool Upgrader::is_settled(Pid pid) {
+    std::erase_if(settled_, [&](const auto &each) { return !trace_.engine.processes.contains(each.first); });
     const std::uint64_t now = monotonic_ns();
     return now >= settled_.try_emplace(pid.value, now + child_settles_ns).first->second;
 }
@@ -148,7 +149,6 @@ bool Upgrader::begin() {
         for (const auto &[pid, process] : trace_.engine.processes) settled_[pid] = monotonic_ns() + settles_ns;
     has_begun_ = true;
     is_waiting_ = false;
-    std::erase_if(settled_, [&](const auto &each) { return !trace_.engine.processes.contains(each.first); });
     for (auto &[pid, process] : trace_.engine.processes) {
         AddressSpaceState &space = *process->space;
         if (process->silent || process->borrowed || !space.has_new_probes) continue;
@@ -359,9 +359,9 @@ Result<Upgrader::Mapped> Upgrader::map_areas(Process &process, os::Stopped &stop
             engine::map_counters(space, process.target, waiter, stopped, area.counters, area.start, area.capacity);
         if (!block) return tl::make_unexpected(block.error());
         if (!*block) return Mapped::taken;
-        area.block->file = std::move((*block)->file);
         if (!space.recovery.add_jump_table(*space.memory, area.records, area.capacity))
             return fail(Error::Kind::refused, "the recovery page has no room");
+        area.block->file = std::move((*block)->file); // from now on it may be used, by later plans, too
     }
     for (std::vector<Extent> &ranges = work_->room->landings; !ranges.empty(); ranges.pop_back()) {
         const Extent &range = ranges.back();
