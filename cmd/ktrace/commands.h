@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "invocation.h"
+#include "command_line/invocation.h"
 
 namespace ktrace::cli {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <string_view>
 
-#include "option_table.h"
+#include "command_line/option_table.h"
 
 namespace ktrace::cli {
 
@@ -21,8 +21,8 @@ constexpr std::array<Section, 6> sections{{{Group::target, "What is traced, and 
                                            {Group::selection, "Which hits, in this order"},
                                            {Group::output, "Output"}}};
 
-constexpr std::string_view usage_attach = "ktrace attach -p PID[,PID...] PROBE... [OPTIONS]";
-constexpr std::string_view usage_run = "ktrace run PROBE... [OPTIONS] -- PROGRAM [ARG...]";
+constexpr std::string_view usage_attach = "ktrace attach -p PID|NAME[,...] PROBE... [OPTIONS]";
+constexpr std::string_view usage_run = "ktrace run PROBE... [OPTIONS] [--] PROGRAM [ARG...]";
 constexpr std::string_view usage_list = "ktrace list (-p PID | FILE) [PATTERN] [OPTIONS]";
 constexpr std::string_view usage_ctl = "ktrace ctl -p PID list|stats|add PROBE...|remove N|enable N|disable N|on|off";
 constexpr std::string_view usage_repair = "ktrace repair -p PID";
@@ -40,9 +40,9 @@ Examples:
 
 constexpr std::string_view examples_run = R"(
 Examples:
-  ktrace run -j 'libc:write' -- ls -l                      the arguments of each call
-  ktrace run --ret parse --if 'duration > 1000000' -- ./a  only the calls that took more than 1 ms
-  ktrace run -r parse --stats --format json -o t -- ./a    statistics for a script
+  ktrace run -j libc:write ls -l                           the arguments of each call
+  ktrace run --ret parse --if 'duration > 1000000' ./a     only the calls that took more than 1 ms
+  ktrace run -r parse --stats --format json -o t ./a       statistics for a script
 )";
 
 constexpr std::string_view examples_list = R"(

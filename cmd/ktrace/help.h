@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "invocation.h"
+#include "command_line/invocation.h"
 
 namespace ktrace::cli {
 

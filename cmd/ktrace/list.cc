@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "command_line/values.h"
 #include "commands.h"
 #include "complain.h"
 #include "inspect/catalog.h"
 #include "os/self/sigbus_guard.h"
 #include "output/writer.h"
-#include "values.h"
 
 namespace ktrace::cli {
 
@@ -41,7 +41,8 @@ int list(const Invocation &invocation) {
         request.pid != 0 ? inspect::modules_of_process(Pid{request.pid}) : inspect::module_of_file(request.file);
     if (!modules) {
         Error error = modules.error();
-        if (request.pid == 0 && error.hint.empty()) error.hint = hint_for_pid_alone(request.file);
+        if (request.pid == 0 && error.hint.empty() && is_number(request.file))
+            error.hint = "a process goes behind -p: -p " + request.file;
         return complain_and_end(error);
     }
 

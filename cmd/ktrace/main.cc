@@ -3,10 +3,11 @@
 #include <vector>
 
 #include "base/log.h"
+#include "command_line/options.h"
 #include "commands.h"
 #include "complain.h"
+#include "find_processes.h"
 #include "help.h"
-#include "options.h"
 #include "os/self/descriptors.h"
 #include "os/self/memory_bound.h"
 #include "os/self/sigbus_guard.h"
@@ -49,6 +50,10 @@ int main(int argc, char **argv) {
     if (invocation->help) return ktrace::cli::print(ktrace::cli::help(invocation->command)) ? 0 : failed;
     if (invocation->version) return ktrace::cli::print("ktrace " KTRACE_VERSION "\n") ? 0 : failed;
     if (invocation->config.verbose > 1) ktrace::log::show_all();
+    if (auto found = ktrace::cli::find_processes(*invocation); !found) {
+        ktrace::cli::complain(found.error());
+        return found.error().kind == ktrace::Error::Kind::usage ? bad_usage : failed;
+    }
     if (auto enough = ktrace::os::allow_many_descriptors(); !enough) {
         ktrace::cli::complain(enough.error());
         return invocation->command == Command::run ? failed_to_run : failed;

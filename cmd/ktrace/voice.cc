@@ -1,8 +1,8 @@
 #include "voice.h"
 
 #include "base/text.h"
+#include "command_line/options.h"
 #include "complain.h"
-#include "options.h"
 
 namespace ktrace::cli {
 

@@ -188,7 +188,9 @@ Outcome run_here(const trace::Config &config, const trace::Voice &voice, os::Own
     }
     auto pid = program.start_seized(trace.engine.waiter);
     if (!pid) {
-        voice.complain(pid.error());
+        Error why = pid.error();
+        if (why.kind == Error::Kind::not_found && !config.program_hint.empty()) why.hint = config.program_hint;
+        voice.complain(why);
         if (pid.error().kind == Error::Kind::not_found) return {127, {}};
         return {pid.error().kind == Error::Kind::denied ? 126 : tracing_failed, {}};
     }

@@ -18,6 +18,7 @@ struct PluginRequest {
 struct Config {
     std::vector<pid_t> pids;          // attach
     std::vector<std::string> program; // run: PROGRAM [ARG…]
+    std::string program_hint;         // run: for the error that there is no such program; empty: none
     std::vector<probe::Probe> probes; // in the order given, numbered from 1
     std::vector<PluginRequest> plugins;
     probe::Actions actions;

@@ -12,7 +12,7 @@ NAME the help has examples
 RUN ktrace --help 2>/dev/null
 EXPECT_SOME ^Usage: ktrace attach
 EXPECT_SOME ^Examples:
-EXPECT_SOME ktrace run .* -- 
+EXPECT_SOME ^  ktrace run .* ls -l
 
 NAME the example of a program that everybody has
 RUN eval "$(ktrace run --help | sed -n 's/  *the arguments of each call$//p')" 2>/dev/null | grep -c 'ls/[0-9]* write(fd=1, buf=0x[0-9a-f]*, nbytes=[0-9]*)\|ls/[0-9]* write(arg0=0x1, '

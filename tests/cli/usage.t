@@ -35,20 +35,74 @@ RUN ktrace attach -p 1 -k
 STATUS 2
 EXPECT ktrace: -k needs a value: -k SPEC
 
+NAME an option without its value, before another
+RUN ktrace attach -p 1 -r --stats
+STATUS 2
+EXPECT ktrace: -r needs a value: -r SPEC; `--stats' is an option
+
+NAME an option without its value, before another, with run
+RUN ktrace run -j main -qo -v ls
+STATUS 2
+EXPECT ktrace: -o needs a value: -o FILE; `-v' is an option
+
+NAME an option without its value, before another and a number
+RUN ktrace attach -p -q --max-events -5 -k main
+STATUS 2
+EXPECT ktrace: -p needs a value: -p PID|NAME[,...]; `-q' is an option
+
+NAME a number below zero
+RUN ktrace attach -p 1 --max-events -5 -k main
+STATUS 2
+EXPECT ktrace: --max-events needs a whole number, not `-5'
+
+NAME an expression that begins with a dash
+RUN ktrace run -r libc:setlocale --print -1 --first 1 -qo - ls /dev/null | sed -n 's/.* setlocale/setlocale/p'
+EXPECT_RE setlocale.* returned .* -1=-1
+
+NAME options of other tools: a count
+RUN ktrace run -c -j main ls
+STATUS 2
+EXPECT ktrace: there is no option -c; --count counts hits, and -r FUNCTION --stats measures calls
+
+NAME options of other tools: an expression
+RUN ktrace run -e trace=open ls
+STATUS 2
+EXPECT ktrace: there is no option -e; a probe goes behind -j, -r or -k, for example -j libc:open
+
+NAME options of other tools: the length of texts, in one word
+RUN ktrace attach -p 1 -s200 -j main
+STATUS 2
+EXPECT ktrace: there is no option -s; --print 'str(arg0, 200)' shows 200 bytes of a text
+
+NAME options of other tools: the time, behind another letter
+RUN ktrace attach -p 1 -qt -j main
+STATUS 2
+EXPECT ktrace: there is no option -t; each line begins with the time, and --if 'tid == N' picks a thread
+
+NAME options of other tools: an end
+RUN ktrace attach -p 1 -n 5 -d 10 -j main
+STATUS 2
+EXPECT ktrace: there is no option -n; --max-events N ends the trace after N events
+
+NAME options of other tools mean nothing to other commands
+RUN ktrace list -n /bin/ls
+STATUS 2
+EXPECT ktrace: there is no option -n; ktrace --help shows the options
+
 NAME an option without its value, behind another letter
 RUN ktrace attach -p 1 -qk
 STATUS 2
 EXPECT ktrace: -k needs a value: -k SPEC
 
 NAME options in one word, the last of which takes the next word
-RUN ktrace attach -qk main -p bash
+RUN ktrace attach -qk main -p 0
 STATUS 2
-EXPECT ktrace: -p needs the number of a process, not `bash'; pidof NAME prints it
+EXPECT ktrace: -p 0: processes are numbered from 1
 
 NAME options in one word, the last of which has its value in it
-RUN ktrace attach -qkmain -p bash
+RUN ktrace attach -qkmain -p 0
 STATUS 2
-EXPECT ktrace: -p needs the number of a process, not `bash'; pidof NAME prints it
+EXPECT ktrace: -p 0: processes are numbered from 1
 
 NAME options in one word, before an empty value
 RUN ktrace run -qk main --by= -- true
@@ -118,12 +172,27 @@ EXPECT ktrace: --regs takes no value
 NAME attach without a process
 RUN ktrace attach -k main
 STATUS 2
-EXPECT ktrace: attach needs a process: -p PID
+EXPECT ktrace: attach needs a process: -p PID, or -p NAME
 
-NAME a process that is no number
-RUN ktrace attach -p bash -k main
+NAME a name that no process has
+RUN ktrace attach -p transcripd.qx -k main
+STATUS 1
+EXPECT ktrace: no process is called transcripd.qx; ps -e shows the names
+
+NAME a name that no process has, with one that is near
+RUN cp "$(command -v sleep)" transcribed; ./transcribed 300 & until grep -qx transcribed /proc/$!/comm; do :; done; ktrace attach -p transcriped -k main; kill %1
+EXPECT ktrace: no process is called transcriped; did you mean transcribed?
+
+NAME a name that several processes have, of which a command takes one
+RUN cp "$(command -v sleep)" two; for i in 1 2; do ./two 300 & until grep -qx two /proc/$!/comm; do :; done; done; for c in list 'ctl list' repair; do ktrace $c -p two; done 2>&1 | sed 's/[0-9][0-9]*/N/g'; kill %1 %2
+EXPECT ktrace: list looks into one process, and N are called two: N, N; name it by its number
+EXPECT ktrace: ctl looks into one process, and N are called two: N, N; name it by its number
+EXPECT ktrace: repair looks into one process, and N are called two: N, N; name it by its number
+
+NAME no process at all, as of pidof
+RUN ktrace attach -p "$(pidof transcripd.qx)" -k main
 STATUS 2
-EXPECT ktrace: -p needs the number of a process, not `bash'; pidof NAME prints it
+EXPECT ktrace: -p needs a process, by its number or its name; where it is $(pidof NAME), none has that name
 
 NAME a process number that is too large
 RUN ktrace attach -p 99999999999 -k main
@@ -143,7 +212,7 @@ EXPECT ktrace: there is nothing to probe; say what with -k, -j, -r or -w, for ex
 NAME a stray word
 RUN ktrace attach -p 1 -k main other
 STATUS 2
-EXPECT ktrace: attach does not take `other'; to start a program: ktrace run PROBE... -- PROGRAM [ARG...]
+EXPECT ktrace: attach does not take `other'; to start a program: ktrace run PROBE... PROGRAM [ARG...]
 
 NAME a value that has to stand behind =
 RUN ktrace attach -p 1 -j main --stack 5
@@ -157,8 +226,8 @@ EXPECT ktrace: there is no option -1; the value of --skip goes behind a `=': --s
 
 NAME a value that has to stand behind =, with run
 RUN ktrace run -r main --hist retval -- ls
-STATUS 2
-EXPECT ktrace: run does not take `retval' before --; the value of --hist goes behind a `=': --hist=retval
+STATUS 127
+EXPECT ktrace: there is no program retval; the value of --hist goes behind a `=': --hist=retval
 
 NAME a value that has to stand behind =, with ctl
 RUN ktrace ctl -p 1 add -j main --stats arg0
@@ -196,24 +265,39 @@ STATUS 2
 EXPECT ktrace: attach does not take `main'; a probe goes behind -k, -j, -r or -w, for example --ret main
 
 NAME run without --
-RUN ktrace run -k main ls -l
+RUN ktrace run -q -j libc:abort ls --by=, --ret
 STATUS 2
-EXPECT ktrace: run does not take `ls' before --; put the program behind it: ktrace run PROBE... -- PROGRAM [ARG...]
+EXPECT ls: unrecognized option '--by=,'
+EXPECT Try 'ls --help' for more information.
 
-NAME run with a program, but without --
-RUN ktrace run -k main ls
-STATUS 2
-EXPECT ktrace: run does not take `ls' before --; put the program behind it: ktrace run PROBE... -- PROGRAM [ARG...]
+NAME run without --, with a -- of the program's own
+RUN ktrace run -q -j libc:abort --stack printf -- '%s\n' -- a
+EXPECT --
+EXPECT a
 
-NAME run without --, of a program whose options look like ktrace's
-RUN ktrace run -qk main ls --by=
+NAME run with an option that the program has, too
+RUN ktrace run -qo /dev/null -j libc:abort echo -r --version --
+EXPECT -r --version --
+
+NAME run with a probe behind the program
+RUN ktrace run ls -j main
 STATUS 2
-EXPECT ktrace: run does not take `ls' before --; put the program behind it: ktrace run PROBE... -- PROGRAM [ARG...]
+EXPECT ktrace: there is no probe before `ls'; probes stand before the program: ktrace run --ret main ls
+
+NAME run without a probe, with --
+RUN ktrace run -q -- ls
+STATUS 2
+EXPECT ktrace: there is no probe before `ls'; probes stand before the program: ktrace run --ret main ls
+
+NAME a value that has to stand behind =, with run and nothing else
+RUN ktrace run --stack 5 -j main ls
+STATUS 2
+EXPECT ktrace: there is no probe before `5'; the value of --stack goes behind a `=': --stack=5
 
 NAME run without a program
 RUN ktrace run -k main --
 STATUS 2
-EXPECT ktrace: run needs a program: ktrace run PROBE... -- PROGRAM [ARG...]
+EXPECT ktrace: run needs a program: ktrace run PROBE... PROGRAM [ARG...]
 
 NAME tables exclude each other
 RUN ktrace attach -p 1 -r main --count --hist

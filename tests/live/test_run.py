@@ -73,7 +73,7 @@ class Status(LiveTest):
 
     def test_bad_usage(self):
         for arguments in (["-k", "main"], ["--", "true"], ["-k", "main", "--"], ["-k", "main+", "--", "true"],
-                          ["--nonsense", "--", "true"], ["-k", "main", "true"], ["-k", "main", "--if", "1 +", "--", "true"]):
+                          ["--nonsense", "--", "true"], ["-k", "main", "--if", "1 +", "--", "true"]):
             trace = run(*arguments)
             self.assertEqual(trace.status, 2, (arguments, trace))
 

@@ -15,4 +15,7 @@ namespace ktrace::cli {
 /// Reads the arguments behind the program's name. Errors: usage.
 Result<Invocation> parse(const std::vector<std::string> &arguments);
 
+/// As users write it.
+std::string name_of(Command command);
+
 } // namespace ktrace::cli

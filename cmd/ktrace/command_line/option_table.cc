@@ -65,13 +65,10 @@ Status add_plugin(Invocation &into, const std::string &value) {
     return {};
 }
 
-Status add_pids(Invocation &into, const std::string &value) {
-    auto pids = read_pids(value);
-    if (!pids) return fail(pids.error());
-    for (pid_t pid : *pids) {
-        auto &known = into.config.pids;
-        if (std::find(known.begin(), known.end(), pid) == known.end()) known.push_back(pid);
-    }
+Status add_processes(Invocation &into, const std::string &value) {
+    auto words = read_processes(value);
+    if (!words) return fail(words.error());
+    into.processes.insert(into.processes.end(), words->begin(), words->end());
     return {};
 }
 
@@ -220,7 +217,7 @@ Status set_engine(Invocation &into, const std::string &value) {
 
 Status set_output(Invocation &into, const std::string &value) {
     if (value.empty()) return usage("-o needs the name of a file");
-    into.config.output = value;
+    into.config.output = value == "-" ? "" : value; // as with other tools, standard output
     return {};
 }
 
@@ -271,8 +268,8 @@ Status ask_version(Invocation &into, const std::string &) {
 
 // clang-format off
 constexpr std::array table{
-    Option{'p', "pid", Takes::value, "PID[,PID...]", Group::target, attach_only | list_only | ctl_only | repair_only,
-           "the process to look into (attach: several can be given)", add_pids},
+    Option{'p', "pid", Takes::value, "PID|NAME[,...]", Group::target, attach_only | list_only | ctl_only | repair_only,
+           "the process, by number or name (attach: several)", add_processes},
     Option{'f', "follow", Takes::nothing, "", Group::target, tracing,
            "trace the children, too: fork, vfork, clone, posix_spawn, exec", set_flag<&Config::follow>},
     Option{0, "allow-missing", Takes::nothing, "", Group::target, probing,
@@ -361,21 +358,6 @@ std::span<const Option> options() { return table; }
 
 bool belongs_to(const Option &option, Command command) {
     return command == Command::none || (option.commands & bit(command)) != 0;
-}
-
-std::string hint_for_value_apart(const Invocation &of, const std::string &word) {
-    auto takes_it = [&](const std::string &before) {
-        return std::any_of(table.begin(), table.end(), [&](const Option &option) {
-            return option.takes == Takes::optional_value && belongs_to(option, of.command) &&
-                   before == std::string("--") + option.name;
-        });
-    };
-    for (std::size_t at = 1; at < of.words.size(); at++) {
-        const std::string &before = of.words[at - 1];
-        if (of.words[at] == word && takes_it(before))
-            return "the value of " + before + " goes behind a `=': " + before + "=" + text::escape(word);
-    }
-    return {};
 }
 
 } // namespace ktrace::cli

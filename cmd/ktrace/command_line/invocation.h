@@ -34,12 +34,13 @@ struct Invocation {
     Command command = Command::none;
     bool help = false; // of `command`, or of ktrace as a whole
     bool version = false;
-    trace::Config config;              // attach, run
-    ListRequest list;                  // list
-    trace::Order order;                // ctl, to the ktrace that traces config.pids[0]
-    std::vector<std::string> words;    // all of the command line behind the command and in front of --
-    std::vector<std::string> given;    // names of the options
-    std::vector<std::string> operands; // what is no option, as given
+    std::vector<std::string> processes; // of -p: numbers and names, as given
+    trace::Config config;               // attach, run
+    ListRequest list;                   // list
+    trace::Order order;                 // ctl
+    std::vector<std::string> words;     // all of the command line behind the command and in front of --
+    std::vector<std::string> given;     // names of the options
+    std::vector<std::string> operands;  // what is no option, as given
 };
 
 } // namespace ktrace::cli

@@ -33,7 +33,4 @@ std::span<const Option> options();
 /// Command::none: every option does.
 bool belongs_to(const Option &option, Command command);
 
-/// The hint for a word that an option in front of it takes only behind `=` (`--stack 5`); empty: there is none.
-std::string hint_for_value_apart(const Invocation &of, const std::string &word);
-
 } // namespace ktrace::cli

@@ -1,5 +1,6 @@
 #include "values.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -34,6 +35,17 @@ std::size_t top_level_comma(std::string_view text, std::size_t at) {
         at++;
     }
     return text.size();
+}
+
+/// Of a process: a number must be one that processes can have. A name is not looked at.
+Status check_number(const std::string &word) {
+    constexpr std::uint64_t most = std::numeric_limits<pid_t>::max();
+    if (word[0] == '-') return usage("-p needs a process, by its number or its name, not " + quoted(word));
+    if (!is_number(word)) return {};
+    const std::uint64_t number = text::parse_u64(word).value_or(most + 1);
+    if (number == 0) return usage("-p 0: processes are numbered from 1");
+    if (number > most) return usage("-p " + word + ": no process has so large a number");
+    return {};
 }
 
 } // namespace
@@ -74,25 +86,27 @@ Result<std::uint64_t> read_duration(std::string_view text) {
     return *duration;
 }
 
-Result<std::vector<pid_t>> read_pids(std::string_view text) {
-    constexpr std::uint64_t most = std::numeric_limits<pid_t>::max();
-    std::vector<pid_t> pids;
+Result<std::vector<std::string>> read_processes(std::string_view text) {
+    constexpr std::string_view blanks = " \t\n";
+    std::vector<std::string> words;
     for (std::string_view part : text::split(text, ',')) {
-        if (part.empty() && !text.empty()) return usage("-p has a comma with no process behind or before it");
-        auto number = text::parse_u64(text::trim(part));
-        const bool is_whole = !part.empty() && part.find_first_not_of("0123456789") == part.npos;
-        if (is_whole && number.value_or(most + 1) > most)
-            return usage("-p " + text::escape(part) + ": no process has so large a number");
-        if (!number || *number == 0)
-            return usage("-p needs the number of a process, not " + quoted(part), "pidof NAME prints it");
-        pids.push_back(static_cast<pid_t>(*number));
+        std::size_t at = part.find_first_not_of(blanks);
+        if (at == part.npos && part.size() < text.size())
+            return usage("-p has a comma with no process behind or before it");
+        if (at == part.npos)
+            return usage("-p needs a process, by its number or its name",
+                         "where it is $(pidof NAME), none has that name");
+        while (at != part.npos) {
+            const std::size_t end = std::min(part.find_first_of(blanks, at), part.size());
+            words.emplace_back(part.substr(at, end - at));
+            if (auto fits = check_number(words.back()); !fits) return fail(fits.error());
+            at = part.find_first_not_of(blanks, end);
+        }
     }
-    return pids;
+    return words;
 }
 
-std::string hint_for_pid_alone(const std::string &word) {
-    return read_pids(word) ? "a process goes behind -p: -p " + text::escape(word) : std::string();
-}
+bool is_number(std::string_view word) { return !word.empty() && word.find_first_not_of("0123456789,") == word.npos; }
 
 Result<std::vector<std::string>> split_expressions(std::string_view text) {
     std::vector<std::string> parts;

@@ -4,9 +4,9 @@
 #include <array>
 
 #include "base/text.h"
-#include "option_table.h"
 #include "usage.h"
 #include "values.h"
+#include "words.h"
 
 namespace ktrace::cli {
 
@@ -38,47 +38,50 @@ Status check_tracing(Invocation &into) {
     return {};
 }
 
+std::string hint_for_process_alone(const std::string &word) {
+    return "a process goes behind -p: -p " + text::escape(word);
+}
+
 /// A guess for a word that attach does not take.
 std::string hint_for_stray(const Invocation &into, const std::string &word) {
-    if (std::string hint = hint_for_value_apart(into, word); !hint.empty()) return hint;
-    if (std::string hint = hint_for_pid_alone(word); !hint.empty()) return hint;
-    if (into.config.probes.empty() && !into.config.pids.empty())
+    if (std::string hint = hint_for_value_apart(into.words, into.command, word); !hint.empty()) return hint;
+    if (into.processes.empty() || is_number(word)) return hint_for_process_alone(word);
+    if (into.config.probes.empty())
         return "a probe goes behind -k, -j, -r or -w, for example --ret " + text::escape(word);
-    return "to start a program: ktrace run PROBE... -- PROGRAM [ARG...]";
+    return "to start a program: ktrace run PROBE... PROGRAM [ARG...]";
 }
 
 Status check_attach(Invocation &into) {
     if (!into.operands.empty())
         return usage("attach does not take `" + text::escape(into.operands[0]) + "'",
                      hint_for_stray(into, into.operands[0]));
-    if (into.config.pids.empty()) return usage("attach needs a process: -p PID");
+    if (into.processes.empty()) return usage("attach needs a process: -p PID, or -p NAME");
     return check_tracing(into);
 }
 
-Status check_run(Invocation &into, bool separated) {
-    if (!into.operands.empty()) {
-        // Without a -- it is most likely the program.
-        std::string hint = separated ? hint_for_value_apart(into, into.operands[0]) : std::string();
-        return usage("run does not take `" + text::escape(into.operands[0]) + "' before --",
-                     hint.empty() ? "put the program behind it: ktrace run PROBE... -- PROGRAM [ARG...]" : hint);
-    }
-    if (!separated || into.config.program.empty())
-        return usage("run needs a program: ktrace run PROBE... -- PROGRAM [ARG...]");
+Status check_run(Invocation &into) {
+    trace::Config &config = into.config;
+    if (config.program.empty()) return usage("run needs a program: ktrace run PROBE... PROGRAM [ARG...]");
+    const std::string program = text::escape(config.program[0]);
+    std::vector<std::string> words = into.words;
+    words.push_back(config.program[0]); // it may have been meant for a value
+    config.program_hint = hint_for_value_apart(words, Command::run, config.program[0]);
+    if (config.probes.empty() && config.plugins.empty())
+        return usage("there is no probe before `" + program + "'",
+                     config.program_hint.empty() ? "probes stand before the program: ktrace run --ret main " + program
+                                                 : config.program_hint);
     return check_tracing(into);
 }
 
 Status check_list(Invocation &into) {
-    std::size_t most = into.config.pids.empty() ? 2 : 1;
-    if (into.config.pids.size() > 1) return usage("list looks into one process at a time");
-    if (into.config.pids.empty() && into.operands.empty())
+    std::size_t most = into.processes.empty() ? 2 : 1;
+    if (into.processes.size() > 1) return usage("list looks into one process at a time");
+    if (into.processes.empty() && into.operands.empty())
         return usage("list needs a process or a file: ktrace list (-p PID | FILE) [PATTERN]");
     if (into.operands.size() > most)
         return usage("list takes one pattern, and `" + text::escape(into.operands[most]) + "' is one too many",
                      "quote a pattern, so that the shell does not expand it");
-    if (most == 2)
-        into.list.file = into.operands[0];
-    else
-        into.list.pid = into.config.pids[0];
+    if (most == 2) into.list.file = into.operands[0];
     if (into.operands.size() == most) into.list.pattern = into.operands.back();
     return {};
 }
@@ -107,7 +110,7 @@ Result<VerbName> find_verb(const std::vector<std::string> &operands) {
         if (operands[0] == each.name) return each;
         names.push_back(each.name);
     }
-    std::string hint = hint_for_pid_alone(operands[0]);
+    std::string hint = is_number(operands[0]) ? hint_for_process_alone(operands[0]) : std::string();
     if (auto near = text::nearest(operands[0], names, 1); !near.empty()) hint = "did you mean " + near[0] + "?";
     return usage("ctl cannot `" + text::escape(operands[0]) + "'", hint.empty() ? all : hint);
 }
@@ -127,7 +130,7 @@ Status check_options_of(const VerbName &verb, const Invocation &into) {
 Status check_ctl(Invocation &into) {
     auto verb = find_verb(into.operands);
     if (!verb) return fail(verb.error());
-    if (into.config.pids.size() != 1) return usage("ctl needs one process: -p PID");
+    if (into.processes.size() != 1) return usage("ctl needs one process: -p PID");
     if (auto options = check_options_of(*verb, into); !options) return options;
     std::string name(verb->name);
     trace::Order &order = into.order;
@@ -136,7 +139,7 @@ Status check_ctl(Invocation &into) {
         return usage("ctl " + name + " needs the number of a probe, or its SPEC as it was given",
                      "ktrace ctl -p PID stats shows the numbers");
     if (!verb->takes_names && !order.names.empty()) {
-        std::string hint = hint_for_value_apart(into, order.names[0]);
+        std::string hint = hint_for_value_apart(into.words, into.command, order.names[0]);
         if (hint.empty() && verb->verb == Verb::add) hint = "say what to probe with -k, -j, -r or -w";
         return usage("ctl " + name + " does not take `" + text::escape(order.names[0]) + "'", hint);
     }
@@ -154,8 +157,8 @@ Status check_ctl(Invocation &into) {
 Status check_repair(const Invocation &into) {
     if (!into.operands.empty())
         return usage("repair does not take `" + text::escape(into.operands[0]) + "'",
-                     hint_for_pid_alone(into.operands[0]));
-    if (into.config.pids.size() != 1) return usage("repair needs one process: -p PID");
+                     hint_for_process_alone(into.operands[0]));
+    if (into.processes.size() != 1) return usage("repair needs one process: -p PID");
     return {};
 }
 
@@ -169,10 +172,10 @@ Status check_plugin(const Invocation &into) {
 
 } // namespace
 
-Status check(Invocation &into, bool separated) {
+Status check(Invocation &into) {
     switch (into.command) {
     case Command::attach: return check_attach(into);
-    case Command::run: return check_run(into, separated);
+    case Command::run: return check_run(into);
     case Command::list: return check_list(into);
     case Command::ctl: return check_ctl(into);
     case Command::repair: return check_repair(into);

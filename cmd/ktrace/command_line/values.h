@@ -7,8 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include <sys/types.h>
-
 #include "base/result.h"
 
 namespace ktrace::cli {
@@ -25,10 +23,10 @@ Result<double> read_percentage(std::string_view option, std::string_view text);
 /// A duration above zero, in nanoseconds.
 Result<std::uint64_t> read_duration(std::string_view text);
 
-/// PID[,PID…].
-Result<std::vector<pid_t>> read_pids(std::string_view text);
-/// The hint for a word that looks like a process whose -p is missing; empty: it does not.
-std::string hint_for_pid_alone(const std::string &word);
+/// Numbers and names of processes, with commas or blanks between them.
+Result<std::vector<std::string>> read_processes(std::string_view text);
+/// True for the number of a process, and for several with commas.
+bool is_number(std::string_view word);
 
 /// EXPR[,EXPR…], split at the commas that stand in no brackets and in no string; blanks around each are taken off.
 Result<std::vector<std::string>> split_expressions(std::string_view text);

@@ -9,8 +9,10 @@
 
 #include "base/text.h"
 #include "check.h"
+#include "habits.h"
 #include "option_table.h"
 #include "usage.h"
+#include "words.h"
 
 namespace ktrace::cli {
 
@@ -47,7 +49,6 @@ Given declare(CLI::App &app, Command command) {
         given[declared] = &option;
     }
     app.allow_extras();
-    app.prefix_command(command == Command::run); // a stray word begins the program, whose -- is missing
     return given;
 }
 
@@ -61,19 +62,6 @@ Status apply(const CLI::App &app, const Given &given, Invocation &into) {
         if (auto applied = option.apply(into, value); !applied) return applied;
         into.given.push_back(option.name);
     }
-    return {};
-}
-
-/// An option of any command, by either of its names; nullptr: there is none.
-const Option *option_called(const std::string &name) {
-    for (const Option &option : options())
-        if (name == dashed(option) || (option.letter && name == std::string("-") + option.letter)) return &option;
-    return nullptr;
-}
-
-std::string name_of(Command wanted) {
-    for (auto [name, command] : commands)
-        if (command == wanted) return std::string(name);
     return {};
 }
 
@@ -91,9 +79,12 @@ tl::unexpected<Error> unknown_option(const std::string &argument, const Invocati
     const Command command = into.command;
     std::string name = argument.substr(0, argument.find('=', 2));
     if (std::isdigit(static_cast<unsigned char>(argument[1])))
-        if (std::string hint = hint_for_value_apart(into, argument); !hint.empty())
+        if (std::string hint = hint_for_value_apart(into.words, command, argument); !hint.empty())
             return usage("there is no option " + text::escape(argument), hint);
     if (const Option *option = option_called(name)) return misplaced_option(name, *option, command);
+    const bool traces = command == Command::attach || command == Command::run;
+    const std::string habit = traces && name[1] != '-' ? hint_for_habit(name[1]) : std::string();
+    if (name.size() == 2 && !habit.empty()) return usage("there is no option " + text::escape(name), habit);
     std::vector<std::string> known;
     for (const Option &option : options())
         if (belongs_to(option, command)) known.push_back(dashed(option));
@@ -103,53 +94,7 @@ tl::unexpected<Error> unknown_option(const std::string &argument, const Invocati
         name.resize(2);
         if (const Option *option = option_called(name)) return misplaced_option(name, *option, command);
     }
-    return usage("there is no option " + text::escape(name), "ktrace --help shows the options");
-}
-
-tl::unexpected<Error> missing_value(const std::string &name, const Option &option) {
-    return usage(name + " needs a value: " + name + " " + option.value_name);
-}
-
-/// The option that takes the next word for its value, as it is called here (`--print`, `-k`, the `-k` of `-qk`), and
-/// itself; nullptr: none does.
-std::pair<std::string, const Option *> find_expecting(const std::string &word, Command command) {
-    auto of_command = [&](const std::string &name) {
-        const Option *option = option_called(name);
-        return option && belongs_to(*option, command) ? option : nullptr;
-    };
-    if (word.starts_with("--")) {
-        const Option *option = of_command(word);
-        return {word, option && option->takes == Takes::value ? option : nullptr};
-    }
-    for (std::size_t at = 1; at < word.size() && word[0] == '-'; at++) {
-        const std::string name = std::string("-") + word[at];
-        const Option *option = of_command(name);
-        if (!option) break;
-        if (option->takes == Takes::value) return {name, at + 1 == word.size() ? option : nullptr};
-    }
-    return {word, nullptr};
-}
-
-/// `--print=`: CLI11 would take the next word for the value.
-Status refuse_empty_value(const std::string &name, Command command) {
-    const Option *option = option_called(name);
-    if (!option || !belongs_to(*option, command)) return {}; // CLI11 does not know it either
-    if (option->takes == Takes::nothing) return usage(name + " takes no value");
-    if (option->takes == Takes::value) return missing_value(name, *option);
-    return usage(name + "= needs a value: " + name + "=" + option->value_name, "or " + name + " alone");
-}
-
-Status refuse_empty_values(const Invocation &into) {
-    bool is_value = false; // of the word before
-    for (const std::string &word : into.words) {
-        const bool is_option = !is_value && word.starts_with('-');
-        if (into.command == Command::run && !is_option && !is_value) break; // the program, whose -- is missing
-        if (is_option && word.starts_with("--") && word.ends_with('='))
-            if (auto refused = refuse_empty_value(word.substr(0, word.size() - 1), into.command); !refused)
-                return refused;
-        is_value = is_option && find_expecting(word, into.command).second;
-    }
-    return {};
+    return usage("there is no option " + text::escape(name), habit.empty() ? "ktrace --help shows the options" : habit);
 }
 
 Status read_options(Invocation &into) {
@@ -157,19 +102,15 @@ Status read_options(Invocation &into) {
     CLI::App app;
     app.set_help_flag();
     Given given = declare(app, into.command);
-    if (auto refused = refuse_empty_values(into); !refused) return refused;
     try {
         app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     } catch (const CLI::ParseError &error) {
-        if (auto [name, option] = find_expecting(arguments.back(), into.command); option)
-            return missing_value(name, *option);
         return usage(text::escape(error.what()), "ktrace --help shows the options");
     }
     into.operands = app.remaining();
     for (const std::string &operand : into.operands) {
         bool is_option = operand.size() > 1 && operand[0] == '-';
         if (is_option) return unknown_option(operand, into);
-        if (into.command == Command::run) break; // the rest was meant for the program, whose -- is missing
     }
     return apply(app, given, into);
 }
@@ -190,6 +131,12 @@ Result<Command> find_command(const std::string &name) {
 }
 
 } // namespace
+
+std::string name_of(Command command) {
+    for (auto [name, known] : commands)
+        if (known == command) return std::string(name);
+    return {};
+}
 
 Result<Invocation> parse(const std::vector<std::string> &arguments) {
     Invocation into;
@@ -212,16 +159,16 @@ Result<Invocation> parse(const std::vector<std::string> &arguments) {
     into.command = *command;
 
     // CLI11 reads options behind `--`, too: the program's arguments are cut off before it sees them.
-    auto separator = std::find(arguments.begin() + 1, arguments.end(), "--");
-    bool separated = separator != arguments.end();
-    into.words.assign(arguments.begin() + 1, separator);
-    std::vector<std::string> behind(separated ? separator + 1 : separator, arguments.end());
-    if (into.command == Command::run) into.config.program = std::move(behind);
+    SplitWords split = split_words({arguments.begin() + 1, arguments.end()}, into.command);
+    into.words = std::move(split.own);
+    if (auto complete = check_values(into.words, into.command); !complete) return fail(complete.error());
+    if (into.command == Command::run) into.config.program = split.behind;
 
     if (auto read = read_options(into); !read) return fail(read.error());
     if (into.help || into.version) return into;
-    if (into.command != Command::run) into.operands.insert(into.operands.end(), behind.begin(), behind.end());
-    if (auto checked = check(into, separated); !checked) return fail(checked.error());
+    if (into.command != Command::run)
+        into.operands.insert(into.operands.end(), split.behind.begin(), split.behind.end());
+    if (auto checked = check(into); !checked) return fail(checked.error());
     return into;
 }
 

@@ -6,7 +6,7 @@
 
 namespace ktrace::cli {
 
-/// Completes what was read, or says what does not fit. `separated`: there was a `--`. Errors: usage.
-Status check(Invocation &into, bool separated);
+/// Completes what was read, or says what does not fit. Errors: usage.
+Status check(Invocation &into);
 
 } // namespace ktrace::cli
