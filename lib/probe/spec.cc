@@ -1,6 +1,7 @@
 #include "probe/spec.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "base/text.h"
@@ -27,6 +28,7 @@ class SpecParser {
     tl::unexpected<Error> wrong(std::size_t column, std::size_t width, std::string message,
                                 std::string hint = std::string(form_hint)) const;
     std::vector<std::size_t> separators() const;
+    Status refuse_other_kinds(std::size_t separator) const;
     Result<Spec> parse_address();
     Result<Spec> parse_last(std::size_t separator);
     Result<Spec> parse_line(std::size_t separator, const std::vector<std::size_t> &colons);
@@ -98,6 +100,50 @@ std::vector<std::size_t> SpecParser::separators() const {
     return found;
 }
 
+/// Kinds of probes of bpftrace, perf and ftrace that stand where a MODULE would, and what there is in place of them.
+/// The last part of the text goes behind `instead`.
+struct OtherProbe {
+    std::string_view kind;
+    const char *why;
+    const char *instead;
+};
+constexpr const char *no_system_calls = "system calls are not probed, only code of the process";
+constexpr const char *no_markers = "static markers (USDT) have no probes of their own";
+constexpr std::array<OtherProbe, 10> other_probes{
+    {{"syscall", no_system_calls, "the C library's function makes it: libc:"},
+     {"syscalls", no_system_calls, "the C library's function makes it: libc:"},
+     {"raw_syscalls", no_system_calls, "the C library's function makes it: libc:"},
+     {"tracepoint", no_system_calls, "the C library's function makes it: libc:"},
+     {"usdt", no_markers,
+      "probe the function or the line (FILE:LINE) that holds it; ktrace list -p PID shows functions"},
+     {"sdt", no_markers,
+      "probe the function or the line (FILE:LINE) that holds it; ktrace list -p PID shows functions"},
+     {"kprobe", "the kernel is not probed, only code of the process", "its function for it may be: libc:"},
+     {"kretprobe", "the kernel is not probed, only code of the process", "its function for it may be: libc:"},
+     {"uprobe", "all probes are in a process, so no kind stands before the place", "write "},
+     {"uretprobe", "all probes are in a process, so no kind stands before the place", "write it behind -r: "}}};
+
+/// The name in `usdt:…` is left alone; of `tracepoint:syscalls:sys_enter_openat` it is openat; of
+/// `uprobe:/bin/bash:readline` all behind `uprobe:`.
+std::string instead_of(const OtherProbe &other, std::string_view rest) {
+    std::string hint = other.instead;
+    if (hint.ends_with("libc:")) {
+        std::string_view name = rest.substr(rest.rfind(':') + 1);
+        for (std::string_view prefix : {"sys_enter_", "sys_exit_", "__x64_sys_", "do_sys_", "sys_"})
+            if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+        return hint + std::string(name);
+    }
+    return hint.ends_with(' ') ? hint + std::string(rest) : hint;
+}
+
+Status SpecParser::refuse_other_kinds(std::size_t separator) const {
+    const std::string_view first = text_.substr(0, separator);
+    for (const OtherProbe &other : other_probes)
+        if (first == other.kind)
+            return wrong(0, first.size(), other.why, instead_of(other, text_.substr(separator + 1)));
+    return {};
+}
+
 Result<Spec> SpecParser::parse() {
     if (text::trim(text_).empty()) return wrong(0, 1, "a SPEC is empty");
     if (is_hex_like(text_) && text_.find(':') == std::string_view::npos) return parse_address();
@@ -114,6 +160,7 @@ Result<Spec> SpecParser::parse() {
     std::string_view last = text_.substr(separator + 1);
     if (separator == 0) return wrong(0, 1, "the MODULE or FILE before the colon is missing");
     if (last.empty()) return wrong(separator, 1, "nothing follows the colon");
+    if (auto known = refuse_other_kinds(colons.front()); !known) return fail(known.error());
     if (std::string_view first = text_.substr(0, colons.front()); is_hex_like(first) && text::parse_u64(first))
         return wrong(0, text_.size(), "a symbol and an address together are not one place", "give one or the other");
     if (is_digit(last[0]))

@@ -205,7 +205,7 @@ STATUS 2
 EXPECT ktrace: -p has a comma with no process behind or before it
 
 NAME nothing to probe
-RUN ktrace attach -p 1
+RUN ktrace ctl -p 1 add
 STATUS 2
 EXPECT ktrace: there is nothing to probe; say what with -k, -j, -r or -w, for example --ret main
 

@@ -1,5 +1,6 @@
-"""Getting in: processes by their names, in lists, by a thread's number."""
+"""Getting in: processes by their names, in lists, by a thread's number; without a probe."""
 import os
+import re
 import shutil
 import tempfile
 
@@ -67,3 +68,18 @@ class Named(LiveTest):
         self.assertEqual(trace.summary("do_work")["hits"], 1, trace)
         self.assertIn(f"ktrace: {thread} is a thread of process {target.pid}, all of which is traced; "
                       f"--if 'tid == {thread}' picks the thread\n", trace.err)
+
+    def test_a_process_and_nothing_to_probe(self):
+        """The command that is shown works."""
+        target = self.start(self.path, 1, 200)
+        shown = ktrace("attach", "-p", self.name)
+        self.assertEqual((shown.status, shown.out), (2, ""), shown)
+        said = re.fullmatch(rf"ktrace: there is nothing to probe in process {target.pid} \({self.name}\): {self.name} has "
+                            rf"(\d+) functions by name, ktrace list -p {target.pid} shows them; "
+                            rf"to begin: ktrace (attach -p {target.pid} --ret \w+ --stats)\n", shown.err)
+        self.assertTrue(said, shown)
+        listed = ktrace("list", "-p", target.pid).out.splitlines()
+        self.assertEqual(int(said[1]), len({line.split()[0] for line in listed if f" [{self.name}]" in line}))
+        trace = ktrace(*said[2].split(), "--duration", "1ms")
+        self.assertEqual(trace.status, 0, trace)
+        self.check_untouched(target)

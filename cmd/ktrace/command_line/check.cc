@@ -16,8 +16,10 @@ using probe::Actions;
 
 Status check_tracing(Invocation &into) {
     Actions &actions = into.config.actions;
-    if (into.config.probes.empty() && into.config.plugins.empty())
+    if (into.config.probes.empty() && into.config.plugins.empty()) {
+        if (into.command == Command::attach) return {}; // attach says what there is in the process
         return usage("there is nothing to probe", "say what with -k, -j, -r or -w, for example --ret main");
+    }
     if (!actions.by.empty() && actions.aggregate == Actions::Aggregate::none)
         actions.aggregate = Actions::Aggregate::count;
     bool measures = actions.aggregate == Actions::Aggregate::stats || actions.aggregate == Actions::Aggregate::hist;

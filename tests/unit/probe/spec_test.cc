@@ -116,6 +116,23 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{"/usr/bin/worker", 0, 15, "is a path"}, Wrong{"memcpy@", 6, 1, "a version is missing"},
                     Wrong{"malloc@plt", 6, 4, "stub"}, Wrong{"Foo::bar(int", 8, 1, "not closed"}));
 
+INSTANTIATE_TEST_SUITE_P(KindsOfOtherTools, Refuses,
+                         testing::Values(Wrong{"syscall:openat", 0, 7, "system calls are not probed"},
+                                         Wrong{"tracepoint:syscalls:sys_enter_openat", 0, 10,
+                                               "system calls are not probed"},
+                                         Wrong{"usdt:/usr/bin/node:gc__start", 0, 4, "no probes of their own"},
+                                         Wrong{"uprobe:/bin/bash:readline", 0, 6, "no kind stands before"}));
+
+TEST(Spec, SaysWhatThereIsForTheKindsOfOtherTools) {
+    auto hint = [](std::string_view text) { return parse_spec(text).error().hint; };
+    EXPECT_EQ(hint("syscall:openat"), "the C library's function makes it: libc:openat");
+    EXPECT_EQ(hint("tracepoint:syscalls:sys_enter_openat"), "the C library's function makes it: libc:openat");
+    EXPECT_EQ(hint("uprobe:/bin/bash:readline"), "write /bin/bash:readline");
+    EXPECT_EQ(hint("uretprobe:libc:malloc"), "write it behind -r: libc:malloc");
+    EXPECT_TRUE(parse_spec("syscall.so:openat")); // a module of that name is another thing
+    EXPECT_TRUE(parse_spec("usdt::probe"));       // and so is a C++ namespace
+}
+
 TEST(Spec, TellsColumns) {
     auto spec = parse_spec("libc:malloc+0x10");
     ASSERT_TRUE(spec);
