@@ -135,7 +135,7 @@ Status compile_set(const Snapshot &now, probe::ProbeSet &set, const std::vector<
         // A handler's probe has no program that needs types.
         probe::Kind kind = wanted.probe.handler ? probe::Kind::probe : wanted.probe.kind;
         requests.push_back({wanted.probe.number, kind, place->location, place->bias,
-                            place->watch ? place->watch->binding : std::nullopt});
+                            place->watch ? place->watch->binding : std::nullopt, wanted.probe.own.get()});
     }
     probe::CompileOptions options;
     options.arguments_at_return = now.trace.config.format == trace::Config::Format::json;

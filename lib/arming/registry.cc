@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <unordered_set>
 
@@ -201,8 +202,8 @@ void take_back(trace::Trace &trace, const Numbers &numbers, bool between_stops) 
 /// The probes that follow an `inside` function for removed ones alone.
 Numbers unneeded_enclosing(const trace::Trace &trace, const Numbers &removed) {
     std::unordered_set<std::uint32_t> enclosing, needed;
-    for (std::uint32_t number : removed) enclosing.insert(trace.registry.at(number).set->inside);
-    for (std::uint32_t number : trace.registry.shown()) needed.insert(trace.registry.at(number).set->inside);
+    for (std::uint32_t number : removed) enclosing.insert(trace.registry.at(number).inside);
+    for (std::uint32_t number : trace.registry.shown()) needed.insert(trace.registry.at(number).inside);
     Numbers unneeded;
     for (std::uint32_t number : enclosing)
         if (number != 0 && !needed.contains(number) && !trace.registry.at(number).removed) unneeded.push_back(number);
@@ -216,24 +217,46 @@ void forget_waiting_ifuncs(trace::Trace &trace, std::span<const std::uint32_t> n
         });
 }
 
-/// The probe that follows the calls of a set's `inside` function.
-std::uint32_t enter_enclosing(trace::Trace &trace, probe::ProbeSet &set) {
-    auto enclosing = std::make_shared<probe::ProbeSet>();
-    enclosing->hidden = true;
-    enclosing->allow_missing = set.allow_missing;
-    enclosing->actions.aggregate = probe::Actions::Aggregate::count; // no types are asked for
-    enclosing->actions.maxactive = std::numeric_limits<std::uint32_t>::max();
-    set.inside = trace.registry.enter(enclosing, {{0, probe::Kind::ret, *set.actions.inside}}).front();
-    return set.inside;
+/// The probes that follow the calls of the `inside` functions of these: one for each such function.
+Numbers enter_enclosing(trace::Trace &trace, const Numbers &numbers) {
+    Numbers entered;
+    std::map<std::string, std::uint32_t> by_function;
+    for (std::uint32_t number : numbers) {
+        probe::ProbeEntry &entry = trace.registry.at(number);
+        const std::optional<probe::Spec> &inside = entry.actions().inside;
+        if (!inside) continue;
+        auto [known, is_new] = by_function.try_emplace(inside->text, 0);
+        if (is_new) {
+            auto enclosing = std::make_shared<probe::ProbeSet>();
+            enclosing->hidden = true;
+            enclosing->allow_missing = entry.set->allow_missing;
+            enclosing->actions.aggregate = probe::Actions::Aggregate::count; // no types are asked for
+            enclosing->actions.maxactive = std::numeric_limits<std::uint32_t>::max();
+            known->second = trace.registry.enter(enclosing, {{0, probe::Kind::ret, *inside}}).front();
+            entered.push_back(known->second);
+        }
+        entry.inside = known->second;
+    }
+    return entered;
+}
+
+/// Syntax of all EXPRs of a set's probes. Error: usage, with the column.
+Status check_expressions(const probe::ProbeSet &set, const std::vector<probe::Probe> &probes) {
+    if (auto right = probe::check_expressions(set.actions); !right) return right;
+    for (const probe::Probe &each : probes)
+        if (auto right = each.own ? probe::check_expressions(each.own->actions) : Status{}; !right)
+            return fail(each.own->pointing(right.error()));
+    return {};
 }
 
 } // namespace
 
 bool wants_calibration(const trace::Trace &trace, const probe::Actions &actions,
                        const std::vector<probe::Probe> &probes) {
-    auto returns = [](const probe::Probe &probe) { return probe.kind == probe::Kind::ret; };
-    return trace.engine.corrections.is_empty() && probe::wants_durations(actions) &&
-           std::any_of(probes.begin(), probes.end(), returns);
+    auto measures = [&](const probe::Probe &probe) {
+        return probe.kind == probe::Kind::ret && probe::wants_durations(probe.own ? probe.own->actions : actions);
+    };
+    return trace.engine.corrections.is_empty() && std::any_of(probes.begin(), probes.end(), measures);
 }
 
 Status check_any_left(const trace::Trace &trace) {
@@ -247,12 +270,13 @@ Status check_any_left(const trace::Trace &trace) {
 
 Result<Numbers> register_probes(trace::Trace &trace, const std::shared_ptr<probe::ProbeSet> &set,
                                 const std::vector<probe::Probe> &probes, os::Stopped *stopped) {
-    if (auto expressions = probe::check_expressions(set->actions); !expressions) return fail(expressions.error());
+    if (auto expressions = check_expressions(*set, probes); !expressions) return fail(expressions.error());
     // Where processes are traced, their hits would have to wait for it: then it was done before, or is left out.
     if (trace.engine.processes.empty() && wants_calibration(trace, set->actions, probes))
         trace.engine.corrections = trace::calibrate();
     Numbers numbers = trace.registry.enter(set, probes);
-    if (set->actions.inside) numbers.push_back(enter_enclosing(trace, *set));
+    const Numbers enclosing = enter_enclosing(trace, numbers);
+    numbers.insert(numbers.end(), enclosing.begin(), enclosing.end());
     std::vector<Pid> pids = armable_processes(trace);
     Status armed = arm_everywhere(trace, pids, numbers, stopped);
     if (armed) armed = check_found(trace, pids, numbers);
@@ -262,7 +286,7 @@ Result<Numbers> register_probes(trace::Trace &trace, const std::shared_ptr<probe
     }
     if (armed) armed = set_watches_of(trace, numbers);
     if (armed) {
-        if (set->inside != 0) numbers.pop_back();
+        numbers.resize(probes.size());
         return numbers;
     }
     for (std::uint32_t number : numbers) trace.registry.at(number).ready = false;

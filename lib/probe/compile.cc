@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 
@@ -82,17 +83,19 @@ program::Selection selection_of(const Actions &actions) {
     return {actions.every, actions.chance, actions.seed.value_or(0), actions.first};
 }
 
-/// How often each EXPR was tried, and what was wrong where it never fitted.
+/// How often each EXPR was tried, and what was wrong where it never fitted. An EXPR is known by its use and its text:
+/// the options of a command and a probe's own ones may share it.
 class FitCount {
   public:
-    void tried(const Tree *tree) { ++entries_[tree].tried; }
-    void misfit(const Tree *tree, const Error &error) {
-        Entry &entry = entries_[tree];
-        if (entry.misfits++ == 0) entry.error = error;
+    void tried(const std::string &use) { ++entry(use).tried; }
+    void misfit(const std::string &use, Error error) {
+        Entry &known = entry(use);
+        if (known.misfits++ == 0) known.error = std::move(error);
     }
+    /// The error of the first one that fits nowhere.
     Status verdict() const {
-        for (const auto &[tree, entry] : entries_)
-            if (entry.tried != 0 && entry.misfits >= entry.tried) return fail(entry.error);
+        for (const Entry &each : entries_)
+            if (each.tried != 0 && each.misfits >= each.tried) return fail(each.error);
         return {};
     }
 
@@ -101,26 +104,50 @@ class FitCount {
         std::size_t tried = 0, misfits = 0;
         Error error;
     };
-    std::map<const Tree *, Entry> entries_;
+    Entry &entry(const std::string &use) {
+        auto [known, is_new] = index_.try_emplace(use, entries_.size());
+        if (is_new) entries_.emplace_back();
+        return entries_[known->second];
+    }
+    std::map<std::string, std::size_t> index_;
+    std::vector<Entry> entries_;
 };
 
-/// Makes the programs of one command, a location after the other.
+/// The use of each EXPR, with its text.
+std::map<const Tree *, std::string> uses_of(const Actions &actions, const Expressions &all) {
+    std::map<const Tree *, std::string> uses;
+    if (all.condition) uses[&*all.condition] = "if " + actions.condition;
+    if (all.table_of) uses[&*all.table_of] = "of " + table_expression(actions);
+    for (const Tree &tree : all.print) uses[&tree] = "print " + tree.source;
+    for (const Tree &tree : all.post_print) uses[&tree] = "post " + tree.source;
+    for (const Tree &tree : all.by) uses[&tree] = "by " + tree.source;
+    for (std::size_t i = 0; i < all.injected.size(); i++)
+        uses[&all.injected[i]] = "set " + actions.injections[i].name + "=" + actions.injections[i].value;
+    return uses;
+}
+
+/// Makes the programs of locations with the same options, one after the other.
 class Compiler {
   public:
-    Compiler(const Actions &actions, const Expressions &expressions, const CompileOptions &options)
-        : actions_(actions), expressions_(expressions), options_(options) {}
+    /// `own`: where the actions are those of one probe, else nullptr. All is borrowed.
+    Compiler(const Actions &actions, const OwnOptions *own, Expressions expressions, const CompileOptions &options,
+             FitCount &fits)
+        : actions_(actions), own_(own), expressions_(std::move(expressions)), options_(options), fits_(fits),
+          uses_(uses_of(actions_, expressions_)) {}
+    Compiler(const Compiler &) = delete;
 
     Compiled compile(const LocationRequest &request);
-    Status verdict() const { return fits_.verdict(); }
 
   private:
     program::Recipe recipe(const LocationRequest &request, LocationScope &entry, LocationScope &after) const;
     void note(const program::Recipe &recipe, const program::Built &built);
 
     const Actions &actions_;
-    const Expressions &expressions_;
+    const OwnOptions *own_;
+    const Expressions expressions_;
     const CompileOptions &options_;
-    FitCount fits_;
+    FitCount &fits_;
+    const std::map<const Tree *, std::string> uses_;
     std::set<program::Program> images_; // equal ones once
 };
 
@@ -153,14 +180,16 @@ program::Recipe Compiler::recipe(const LocationRequest &request, LocationScope &
 }
 
 void Compiler::note(const program::Recipe &recipe, const program::Built &built) {
-    if (recipe.condition) fits_.tried(recipe.condition);
-    for (const Tree *tree : recipe.print) fits_.tried(tree);
+    auto tried = [&](const Tree *tree) { fits_.tried(uses_.at(tree)); };
+    if (recipe.condition) tried(recipe.condition);
+    for (const Tree *tree : recipe.print) tried(tree);
     if (recipe.kind == 'k')
-        for (const Tree *tree : recipe.post_print) fits_.tried(tree);
-    if (recipe.table_of) fits_.tried(recipe.table_of);
-    for (const Tree *tree : recipe.by) fits_.tried(tree);
-    for (const program::Injection &injection : recipe.injections) fits_.tried(injection.value);
-    for (const program::MisfitExpr &misfit : built.misfits) fits_.misfit(misfit.tree, misfit.error);
+        for (const Tree *tree : recipe.post_print) tried(tree);
+    if (recipe.table_of) tried(recipe.table_of);
+    for (const Tree *tree : recipe.by) tried(tree);
+    for (const program::Injection &injection : recipe.injections) tried(injection.value);
+    for (const program::MisfitExpr &misfit : built.misfits)
+        fits_.misfit(uses_.at(misfit.tree), own_ ? own_->pointing(misfit.error) : misfit.error);
 }
 
 Compiled Compiler::compile(const LocationRequest &request) {
@@ -213,14 +242,22 @@ bool wants_durations(const Actions &actions) {
 
 Result<std::vector<Compiled>> compile_all(const Actions &actions, std::span<const LocationRequest> requests,
                                           const CompileOptions &options) {
-    auto expressions = parse(actions);
-    if (!expressions) return fail(expressions.error());
-    Compiler compiler(actions, *expressions, options);
+    FitCount fits;
+    std::map<const OwnOptions *, std::unique_ptr<Compiler>> compilers;
     std::vector<Compiled> all;
     all.reserve(requests.size());
-    for (const LocationRequest &request : requests) all.push_back(compiler.compile(request));
+    for (const LocationRequest &request : requests) {
+        std::unique_ptr<Compiler> &compiler = compilers[request.own];
+        if (!compiler) {
+            const Actions &wanted = request.own ? request.own->actions : actions;
+            auto expressions = parse(wanted);
+            if (!expressions) return fail(expressions.error());
+            compiler = std::make_unique<Compiler>(wanted, request.own, std::move(*expressions), options, fits);
+        }
+        all.push_back(compiler->compile(request));
+    }
     if (!options.additional)
-        if (Status verdict = compiler.verdict(); !verdict) return fail(verdict.error());
+        if (Status verdict = fits.verdict(); !verdict) return fail(verdict.error());
     return all;
 }
 

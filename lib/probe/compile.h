@@ -33,6 +33,7 @@ struct LocationRequest {
     Location location;
     std::uint64_t bias = 0;
     std::optional<program::Binding> watched = {}; // a watchpoint's
+    const OwnOptions *own = nullptr;              // of its probe, instead of the command's
 };
 
 struct CompileOptions {
@@ -52,8 +53,9 @@ Status check_expressions(const Actions &actions);
 /// `duration`. The EXPRs are right.
 bool wants_durations(const Actions &actions);
 
-/// Programs for all locations of a command, in the order of the requests. An EXPR that fits some of them is n/a at the
-/// others; one that fits none is an error (refused, with the column in the EXPR). Error: usage for syntax.
+/// Programs for all locations of a command, in the order of the requests. An EXPR that fits some of those that it is
+/// for is n/a at the others; one that fits none is an error (refused, with the column in the EXPR). Error: usage for
+/// syntax.
 Result<std::vector<Compiled>> compile_all(const Actions &actions, std::span<const LocationRequest> requests,
                                           const CompileOptions &options = {});
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +45,16 @@ struct Actions {
     std::optional<std::uint32_t> maxactive;
 };
 
+/// The options of a probe that has some inside its quotes: those, and the command's of other names.
+struct OwnOptions {
+    Actions actions;
+    std::string quoted;   // the whole text: SPEC and options
+    std::size_t spec = 0; // how long the SPEC in it is
+
+    /// `error`, pointing into the whole text where it points into an EXPR of these options.
+    Error pointing(Error error) const;
+};
+
 struct Probe {
     std::uint32_t number = 0; // from 1, in the order given
     Kind kind = Kind::probe;
@@ -51,6 +62,7 @@ struct Probe {
     bool enabled = true;
     engine::HitHandler *handler = nullptr;       // runs instead of the set's actions; outlives the probe's registration
     std::optional<std::uint32_t> maxactive = {}; // instead of that of its set
+    std::shared_ptr<const OwnOptions> own = {};  // instead of its set's options; nullptr: it has those
 };
 
 } // namespace ktrace::probe

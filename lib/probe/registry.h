@@ -18,13 +18,12 @@
 
 namespace ktrace::probe {
 
-/// The probes of one command line: its options apply to all of them.
+/// The probes of one command line: its options apply to all of them that have none of their own.
 struct ProbeSet {
     Actions actions;
     bool allow_missing = false;
-    std::uint32_t inside = 0; // number of the probe that follows the calls of Actions::inside; 0: there is none
-    bool hidden = false;      // ours, for another set's `inside`: neither listed nor counted
-    bool compiled = false;    // an EXPR that fits none of its probes would have been refused by now
+    bool hidden = false;   // ours, for another set's `inside`: neither listed nor counted
+    bool compiled = false; // an EXPR that fits none of its probes would have been refused by now
 };
 
 /// A probe of the trace, with what became of it.
@@ -32,11 +31,14 @@ struct ProbeEntry {
     Probe probe;
     std::shared_ptr<ProbeSet> set;
     program::ProbeStatePointer state;
-    bool ready = false;      // registered whole; before that, and after it was removed, none of its hits is seen
-    bool removed = false;    // or never registered whole
-    bool placed = false;     // found in some process, at some time
-    bool expected = false;   // it can be placed in some process, or waits for its module there
-    std::string why_nowhere; // where it was looked for last and not found, which its set allows: why
+    bool ready = false;       // registered whole; before that, and after it was removed, none of its hits is seen
+    bool removed = false;     // or never registered whole
+    bool placed = false;      // found in some process, at some time
+    bool expected = false;    // it can be placed in some process, or waits for its module there
+    std::uint32_t inside = 0; // number of the probe that follows the calls of Actions::inside; 0: there is none
+    std::string why_nowhere;  // where it was looked for last and not found, which its set allows: why
+
+    const Actions &actions() const { return probe.own ? probe.own->actions : set->actions; }
 };
 
 class Registry {

@@ -398,3 +398,73 @@ EXPECT ktrace: ctl remove does not take --print
 NAME ctl of a process that nobody traces
 RUN ktrace ctl -p $$ list 2>&1 | sed 's/[0-9]\+/N/g'
 EXPECT ktrace: no ktrace traces process N (bash); ktrace attach -p N starts one
+
+NAME options of one probe, which is not there
+RUN ktrace run -j 'no_such --print arg0, arg1 --if tid > 1' ls 2>&1 | head -1
+EXPECT ktrace: no_such: no function no_such in ls and its 5 libraries
+
+NAME options of one probe: the error points into the quoted text
+RUN ktrace attach -p 1 -r 'main --if retval >' --stats
+STATUS 2
+EXPECT_RE ktrace: main --if retval >: .*
+EXPECT_RE  {26}\^.*
+
+NAME options of one probe: an error in the SPEC
+RUN ktrace attach -p 1 -k 'main+x --print arg0'
+STATUS 2
+EXPECT ktrace: main+x: x is not a number
+EXPECT              ^ an offset is decimal or hex with 0x
+
+NAME options of one probe: a value that is refused
+RUN ktrace attach -p 1 -j 'main --every 0 --count'
+STATUS 2
+EXPECT ktrace: main --every 0 --count: --every must be at least 1
+EXPECT                      ^
+
+NAME options of one probe: an option of the command
+RUN ktrace attach -p 1 -j 'main --print arg0 --duration 5s'
+STATUS 2
+EXPECT ktrace: main --print arg0 --duration 5s: --duration is not for one probe
+EXPECT                           ^~~~~~~~~~ it goes outside of the quotes
+
+NAME options of one probe: an option that there is not
+RUN ktrace attach -p 1 -j 'main --prnt arg0'
+STATUS 2
+EXPECT ktrace: main --prnt arg0: there is no option --prnt
+EXPECT              ^~~~~~ did you mean --print?
+
+NAME options of one probe: a value is missing
+RUN ktrace attach -p 1 -j 'main --print --count'
+STATUS 2
+EXPECT ktrace: main --print --count: --print needs a value: --print EXPR[,EXPR...]
+EXPECT              ^~~~~~~
+
+NAME options of one probe: a value that has to stand behind =
+RUN ktrace attach -p 1 -j 'main --stack 5 --count'
+STATUS 2
+EXPECT ktrace: main --stack 5 --count: the value of --stack goes behind a `='
+EXPECT                      ^ --stack=5
+
+NAME options of one probe: a value where none belongs
+RUN ktrace attach -p 1 -j 'main --regs=5'
+STATUS 2
+EXPECT ktrace: main --regs=5: --regs takes no value
+EXPECT                     ^
+
+NAME options of one probe: tables exclude each other
+RUN ktrace attach -p 1 -r 'main --count --hist'
+STATUS 2
+EXPECT_RE ktrace: main --count --hist: --count, --stats and --hist exclude each other, and each is given once
+EXPECT_RE  +\^~* --stats and --hist show the count, too
+
+NAME options of one probe: statistics of what
+RUN ktrace attach -p 1 -j 'main --stats' -r main --count
+STATUS 2
+EXPECT_RE ktrace: main --stats: --stats and --hist need an expression where there are other probes than -r
+EXPECT_RE  +\^~+ for example --hist=arg0; or use -r alone to measure the duration
+
+NAME options of one probe: a -- in a string is none
+RUN ktrace attach -p 1 -j 'main --if str(arg0) == " --count" --bounds'
+STATUS 2
+EXPECT_RE ktrace: main --if str\(arg0\) == " --count" --bounds: .*
+EXPECT_RE  +\^.*

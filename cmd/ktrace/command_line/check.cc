@@ -15,29 +15,16 @@ namespace {
 using probe::Actions;
 
 Status check_tracing(Invocation &into) {
-    Actions &actions = into.config.actions;
-    if (into.config.probes.empty() && into.config.plugins.empty()) {
+    const trace::Config &config = into.config;
+    if (config.probes.empty() && config.plugins.empty()) {
         if (into.command == Command::attach) return {}; // attach says what there is in the process
         return usage("there is nothing to probe", "say what with -k, -j, -r or -w, for example --ret main");
     }
-    if (!actions.by.empty() && actions.aggregate == Actions::Aggregate::none)
-        actions.aggregate = Actions::Aggregate::count;
-    bool measures = actions.aggregate == Actions::Aggregate::stats || actions.aggregate == Actions::Aggregate::hist;
-    auto has = [&](probe::Kind kind) {
-        return std::any_of(into.config.probes.begin(), into.config.probes.end(),
-                           [kind](const probe::Probe &each) { return each.kind == kind; });
-    };
-    const bool only_returns = !into.config.probes.empty() &&
-                              std::all_of(into.config.probes.begin(), into.config.probes.end(),
-                                          [](const probe::Probe &each) { return each.kind == probe::Kind::ret; });
-    if (measures && actions.aggregate_of.empty() && !only_returns)
-        return usage("--stats and --hist need an expression where there are other probes than -r",
-                     "for example --hist=arg0; or use -r alone to measure the duration");
-    if (!actions.post_print.empty() && !has(probe::Kind::probe))
-        return usage("--post has no event to show an expression with where there is no -k",
-                     "--print shows values with the events of the others");
-    if (actions.seed && actions.chance >= 1.0) return usage("--seed does nothing without --chance");
-    return {};
+    std::vector<probe::Kind> kinds;
+    for (const probe::Probe &each : config.probes)
+        if (!each.own) kinds.push_back(each.kind);
+    const bool applies = !kinds.empty() || config.probes.empty();
+    return applies ? check_actions(into.config.actions, kinds) : Status{};
 }
 
 std::string hint_for_process_alone(const std::string &word) {
@@ -119,7 +106,7 @@ Result<VerbName> find_verb(const std::vector<std::string> &operands) {
 
 /// The options that are not about the process are those of `add`; `stats` has a format, and `list` may be verbose.
 Status check_options_of(const VerbName &verb, const Invocation &into) {
-    for (const std::string &name : into.given) {
+    for (const auto &[name, value] : into.given) {
         if (name == "pid") continue;
         bool fits = verb.verb == Verb::add;
         if (name == "format") fits = verb.verb == Verb::stats;
@@ -173,6 +160,24 @@ Status check_plugin(const Invocation &into) {
 }
 
 } // namespace
+
+Status check_actions(Actions &actions, const std::vector<probe::Kind> &kinds) {
+    if (!actions.by.empty() && actions.aggregate == Actions::Aggregate::none)
+        actions.aggregate = Actions::Aggregate::count;
+    const bool measures =
+        actions.aggregate == Actions::Aggregate::stats || actions.aggregate == Actions::Aggregate::hist;
+    const bool only_returns = !kinds.empty() && std::all_of(kinds.begin(), kinds.end(),
+                                                            [](probe::Kind kind) { return kind == probe::Kind::ret; });
+    if (measures && actions.aggregate_of.empty() && !only_returns)
+        return usage("--stats and --hist need an expression where there are other probes than -r",
+                     "for example --hist=arg0; or use -r alone to measure the duration");
+    const bool has_instruction = std::find(kinds.begin(), kinds.end(), probe::Kind::probe) != kinds.end();
+    if (!actions.post_print.empty() && !has_instruction)
+        return usage("--post has no event to show an expression with where there is no -k",
+                     "--print shows values with the events of the others");
+    if (actions.seed && actions.chance >= 1.0) return usage("--seed does nothing without --chance");
+    return {};
+}
 
 Status check(Invocation &into) {
     switch (into.command) {

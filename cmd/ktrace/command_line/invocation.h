@@ -30,6 +30,27 @@ struct ListRequest {
     bool inlines = false;
 };
 
+/// An option as it was given on the command line.
+struct GivenOption {
+    std::string name; // long, without dashes
+    std::string value;
+};
+
+/// An option inside a probe's quotes.
+struct OwnOption {
+    std::string name; // long, without dashes
+    std::string value;
+    std::size_t at = 0; // of the value in the quoted text
+};
+
+/// A probe as it stood in its quotes: SPEC and options of its own.
+struct QuotedProbe {
+    std::string text;
+    std::string spec;
+    std::vector<OwnOption> options;
+    std::size_t probe = 0; // index in config.probes
+};
+
 struct Invocation {
     Command command = Command::none;
     bool help = false; // of `command`, or of ktrace as a whole
@@ -39,7 +60,8 @@ struct Invocation {
     ListRequest list;                   // list
     trace::Order order;                 // ctl
     std::vector<std::string> words;     // all of the command line behind the command and in front of --
-    std::vector<std::string> given;     // names of the options
+    std::vector<GivenOption> given;     // the options, in order
+    std::vector<QuotedProbe> quoted;    // the probes that have options of their own
     std::vector<std::string> operands;  // what is no option, as given
 };
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "own_options.h"
 #include "probe/watch_spec.h"
 #include "program/run/record.h"
 #include "usage.h"
@@ -30,21 +31,23 @@ constexpr unsigned everywhere =
 
 // How options change an Invocation.
 
-template <probe::Kind kind> Status add_probe(Invocation &into, const std::string &value) {
-    auto spec = probe::parse_spec(value);
-    if (!spec) return fail(spec.error());
-    auto number = static_cast<std::uint32_t>(into.config.probes.size() + 1);
-    into.config.probes.push_back({number, kind, std::move(*spec)});
-    return {};
+Result<probe::Spec> read_spec(probe::Kind kind, const std::string &text) {
+    if (kind != probe::Kind::watch) return probe::parse_spec(text);
+    if (auto parsed = probe::parse_watch(text); !parsed) return fail(parsed.error());
+    probe::Spec spec;
+    spec.text = text;
+    return spec;
 }
 
-Status add_watch(Invocation &into, const std::string &value) {
-    auto parsed = probe::parse_watch(value);
-    if (!parsed) return fail(parsed.error());
-    probe::Spec spec;
-    spec.text = value;
-    auto number = static_cast<std::uint32_t>(into.config.probes.size() + 1);
-    into.config.probes.push_back({number, probe::Kind::watch, std::move(spec)});
+template <probe::Kind kind> Status add_probe(Invocation &into, const std::string &value) {
+    auto quoted = split_quoted(value);
+    if (!quoted) return fail(quoted.error());
+    auto spec = read_spec(kind, quoted->spec);
+    if (!spec) return fail(spec.error());
+    const std::size_t before = into.config.probes.size();
+    into.config.probes.push_back({static_cast<std::uint32_t>(before + 1), kind, std::move(*spec)});
+    quoted->probe = before;
+    if (!quoted->options.empty()) into.quoted.push_back(std::move(*quoted));
     return {};
 }
 
@@ -290,7 +293,7 @@ constexpr std::array table{
     Option{'r', "ret", Takes::value, "SPEC", Group::probes, probing,
            "probe a function's return: its value and duration", add_probe<probe::Kind::ret>},
     Option{'w', "watch", Takes::value, "WSPEC", Group::probes, probing,
-           "watch data: NAME|ADDRESS[/LENGTH][:w|rw|x]", add_watch},
+           "watch data: NAME|ADDRESS[/LENGTH][:w|rw|x]", add_probe<probe::Kind::watch>},
     Option{0, "plugin", Takes::value, "'FILE.so [name=value...]'", Group::probes, tracing,
            "run a plugin in the kprobes style", add_plugin},
 

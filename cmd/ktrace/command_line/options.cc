@@ -11,6 +11,7 @@
 #include "check.h"
 #include "habits.h"
 #include "option_table.h"
+#include "own_options.h"
 #include "usage.h"
 #include "words.h"
 
@@ -60,7 +61,7 @@ Status apply(const CLI::App &app, const Given &given, Invocation &into) {
         const std::string &value = each->results().at(seen[each]++);
         if (option.takes == Takes::nothing && value != "true") return usage(dashed(option) + " takes no value");
         if (auto applied = option.apply(into, value); !applied) return applied;
-        into.given.push_back(option.name);
+        into.given.push_back({option.name, value});
     }
     return {};
 }
@@ -112,7 +113,8 @@ Status read_options(Invocation &into) {
         bool is_option = operand.size() > 1 && operand[0] == '-';
         if (is_option) return unknown_option(operand, into);
     }
-    return apply(app, given, into);
+    if (auto applied = apply(app, given, into); !applied) return applied;
+    return apply_own_options(into);
 }
 
 Result<Command> find_command(const std::string &name) {

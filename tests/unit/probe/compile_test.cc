@@ -270,11 +270,28 @@ TEST_F(Compile, TheOutcomeBelongsToReturnProbes) {
 
 TEST_F(Compile, SyntaxIsUsage) {
     actions.print = {"tid", "1 +"};
-    EXPECT_EQ(refusal({}).kind, Error::Kind::usage);
+    EXPECT_EQ(refusal({request("debug", Kind::entry, "do_work")}).kind, Error::Kind::usage);
     auto status = check_expressions(actions);
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().source, "1 +");
     EXPECT_EQ(status.error().column, 3);
+}
+
+TEST_F(Compile, AProbesOwnOptionsStandInPlaceOfTheCommands) {
+    actions.print = {"args.op"};
+    OwnOptions own{actions, "nothing --if args.i > 1", std::string_view("nothing").size()};
+    own.actions.condition = "args.i > 1";
+    LocationRequest of_command = request("debug", Kind::entry, "do_work");
+    LocationRequest of_own = request("debug", Kind::entry, "nothing");
+    of_own.own = &own;
+    // args.op is the command's too, and fits do_work; args.i is of the other probe alone, and fits that one.
+    EXPECT_EQ(compile({of_command, of_own}).size(), 2U);
+
+    own.actions.condition = "args.op > 1";
+    own.quoted = "nothing --if args.op > 1";
+    const Error error = refusal({of_command, of_own});
+    EXPECT_EQ(error.source, own.quoted);
+    EXPECT_EQ(error.column, static_cast<int>(own.quoted.find("args.op")));
 }
 
 TEST_F(Compile, CountingNeedsNoDebugInformation) {
