@@ -1,26 +1,47 @@
 # bash completion for ktrace(1)
 
-# Words that are processes of this user, functions of a file or process, or options, by what stands before.
-_ktrace_pids() {
-    local uid pid
+# Processes of this user, by number and by name.
+_ktrace_processes() {
+    local uid process name
     uid=$(id -u)
-    for pid in /proc/[0-9]*; do
-        [ -O "$pid" ] || [ "$uid" -eq 0 ] && printf '%s\n' "${pid#/proc/}"
-    done
+    for process in /proc/[0-9]*; do
+        [ -O "$process" ] || [ "$uid" -eq 0 ] || continue
+        [ -e "$process/exe" ] && read -r name <"$process/comm" && printf '%s\n' "${process#/proc/}" "$name"
+    done 2>/dev/null
 }
 
-# The function names of what the command line traces: -p PID, or the program behind --.
-_ktrace_functions() {
-    local target='' i
-    for ((i = 2; i < ${#COMP_WORDS[@]}; i++)); do
+# Where the program of `ktrace run` stands on the command line: behind --, or the first word that is neither an option nor
+# an option's value; 0: it is not there yet.
+_ktrace_program() {
+    local i
+    for ((i = 2; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -p | --pid) target="-p ${COMP_WORDS[i + 1]%%,*}" ;;
-        --) target=$(type -P -- "${COMP_WORDS[i + 1]}") ;;
+        --) echo $((i + 1)); return ;;
+        -[pkjrwo] | --pid | --probe | --entry | --ret | --watch | --plugin | --if | --inside | --print | --set-arg | --set-reg | --set-ret | --maxactive | --by | --every | \
+            --chance | --seed | --first | --output | --format | --duration | --max-events | --max-overhead | --engine)
+            ((i++))
+            ;;
+        -*) ;;
+        *) echo "$i"; return ;;
         esac
     done
-    [ -n "$target" ] || return
-    # shellcheck disable=SC2086
-    "${COMP_WORDS[0]}" list $target ${1:+"$1*"} 2>/dev/null | sed -n 's/^[0-9a-f]* .*[ *&]\([A-Za-z_][A-Za-z0-9_.:~]*\)(.*/\1/p; s/^[0-9a-f]* \([^ (]*\) \[.*/\1/p'
+    echo 0
+}
+
+# The function names of what the command line traces: -p PID|NAME, or the program.
+_ktrace_functions() {
+    local target=() i
+    for ((i = 2; i < ${#COMP_WORDS[@]}; i++)); do
+        case ${COMP_WORDS[i]} in
+        -p | --pid)
+            target=(-p "${COMP_WORDS[i + 1]%%,*}")
+            [ -d "/proc/${target[1]}" ] || target[1]=$(pidof -s -- "${target[1]}") # one of several
+            ;;
+        --) target=("$(type -P -- "${COMP_WORDS[i + 1]}")") ;;
+        esac
+    done
+    [ "${#target[@]}" -gt 0 ] && [ -n "${target[-1]}" ] || return
+    "${COMP_WORDS[0]}" list "${target[@]}" ${1:+"$1*"} 2>/dev/null | sed -n 's/^[0-9a-f]* .*[ *&]\([A-Za-z_][A-Za-z0-9_.:~]*\)(.*/\1/p; s/^[0-9a-f]* \([^ (]*\) \[.*/\1/p'
 }
 
 _ktrace() {
@@ -31,19 +52,17 @@ _ktrace() {
         return
     fi
     if [ "$command" = run ]; then
-        for ((i = 2; i < COMP_CWORD; i++)); do
-            if [ "${COMP_WORDS[i]}" = -- ]; then
-                if [ "$i" -eq $((COMP_CWORD - 1)) ]; then
-                    mapfile -t COMPREPLY < <(compgen -c -- "$cur"; compgen -f -- "$cur")
-                else
-                    mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-                fi
-                return
-            fi
-        done
+        i=$(_ktrace_program)
+        if [ "$i" -eq "$COMP_CWORD" ]; then
+            mapfile -t COMPREPLY < <(compgen -c -- "$cur"; compgen -f -- "$cur")
+            return
+        elif [ "$i" -gt 0 ]; then
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            return
+        fi
     fi
     case $prev in
-    -p | --pid) mapfile -t COMPREPLY < <(compgen -W "$(_ktrace_pids)" -- "$cur"); return ;;
+    -p | --pid) mapfile -t COMPREPLY < <(compgen -W "$(_ktrace_processes)" -- "$cur"); return ;;
     -k | --probe | -j | --entry | -r | --ret)
         mapfile -t COMPREPLY < <(compgen -W "$(_ktrace_functions "$cur")" -- "$cur")
         return
@@ -66,7 +85,9 @@ _ktrace() {
         --every --chance --seed --first --allow-missing --format'
     case $command in
     attach) mapfile -t COMPREPLY < <(compgen -W "-p --pid $tracing" -- "$cur") ;;
-    run) mapfile -t COMPREPLY < <(compgen -W "$tracing --" -- "$cur") ;;
+    run)
+        mapfile -t COMPREPLY < <(compgen -W "$tracing --" -- "$cur"; [ "${cur#-}" = "$cur" ] && compgen -c -- "$cur")
+        ;;
     ctl)
         mapfile -t COMPREPLY < <(compgen -W "-p --pid list stats add remove enable disable on off $probing" -- "$cur")
         ;;

@@ -16,6 +16,7 @@ function __ktrace_functions
     for option in -p --pid
         if set -l at (contains -i -- $option $words)
             set -l pid (string split , -- $words[(math $at + 1)])[1]
+            test -d /proc/$pid; or set pid (pidof -s $pid); or return
             ktrace list -p $pid (commandline -ct)'*' 2>/dev/null | string replace -rf \
                 '^[0-9a-f]+ (?:.*[ *&])?([A-Za-z_][\w.:~]*)(?:\(.*| \[.*)$' '$1'
             return
@@ -28,14 +29,14 @@ complete -c ktrace -n __ktrace_needs_command -a attach -d 'Trace running process
 complete -c ktrace -n __ktrace_needs_command -a run -d 'Trace a program from its first instruction'
 complete -c ktrace -n __ktrace_needs_command -a list -d 'Show what can be probed'
 complete -c ktrace -n __ktrace_needs_command -a bench -d 'Measure what a hit costs on this machine'
-complete -c ktrace -n __ktrace_needs_command -a doctor -d 'Tell what may be traced here'
+complete -c ktrace -n __ktrace_needs_command -a doctor -d 'Report what may be traced here'
 complete -c ktrace -n __ktrace_needs_command -a ctl -d 'Talk to the ktrace that traces a process'
 complete -c ktrace -n __ktrace_needs_command -a repair -d 'Take out what a killed ktrace left'
 complete -c ktrace -n __ktrace_needs_command -a plugin -d 'Build a plugin'
 complete -c ktrace -s h -l help -d 'Show the help'
 complete -c ktrace -s V -l version -d 'Show the version'
 
-complete -c ktrace -n '__ktrace_in attach list ctl repair' -s p -l pid -x -a '(__fish_complete_pids)' -d 'The process'
+complete -c ktrace -n '__ktrace_in attach list ctl repair' -s p -l pid -x -a '(__fish_complete_pids) (__fish_complete_proc)' -d 'The process'
 complete -c ktrace -n '__ktrace_in attach run' -s f -l follow -d 'Trace the children, too'
 complete -c ktrace -n '__ktrace_in attach run ctl' -l allow-missing -d 'Go on without the probes that cannot be placed'
 complete -c ktrace -n '__ktrace_in attach run' -l duration -x -a '1s 10s 1m' -d 'End the trace after this time'
@@ -69,7 +70,7 @@ complete -c ktrace -n '__ktrace_in attach run ctl' -l first -x -d 'Then the firs
 complete -c ktrace -n '__ktrace_in attach run plugin' -s o -l output -r -F -d 'Write events and tables to FILE'
 complete -c ktrace -n '__ktrace_in attach run ctl' -l format -x -a 'text json' -d 'Lines for people, or JSON'
 complete -c ktrace -n '__ktrace_in attach run' -s q -l quiet -d 'No notices and no summary'
-complete -c ktrace -n '__ktrace_in attach run' -s v -l verbose -d 'Tell with Attached where each probe is'
+complete -c ktrace -n '__ktrace_in attach run' -s v -l verbose -d 'Show with Attached where each probe is'
 complete -c ktrace -n '__ktrace_in run' -a '(__fish_complete_command)'
 complete -c ktrace -n '__ktrace_in list' -F -l lines -d 'List the source lines, too'
 complete -c ktrace -n '__ktrace_in list' -F -l inlines -d 'List the inlined instances, too'

@@ -1,6 +1,7 @@
 #include "complain.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include <unistd.h>
 
@@ -39,30 +40,47 @@ void say(std::string_view text) {
     errors.flush();
 }
 
-std::string pointer_line(const Error &error) {
+/// The sequences that switch a colour on and off; of plain text they are empty.
+struct Colours {
+    std::string_view of_prefix, of_pointer, off;
+};
+constexpr Colours plain{};
+constexpr Colours coloured{"\x1b[1;31m", "\x1b[1;32m", "\x1b[0m"};
+
+std::string pointer_line(const Error &error, const Colours &colours) {
     std::string_view source = error.source;
     auto begin = std::min(static_cast<std::size_t>(error.column), source.size());
     auto width = std::min(static_cast<std::size_t>(std::max(error.width, 1)), source.size() - begin);
     std::size_t before = prefix.size() + columns(printable(source.substr(0, begin)));
     std::size_t under = std::max<std::size_t>(columns(printable(source.substr(begin, width))), 1);
-    std::string line = std::string(before, ' ') + '^' + std::string(under - 1, '~');
+    std::string line(before, ' ');
+    line.append(colours.of_pointer).append("^").append(under - 1, '~').append(colours.off);
     if (!error.hint.empty()) line += ' ' + printable(error.hint);
     return line + '\n';
 }
 
-} // namespace
-
-std::string describe(const Error &error) {
-    std::string out(prefix);
+std::string described(const Error &error, const Colours &colours) {
+    std::string out(colours.of_prefix);
+    out.append(prefix.substr(0, prefix.size() - 1)).append(colours.off).append(" ");
     bool points = error.column >= 0 && !error.source.empty();
     if (points) {
         // The source stands first, so that the second line can point into it; some messages begin with it themselves.
         if (!error.message.starts_with(error.source)) out += printable(error.source) + ": ";
-        return out + printable(error.message) + '\n' + pointer_line(error);
+        return out + printable(error.message) + '\n' + pointer_line(error, colours);
     }
     out += printable(error.message);
     if (!error.hint.empty()) out += "; " + printable(error.hint);
     return out + '\n';
+}
+
+} // namespace
+
+std::string describe(const Error &error) { return described(error, plain); }
+
+bool takes_colours(int fd) {
+    const char *refused = std::getenv("NO_COLOR"), *terminal = std::getenv("TERM");
+    const bool shows_some = terminal && *terminal && std::string_view(terminal) != "dumb";
+    return ::isatty(fd) == 1 && shows_some && (!refused || !*refused);
 }
 
 std::string printable_lines(std::string_view text) {
@@ -85,7 +103,7 @@ bool print(std::string_view text) {
     return written.has_value();
 }
 
-void complain(const Error &error) { say(describe(error)); }
+void complain(const Error &error) { say(described(error, takes_colours(STDERR_FILENO) ? coloured : plain)); }
 
 void relay(std::string_view lines) { say(printable_lines(lines)); }
 

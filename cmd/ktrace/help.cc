@@ -14,66 +14,76 @@ struct Section {
     const char *title;
 };
 
-constexpr std::array<Section, 6> sections{{{Group::target, "What is traced, and how long"},
-                                           {Group::probes, "Probes (each as often as you like, in any mix)"},
-                                           {Group::handlers, "What happens at a probe"},
+// The commonest first.
+constexpr std::array<Section, 6> sections{{{Group::probes, "Probes (each as often as you like, in any mix)"},
+                                           {Group::target, "What is traced, and how long"},
+                                           {Group::handlers, "At a probe (inside its quotes: of it alone)"},
                                            {Group::aggregates, "Tables instead of a line an event"},
                                            {Group::selection, "Which hits, in this order"},
                                            {Group::output, "Output"}}};
 
-constexpr std::string_view usage_attach = "ktrace attach -p PID|NAME[,...] PROBE... [OPTIONS]";
-constexpr std::string_view usage_run = "ktrace run PROBE... [OPTIONS] [--] PROGRAM [ARG...]";
-constexpr std::string_view usage_list = "ktrace list (-p PID | FILE) [PATTERN] [OPTIONS]";
-constexpr std::string_view usage_ctl = "ktrace ctl -p PID list|stats|add PROBE...|remove N|enable N|disable N|on|off";
-constexpr std::string_view usage_repair = "ktrace repair -p PID";
+constexpr std::string_view overview = R"(
+Usage: ktrace COMMAND ..., and for the options of one: ktrace COMMAND --help
+  attach -p PID|NAME PROBE...          trace running processes
+  run PROBE... [--] PROGRAM [ARG...]   trace a program from its beginning
+  list (-p PID | FILE) [PATTERN]       show what can be probed
+  ctl -p PID ORDER                     talk to the ktrace that traces PID
+  repair -p PID                        take out what a killed ktrace left
+  plugin build FILE.c                  compile handlers of your own, in C
+  bench                                measure what a hit costs here
+  doctor                               report what may be traced here
 
-constexpr std::string_view usage_bench = "ktrace bench";
-constexpr std::string_view usage_doctor = "ktrace doctor";
+Examples:
+  ktrace attach -p nginx                         what could be probed?
+  ktrace attach -p 1234 -r do_work               each call: result and time
+  ktrace attach -p 1234 -r do_work --hist        the times as a histogram
+  ktrace attach -p 1234 -j 'libc:open*' --by comm     counts by thread name
+  ktrace attach -p 1234 -k a.c:12 --print var.n  a line, a local variable
+  ktrace attach -p 1234 -w cfg.limit --stack     the code that writes to it
+  ktrace run -j libc:write ls -l                 the arguments of each call
+)";
 
 constexpr std::string_view examples_attach = R"(
 Examples:
-  ktrace attach -p 1234 --ret do_work                      each call: what it returned, how long it took
-  ktrace attach -p 1234 --ret do_work --hist               the latencies as a histogram
-  ktrace attach -p 1234 -j 'libc:open*' --by comm          calls of a library, counted
-  ktrace attach -p 1234 -k server.c:120 --print var.n      a line of the source, a local variable
+  ktrace attach -p 1234 -j 'libc:open*' --by comm   a library's calls, counted
+  ktrace attach -p 1234 -j 'f --print arg0' -r 'g --stats'   options of one
 )";
 
 constexpr std::string_view examples_run = R"(
 Examples:
-  ktrace run -j libc:write ls -l                           the arguments of each call
-  ktrace run --ret parse --if 'duration > 1000000' ./a     only the calls that took more than 1 ms
-  ktrace run -r parse --stats --format json -o t ./a       statistics for a script
+  ktrace run -j libc:write ls -l                    the arguments of each call
+  ktrace run -r parse --if 'duration > 1000000' ./a calls of more than 1 ms
+  ktrace run -r parse --stats --format json ./a     statistics for a script
 )";
 
 constexpr std::string_view examples_list = R"(
 Examples:
-  ktrace list ./server                                     all functions of a file, with their types
-  ktrace list -p 1234 'do_*'                               those of a running process that match
-  ktrace list ./server do_work --lines --inlines           where FILE:LINE and inlined probes can be
+  ktrace list ./server                      functions of a file, with types
+  ktrace list -p 1234 'do_*'                of a process, those that match
+  ktrace list ./server do_work --lines      where FILE:LINE probes can be
 )";
 
 constexpr std::string_view examples_ctl = R"(
 Examples:
-  ktrace ctl -p 1234 stats                                 the probes by number, and their counts so far
-  ktrace ctl -p 1234 add -j parse --if 'args.n > 10'       one more
-  ktrace ctl -p 1234 disable 2                             until enable 2; off and on: all of them
+  ktrace ctl -p 1234 stats                  the probes by number, with counts
+  ktrace ctl -p 1234 add -j parse --if 'args.n > 10'    one more
+  ktrace ctl -p 1234 disable 2              until enable 2; off, on: all of them
 )";
-
-constexpr std::string_view usage_plugin = "ktrace plugin build FILE.c [-o FILE.so]";
 
 constexpr std::string_view examples_plugin = R"(
 Examples:
-  ktrace plugin build probe.c                              compile a source in the style of the kernel's kprobes
-  ktrace attach -p 1234 --plugin './probe.so func=do_work' run it, with a parameter of its own
+  ktrace plugin build probe.c               a source in the style of kprobes
+  ktrace attach -p 1234 --plugin './probe.so func=do_work'    run it
 )";
 
 constexpr std::string_view spec_note = R"(
-SPEC:  [MODULE:]SYMBOL[+OFFSET]   [MODULE:]FILE:LINE   0xADDRESS   MODULE:0xVADDR     globs are fine: 'libfoo:do_*'
-EXPR:  arg0...arg9  args.NAME  retval  duration  tid  pid  comm  nsecs  func  reg("ax")  str(P[, N])  buf(P, N)
-       var.NAME  stack  *P  p->field  a.b  a[i]  (int32)x  and C's operators
+SPEC  [MODULE:]SYMBOL[+OFFSET] [MODULE:]GLOB [MODULE:]FILE:LINE 0xADDRESS
+      MODULE:0xVADDR
+EXPR  arg0...arg9 args.NAME retval duration tid pid comm nsecs func reg("ax")
+      str(P[, N]) buf(P, N) var.NAME stack *P p->f a.b a[i] (int32)x, operators
 )";
 
-constexpr std::size_t help_column = 30;
+constexpr std::size_t help_column = 30, width = 80;
 
 std::string names(const Option &option) {
     std::string text = option.letter ? std::string("  -") + option.letter + ", " : std::string("      ");
@@ -83,80 +93,93 @@ std::string names(const Option &option) {
     return text;
 }
 
-void append_section(std::string &out, const Section &section, Command command) {
+/// Breaks a text at blanks, into lines that end before the width; all but the first begin at the column.
+std::string wrapped(std::string_view text) {
+    std::string out;
+    while (help_column + text.size() > width) {
+        const std::size_t blank = text.rfind(' ', width - help_column);
+        if (blank == text.npos) break;
+        out += std::string(text.substr(0, blank)) + '\n' + std::string(help_column, ' ');
+        text.remove_prefix(blank + 1);
+    }
+    return out + std::string(text);
+}
+
+std::string heading(std::string_view text, bool bold) {
+    return bold ? "\x1b[1m" + std::string(text) + "\x1b[0m" : std::string(text);
+}
+
+void append_section(std::string &out, const Section &section, Command command, bool bold) {
     std::string lines;
     for (const Option &option : options()) {
-        if (option.group != section.group || !belongs_to(option, command)) continue;
+        const bool is_general = option.letter == 'h' || option.letter == 'V'; // in one line, behind all others
+        if (option.group != section.group || !belongs_to(option, command) || is_general) continue;
         std::string line = names(option);
         if (line.size() + 2 > help_column)
             line += '\n' + std::string(help_column, ' ');
         else
             line.resize(help_column, ' ');
-        lines += line + option.help + '\n';
+        lines += line + wrapped(option.help) + '\n';
     }
-    if (!lines.empty()) out += std::string("\n") + section.title + ":\n" + lines;
+    if (!lines.empty()) out += heading(std::string(section.title) + ":", bold) + "\n" + lines;
 }
 
 struct Page {
-    std::string_view about;
-    std::string_view usage[8];
-    std::string_view examples[6];
+    std::string_view about, usage, examples;
 };
 
 Page page(Command command) {
     switch (command) {
     case Command::attach:
         return {"Trace running processes, until Ctrl-C, --duration, --max-events, or their end.\n",
-                {usage_attach},
-                {examples_attach}};
+                "ktrace attach -p PID|NAME[,...] PROBE... [OPTIONS]", examples_attach};
     case Command::run:
         return {"Trace a program from its first instruction; its exit status becomes ktrace's.\n",
-                {usage_run},
-                {examples_run}};
-    case Command::list: return {"Show what can be probed.\n", {usage_list}, {examples_list}};
-    case Command::ctl: return {"Talk to the ktrace that traces a process.\n", {usage_ctl}, {examples_ctl}};
+                "ktrace run PROBE... [OPTIONS] [--] PROGRAM [ARG...]", examples_run};
+    case Command::list:
+        return {"Show what can be probed.\n", "ktrace list (-p PID | FILE) [PATTERN] [OPTIONS]", examples_list};
+    case Command::ctl:
+        return {"Talk to the ktrace that traces a process.\n",
+                "ktrace ctl -p PID ORDER, which is list, stats, add PROBE..., remove N...,\n"
+                "       enable N..., disable N..., on or off",
+                examples_ctl};
     case Command::bench:
-        return {
-            "Measure what a hit costs on this machine, beside the kernel's figures for kprobes.\n", {usage_bench}, {}};
+        return {"Measure what a hit costs on this machine, beside the kernel's figures.\n", "ktrace bench", {}};
     case Command::doctor:
-        return {"Report what this machine and user may trace, and how to change that.\n", {usage_doctor}, {}};
-    case Command::repair: return {"Take out what a killed ktrace left in a process.\n", {usage_repair}, {}};
+        return {"Report what this machine and user may trace, and how to change that.\n", "ktrace doctor", {}};
+    case Command::repair: return {"Take out what a killed ktrace left in a process.\n", "ktrace repair -p PID", {}};
     case Command::plugin:
         return {"Build plugins for --plugin: handlers in C that the probes of a trace run.\n",
-                {usage_plugin},
-                {examples_plugin}};
+                "ktrace plugin build FILE.c [-o FILE.so]", examples_plugin};
     case Command::none: break;
     }
-    return {"ktrace: probes on any instruction of a running program. No root, no restart, no harm.\n",
-            {usage_attach, usage_run, usage_list, usage_ctl, usage_plugin, usage_repair, usage_bench, usage_doctor},
-            {examples_attach, examples_run, examples_list, examples_ctl, examples_plugin}};
+    return {};
+}
+
+/// A text that begins with an empty line and its heading.
+std::string with_heading(std::string_view text, bool bold) {
+    const std::size_t end = text.find_first_of(":\n", 1) + 1;
+    return "\n" + heading(text.substr(1, end - 1), bold) + std::string(text.substr(end));
 }
 
 } // namespace
 
-std::string help(Command command) {
-    Page shown = page(command);
-    std::string out(shown.about);
-    const char *lead = "\nUsage: ";
-    for (std::string_view usage : shown.usage) {
-        if (usage.empty()) continue;
-        out += lead;
-        out += usage;
-        out += '\n';
-        lead = "       ";
+std::string help(Command command, bool bold) {
+    if (command == Command::none) {
+        const std::size_t examples = overview.find("\nExamples:");
+        return "ktrace: probes on any instruction of a running program. No root, no restart.\n" +
+               with_heading(overview.substr(0, examples), bold) + with_heading(overview.substr(examples), bold) +
+               "\nThe manual: man ktrace\n";
     }
-    for (const Section &section : sections) append_section(out, section, command);
-    bool has_specs = command != Command::list && command != Command::bench && command != Command::plugin &&
-                     command != Command::doctor;
-    if (has_specs) out += spec_note;
-    bool first = true;
-    for (std::string_view each : shown.examples) {
-        if (each.empty()) continue;
-        // One heading for all of them.
-        out += first ? each : each.substr(std::string_view("\nExamples:\n").size());
-        first = false;
-    }
-    return out + "\nThe manual: man ktrace\n";
+    const Page shown = page(command);
+    std::string out = std::string(shown.about) + heading("Usage:", bold) + " " + std::string(shown.usage) + "\n";
+    out += '\n';
+    for (const Section &section : sections) append_section(out, section, command, bold);
+    out += "  -h, --help, -V, --version   this help; the version of ktrace\n";
+    const bool takes_probes = command == Command::attach || command == Command::run || command == Command::ctl;
+    if (takes_probes) out += spec_note;
+    if (!shown.examples.empty()) out += with_heading(shown.examples, bold);
+    return out;
 }
 
 } // namespace ktrace::cli

@@ -7,7 +7,7 @@
 
 namespace ktrace::cli {
 
-/// The help of one command, or (Command::none) of all of ktrace.
-std::string help(Command command);
+/// The help of one command, or (Command::none) of all of ktrace. `bold`: the headings, for a terminal.
+std::string help(Command command, bool bold);
 
 } // namespace ktrace::cli

@@ -2,6 +2,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 #include "base/log.h"
 #include "command_line/options.h"
 #include "commands.h"
@@ -47,7 +49,10 @@ int main(int argc, char **argv) {
         ktrace::cli::complain(invocation.error());
         return bad_usage;
     }
-    if (invocation->help) return ktrace::cli::print(ktrace::cli::help(invocation->command)) ? 0 : failed;
+    if (invocation->help) {
+        const bool bold = ktrace::cli::takes_colours(STDOUT_FILENO);
+        return ktrace::cli::print(ktrace::cli::help(invocation->command, bold)) ? 0 : failed;
+    }
     if (invocation->version) return ktrace::cli::print("ktrace " KTRACE_VERSION "\n") ? 0 : failed;
     if (invocation->config.verbose > 1) ktrace::log::show_all();
     if (auto found = ktrace::cli::find_processes(*invocation); !found) {

@@ -10,7 +10,7 @@ EXPECT_RE ktrace \d+\.\d+\.\d+
 
 NAME the help has examples
 RUN ktrace --help 2>/dev/null
-EXPECT_SOME ^Usage: ktrace attach
+EXPECT_SOME ^  attach -p PID
 EXPECT_SOME ^Examples:
 EXPECT_SOME ^  ktrace run .* ls -l
 
@@ -29,10 +29,18 @@ RUN diff <(ktrace help attach) <(ktrace attach --help)
 NAME help behind wrong options still complains of them
 RUN ktrace attach --what --help
 STATUS 2
-EXPECT ktrace: there is no option --what; ktrace --help shows the options
+EXPECT ktrace: there is no option --what; ktrace attach --help shows the options
 
-NAME no line of the help is wider than a terminal of 120 columns
-RUN ktrace --help | awk 'length > 120'
+NAME the help fits a terminal of 80 columns and 24 lines, that of a command 60 lines
+RUN for c in '' attach run list ctl repair plugin bench doctor; do ktrace $c --help | awk -v c="$c" 'length > 80 { print c ": " $0 } END { if (NR > (c ? 60 : 24)) print c ": " NR " lines" }'; done
+
+NAME each command is in the help
+RUN for c in attach run list ctl repair plugin bench doctor; do ktrace --help | grep -q "^  $c " || echo "$c is not"; done
+
+NAME the heading of a section that has no option is not there
+RUN ktrace list --help | grep -c "^Which hits"
+STATUS 1
+EXPECT 0
 
 NAME standard output that is full
 RUN ktrace --help >/dev/full

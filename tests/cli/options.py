@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""Compares the options that --help shows with those of the man page or of a shell's completion, both ways.
+"""Compares the options that the help of the commands shows with those of the man page or of a shell's completion, both ways.
 
-usage: options.py KTRACE SOURCE_DIRECTORY help|man|bash|zsh|fish
+usage: options.py KTRACE SOURCE_DIRECTORY man|bash|zsh|fish
 """
 import re
 import subprocess
 import sys
 
-COMMANDS = ["attach", "run", "list", "ctl", "repair"]
+COMMANDS = ["attach", "run", "list", "ctl", "repair", "plugin", "bench", "doctor"]
 
 
-def options_of_help(ktrace, *arguments):
-    text = subprocess.run([ktrace, *arguments, "--help"], capture_output=True, text=True, check=True).stdout
+def options_of_help(ktrace):
+    """Those of all commands together, long and short."""
     found = set()
-    for line in text.splitlines():
-        option = re.match(r"  (?:-(\w), |    )--([\w-]+)", line)
-        if option:
-            found.add("--" + option[2])
-            if option[1]:
-                found.add("-" + option[1])
+    for command in COMMANDS:
+        text = subprocess.run([ktrace, command, "--help"], capture_output=True, text=True, check=True).stdout
+        for line in text.splitlines():
+            names = re.match(r"  (?:-\w, |    )--[\w-]+(?:, -\w, --[\w-]+)*", line)
+            if names:
+                found.update(re.findall(r"--?[\w-]+", names[0]))
     return found
 
 
@@ -64,9 +64,6 @@ def check(ktrace, source, what):
     if len(wanted) < 20:
         sys.exit(f"--help shows only {sorted(wanted)}")
     long_ones = {option for option in wanted if option.startswith("--")}
-    if what == "help":
-        together = set().union(*(options_of_help(ktrace, command) for command in COMMANDS))
-        return compare("the help of the commands together", wanted, together)
     if what == "man":
         return compare("the man page", wanted, options_of_man(read(f"{source}/man/ktrace.1")))
     if what == "bash":

@@ -87,7 +87,7 @@ EXPECT ktrace: there is no option -n; --max-events N ends the trace after N even
 NAME options of other tools mean nothing to other commands
 RUN ktrace list -n /bin/ls
 STATUS 2
-EXPECT ktrace: there is no option -n; ktrace --help shows the options
+EXPECT ktrace: there is no option -n; ktrace list --help shows the options
 
 NAME an option without its value, behind another letter
 RUN ktrace attach -p 1 -qk
@@ -112,7 +112,7 @@ EXPECT ktrace: --by needs a value: --by EXPR[,EXPR...]
 NAME options in one word, one of which there is not
 RUN ktrace attach -p 1 -qlk main
 STATUS 2
-EXPECT ktrace: there is no option -l; ktrace --help shows the options
+EXPECT ktrace: there is no option -l; ktrace attach --help shows the options
 
 NAME options in one word, which another command takes
 RUN ktrace list -qk main
@@ -127,7 +127,7 @@ EXPECT ktrace: there is no option -stack; did you mean --stack?
 NAME a `=' behind an option of one letter
 RUN ktrace attach -p 1 -k main -vq=
 STATUS 2
-EXPECT ktrace: there is no option -=; ktrace --help shows the options
+EXPECT ktrace: there is no option -=; ktrace attach --help shows the options
 
 NAME an empty value of an option that another command takes, at the end
 RUN ktrace list --by=

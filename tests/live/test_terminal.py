@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from live import KTRACE, LIMIT, LiveTest, program, wait_until_let_go
+from live import KTRACE, LIMIT, LiveTest, ktrace, program, wait_until_let_go
 
 ERASE = "\r\033[K"
 
@@ -27,7 +27,7 @@ class Screen:
 
         self.process = subprocess.Popen([KTRACE, "attach", *map(str, arguments)], stdin=slave,
                                         stdout=slave if together else stdout, stderr=slave,
-                                        preexec_fn=take_terminal, env={**os.environ, "TERM": "xterm", **(env or {})})
+                                        preexec_fn=take_terminal, env={**os.environ, "TERM": "xterm", "NO_COLOR": "", **(env or {})})
         os.close(slave)
         test.addCleanup(self.end)
 
@@ -62,6 +62,32 @@ class Screen:
     def shown(self):
         """The lines as they stand on the terminal in the end."""
         return [line.rsplit("\r", 1)[-1].removeprefix("\033[K") for line in self.text.replace("\r\n", "\n").split("\n")]
+
+
+class Colours(LiveTest):
+    """Of errors and of headings, where these go to a terminal that wants them."""
+
+    def said(self, *arguments, env=None):
+        screen = Screen(self, *arguments, together=True, env=env)
+        while screen.read():
+            pass
+        screen.process.wait(LIMIT)
+        return screen.text.replace("\r\n", "\n")
+
+    def test_an_error(self):
+        self.assertEqual(self.said("-p", 1, "-k", "f+"),
+                         "\033[1;31mktrace:\033[0m f+: a number is missing behind the +\n"
+                         "         \033[1;32m^\033[0m " + "a SPEC is [MODULE:]SYMBOL[+OFFSET], [MODULE:]FILE:LINE, "
+                         "0xADDRESS or MODULE:0xVADDR\n")
+
+    def test_headings(self):
+        self.assertIn("\033[1mUsage:\033[0m ktrace attach", self.said("--help"))
+
+    def test_none_where_they_are_refused(self):
+        for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            self.assertIn("Usage: ktrace attach", self.said("--help", env=env))
+            self.assertIn("ktrace: f+: ", self.said("-p", 1, "-k", "f+", env=env))
+        self.assertIn("Usage: ktrace attach", ktrace("attach", "--help").out)
 
 
 class LiveLine(LiveTest):
@@ -127,7 +153,7 @@ class LiveLine(LiveTest):
             os.kill(int(children.read()), signal.SIGKILL)
         while screen.read():
             pass
-        self.assertIn("ktrace: the tracing process was killed by SIGKILL", screen.shown())
+        self.assertIn("\033[1;31mktrace:\033[0m the tracing process was killed by SIGKILL", screen.shown())
         target.tell()
         target.truth("do_work 100 sum")
         self.check_untouched(target)

@@ -95,7 +95,8 @@ tl::unexpected<Error> unknown_option(const std::string &argument, const Invocati
         name.resize(2);
         if (const Option *option = option_called(name)) return misplaced_option(name, *option, command);
     }
-    return usage("there is no option " + text::escape(name), habit.empty() ? "ktrace --help shows the options" : habit);
+    return usage("there is no option " + text::escape(name),
+                 habit.empty() ? "ktrace " + name_of(command) + " --help shows the options" : habit);
 }
 
 Status read_options(Invocation &into) {
@@ -106,7 +107,7 @@ Status read_options(Invocation &into) {
     try {
         app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     } catch (const CLI::ParseError &error) {
-        return usage(text::escape(error.what()), "ktrace --help shows the options");
+        return usage(text::escape(error.what()), "ktrace " + name_of(into.command) + " --help shows the options");
     }
     into.operands = app.remaining();
     for (const std::string &operand : into.operands) {
