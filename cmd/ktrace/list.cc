@@ -11,6 +11,7 @@
 #include "inspect/catalog.h"
 #include "os/self/sigbus_guard.h"
 #include "output/writer.h"
+#include "symbols/stripped.h"
 
 namespace ktrace::cli {
 
@@ -26,11 +27,21 @@ int complain_and_end(const Error &error) {
 
 /// Names come from the file that is looked into: nothing in them may steer the terminal.
 std::string line_of(const inspect::CatalogEntry &entry) {
-    const char *indent = entry.kind == inspect::CatalogEntry::Kind::function ? "" : "  ";
+    using Kind = inspect::CatalogEntry::Kind;
+    const bool is_within = entry.kind == Kind::line || entry.kind == Kind::inlined;
+    const char *indent = is_within ? "  " : "";
     std::string line =
         fmt::format("{:016x} {}{} [{}]", entry.address, indent, text::escape(entry.text), text::escape(entry.module));
     if (!entry.source.empty()) line += ' ' + text::escape(entry.source);
     return line + '\n';
+}
+
+/// Where a pattern of all modules has found little, the program may have lost others.
+void note_little(const ListRequest &request, const std::vector<inspect::CatalogModule> &modules, std::size_t shown) {
+    constexpr std::size_t little = 3;
+    const bool is_of_all = !request.pattern.empty() && request.pattern.find(':') == std::string::npos;
+    if (!is_of_all || shown == 0 || shown > little) return;
+    if (std::string lost = symbols::stripped_notice(*modules.at(0).module); !lost.empty()) notify(lost);
 }
 
 } // namespace
@@ -47,11 +58,16 @@ int list(const Invocation &invocation) {
     }
 
     output::Writer writer(STDOUT_FILENO, "standard output");
-    auto show = [&](const inspect::CatalogEntry &entry) { writer.write(line_of(entry)); };
+    std::size_t shown = 0;
+    auto show = [&](const inspect::CatalogEntry &entry) {
+        writer.write(line_of(entry));
+        shown++;
+    };
     auto listed = inspect::list_catalog(*modules, {request.pattern, request.lines, request.inlines}, show);
     writer.flush();
     for (const inspect::CatalogModule &each : *modules)
         if (std::string unread = each.module->unread_debug_information(); !unread.empty()) notify(unread);
+    note_little(request, *modules, shown);
     bool cut = false;
     for (const std::string &notice : os::take_cut_file_notices()) {
         notify(notice);

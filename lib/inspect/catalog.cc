@@ -13,6 +13,7 @@
 #include "os/tracee/memory.h"
 #include "probe/resolve.h"
 #include "symbols/names/name_pattern.h"
+#include "symbols/stripped.h"
 #include "target/modules.h"
 
 namespace ktrace::inspect {
@@ -77,6 +78,17 @@ class Listing {
             if (!seen.emplace(symbol.vaddr, versioned(symbol.name, symbol)).second) continue;
             function(symbol);
             if (with_lines) lines(symbol);
+            shown++;
+        }
+        return shown;
+    }
+
+    std::size_t variables() {
+        std::size_t shown = 0;
+        for (const Symbol &symbol : module_.symbols()) {
+            if (symbol.kind != Symbol::Kind::object || !wanted_.fits(symbol)) continue;
+            emit(CatalogEntry::Kind::variable, symbol.vaddr,
+                 fmt::format("{} (a variable, {} bytes)", module_.demangled(symbol, false), symbol.size), {});
             shown++;
         }
         return shown;
@@ -152,6 +164,14 @@ std::size_t list_modules(const std::vector<CatalogModule> &modules, const Wanted
     return shown;
 }
 
+std::size_t list_variables(const std::vector<CatalogModule> &modules, const Wanted &wanted,
+                           const std::function<void(const CatalogEntry &)> &show) {
+    if (wanted.name.empty()) return 0;
+    std::size_t shown = 0;
+    for (const CatalogModule &each : modules) shown += Listing(each, wanted, show).variables();
+    return shown;
+}
+
 tl::unexpected<Error> nothing_fits(const std::vector<CatalogModule> &modules, const Wanted &wanted) {
     std::vector<std::string_view> names;
     for (const CatalogModule &each : modules)
@@ -162,6 +182,8 @@ tl::unexpected<Error> nothing_fits(const std::vector<CatalogModule> &modules, co
     for (const std::string &near : text::nearest(wanted.name, names, most_suggestions))
         hint += (hint.empty() ? "did you mean " : ", ") + near;
     if (!hint.empty()) hint += '?';
+    if (std::string lost = modules.empty() ? "" : symbols::stripped_notice(*modules[0].module); !lost.empty())
+        hint += (hint.empty() ? "" : " ") + lost;
     if (names.empty())
         return fail(Error::Kind::not_found, "there are no function symbols" + where,
                     "a stripped program needs its debug file; probe addresses instead");
@@ -221,9 +243,11 @@ Status list_catalog(const std::vector<CatalogModule> &modules, const CatalogQuer
                     "without a module, all are looked through");
     if (query.lines || query.inlines)
         if (auto known = require_debug_information(chosen); !known) return known;
-    if (list_modules(chosen, *wanted, query, show) > 0) return {};
+    if (list_modules(chosen, *wanted, query, show) > 0 || list_variables(chosen, *wanted, show) > 0) return {};
     wanted->pattern = NamePattern::glob(wanted->name);
-    if (text::is_glob(wanted->name) && list_modules(chosen, *wanted, query, show) > 0) return {};
+    if (text::is_glob(wanted->name) &&
+        (list_modules(chosen, *wanted, query, show) > 0 || list_variables(chosen, *wanted, show) > 0))
+        return {};
     return nothing_fits(chosen, *wanted);
 }
 

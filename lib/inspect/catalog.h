@@ -23,10 +23,10 @@ struct CatalogModule {
 
 /// A place that can be probed.
 struct CatalogEntry {
-    enum class Kind : std::uint8_t { function, line, inlined } kind = Kind::function;
+    enum class Kind : std::uint8_t { function, line, inlined, variable } kind = Kind::function;
     std::uint64_t address = 0; // in the process; of a file: as nm prints it
     std::string text;   // function: its signature as C writes it, or its name; line: FILE:LINE function+0xOFFSET;
-                        // inlined: name inlined into function
+                        // inlined: name inlined into function; variable: name and size
     std::string module; // base name
     std::string source; // function: FILE:LINE, empty where unknown
 };
@@ -37,8 +37,9 @@ struct CatalogQuery {
     bool inlines = false;
 };
 
-/// Calls `show` for what fits, by module and address. Errors: usage (the pattern), not_found (nothing fits; the nearest
-/// names as a hint), refused (lines or inlines are asked for and no module has debug information).
+/// Calls `show` for what fits, by module and address; for variables where no function does. Errors: usage (the
+/// pattern), not_found (nothing fits; the nearest names as a hint), refused (lines or inlines are asked for and no
+/// module has debug information).
 Status list_catalog(const std::vector<CatalogModule> &modules, const CatalogQuery &query,
                     const std::function<void(const CatalogEntry &)> &show);
 

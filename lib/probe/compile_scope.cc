@@ -4,6 +4,7 @@
 
 #include "arch/host.h"
 #include "base/text.h"
+#include "probe/symbol_variable.h"
 #include "program/lower/types.h"
 
 namespace ktrace::probe {
@@ -164,7 +165,11 @@ Result<Binding> LocationScope::in_thread(Binding binding, std::string_view name)
 }
 
 Result<Binding> LocationScope::variable(std::string_view name) {
-    if (!dwarf()) return fail(no_dwarf());
+    auto by_symbol = [&](const Error &unknown) -> Result<Binding> {
+        auto known = symbol_variable(name, {location_.module, bias_, false}, modules_);
+        return known ? Result<Binding>(std::move(*known)) : fail(unknown);
+    };
+    if (!dwarf()) return by_symbol(no_dwarf());
     auto found = dwarf_->variable(name, location_.vaddr, bias_, location_.instance);
     if (instant_ == Instant::at_return && found && !is_fixed(found->place))
         return fail(Error::Kind::refused, "`" + std::string(name) + "` is a local variable: it is gone at the return",
@@ -172,7 +177,7 @@ Result<Binding> LocationScope::variable(std::string_view name) {
     if (found) return in_thread({found->type, std::move(found->place)}, name);
     auto global = dwarf_->global(name, bias_);
     if (global) return in_thread({global->type, std::move(global->place)}, name);
-    return fail(found.error());
+    return by_symbol(found.error());
 }
 
 namespace {

@@ -75,6 +75,9 @@ struct Implementation {
 /// start-up code of a static program has filled. Empty: not resolved yet, or there is no process.
 std::vector<Implementation> implementations(const Request &request, const Loaded &loaded, const symbols::Symbol &ifunc);
 
+/// A sentence on the program, or the module that the spec means, where it is stripped; empty: it is not.
+std::string stripped(const Request &request);
+
 /// The error for a symbol that no chosen module has, with the nearest names.
 Error unknown_symbol(const Request &request);
 

@@ -196,6 +196,13 @@ bool fetch_more(const Request &request) {
     return more;
 }
 
+/// Where a glob has found little, others may have been lost.
+void note_little(const Request &request, Resolved &resolved) {
+    constexpr std::size_t little = 3;
+    if (!text::is_glob(request.spec.symbol) || resolved.locations.size() > little) return;
+    if (std::string notice = stripped(request); !notice.empty()) resolved.notices.push_back(notice);
+}
+
 } // namespace
 
 bool has_inlined_wanted(const Request &request, const Loaded &loaded) {
@@ -206,10 +213,12 @@ bool has_inlined_wanted(const Request &request, const Loaded &loaded) {
 Result<Resolved> resolve_symbol(const Request &request) {
     const Loaded *variable_in = nullptr;
     auto resolved = search(request, variable_in);
-    if (!resolved || found_any(*resolved)) return resolved;
-    if (!variable_in && fetch_more(request)) {
+    if (resolved && !found_any(*resolved) && !variable_in && fetch_more(request))
         resolved = search(request, variable_in);
-        if (!resolved || found_any(*resolved)) return resolved;
+    if (!resolved) return resolved;
+    if (found_any(*resolved)) {
+        note_little(request, *resolved);
+        return resolved;
     }
     return tl::unexpected(variable_in ? is_variable(request, *variable_in) : unknown_symbol(request));
 }

@@ -9,6 +9,7 @@
 #include "symbols/dwarf/dwarf.h"
 #include "symbols/names/demangle.h"
 #include "symbols/names/name_pattern.h"
+#include "symbols/stripped.h"
 
 namespace ktrace::probe {
 
@@ -120,8 +121,8 @@ std::string hint(const Request &request) {
     for (const Loaded *loaded : request.chosen)
         if ((loaded->is_program || request.chosen.size() == 1) && may_have_lost(*loaded->module, spec.symbol)) {
             std::string name(loaded->module->name());
-            return said + (said.empty() ? "" : " ") + name + " is stripped: probe an address (" + name +
-                   ":0xVADDR), or install its debug symbols";
+            return said + (said.empty() ? "" : " ") + symbols::stripped_notice(*loaded->module) +
+                   "; probe an address (" + name + ":0xVADDR), or install its debug symbols";
         }
     return said.empty() ? "`ktrace list` shows what can be probed" : said;
 }
@@ -138,13 +139,20 @@ std::string near_module(const Request &request) {
     return std::string(request.modules[static_cast<std::size_t>(found - stems.begin())].module->name());
 }
 
+std::string stripped(const Request &request) {
+    for (const Loaded *loaded : request.chosen)
+        if (loaded->is_program || request.chosen.size() == 1)
+            if (std::string notice = symbols::stripped_notice(*loaded->module); !notice.empty()) return notice;
+    return {};
+}
+
 Error unknown_symbol(const Request &request) {
     const Spec &spec = request.spec;
     bool glob = text::is_glob(spec.symbol);
     std::string name = spec.version.empty() ? spec.symbol : spec.symbol + "@" + spec.version;
     std::string message = glob ? "no function of " + where(request) + " matches " + name
                                : "no function " + name + " in " + where(request);
-    Error error = about_place(request, Error::Kind::not_found, message, glob ? std::string{} : hint(request));
+    Error error = about_place(request, Error::Kind::not_found, message, glob ? stripped(request) : hint(request));
     std::size_t width = name.size();
     error.width = static_cast<int>(std::min(width, spec.text.size() - static_cast<std::size_t>(spec.symbol_column)));
     return error;

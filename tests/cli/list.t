@@ -73,3 +73,15 @@ NAME a reader that goes away early is no error
 RUN ktrace list /lib/x86_64-linux-gnu/libc.so.6 2>&1 | head -n 1 | wc -l; echo "${PIPESTATUS[0]}"
 EXPECT 1
 EXPECT 0
+
+NAME a variable of a stripped program, by its name
+RUN printf 'long exported = 1; long twice(long n) { return n * exported; } int main(void) { return (int)twice(0); }' > a.c; cc -rdynamic -s -o a a.c && ktrace list ./a exported; ktrace list ./a 'no*such'
+STATUS 1
+EXPECT_RE [0-9a-f]{16} exported \(a variable, 8 bytes\) \[a\]
+EXPECT_RE ktrace: a is stripped: \d+ names are known; DEBUGINFOD_URLS is not set
+EXPECT_RE ktrace: no function fits `no\*such' in a; a is stripped: \d+ names are known; DEBUGINFOD_URLS is not set
+
+NAME a glob that finds little in a stripped program, and a variable by its symbol
+RUN printf 'long exported = 1; long twice(long n) { return n * exported; } int main(void) { return (int)twice(0); }' > a.c; cc -rdynamic -s -o a a.c && ktrace run -j 'twic*' --print 'arg0, var.exported' --format json ./a 2>errors | grep -o '"values":{[^}]*}'; head -1 errors
+EXPECT "values":{"arg0":0,"var.exported":1}
+EXPECT_RE ktrace: a is stripped: \d+ names are known; DEBUGINFOD_URLS is not set

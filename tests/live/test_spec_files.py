@@ -66,7 +66,7 @@ class Files(SpecTest):
         # A name of a library's that is spelled nearly like it is no reason to be silent about that.
         trace = ktrace("attach", "-p", target.pid, "-k", "prinft")
         self.assertEqual(trace.status, 1, trace)
-        self.assertRegex(trace.err, r"did you mean printf.*\? \S+ is stripped: probe an address")
+        self.assertRegex(trace.err, r"did you mean printf.*\? \S+ is stripped: \d+ names? (?:is|are) known; DEBUGINFOD_URLS is not set; probe an address")
 
     def test_file_stripped_but_for_what_it_exports(self):
         """A name that it exports is rather a slip of the pen; any other one may be of a function whose name is gone."""
@@ -76,7 +76,7 @@ class Files(SpecTest):
         for spec, lost in (("static_that_is_gone", True), ("plain_ome", False)):
             trace = ktrace("attach", "-p", target.pid, "-k", spec)
             self.assertEqual(trace.status, 1, trace)
-            self.assertEqual("is stripped: probe an address" in trace.err, lost, trace)
+            self.assertEqual(" is stripped: " in trace.err, lost, trace)
 
     def test_file_minidebuginfo(self):
         require("xz")

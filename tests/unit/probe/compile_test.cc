@@ -42,6 +42,10 @@ class Compile : public testing::Test {
         workshop->compile("debug", source, "-g -O0");
         workshop->compile("optimized", source, "-g -O2");
         workshop->compile("plain", source, "-O2");
+        workshop->compile("exports",
+                          "long exported_long = 1; static volatile long hidden_long = 2;\n"
+                          "long main(void) { return exported_long + hidden_long; }",
+                          "-O2");
     }
     static void TearDownTestSuite() {
         delete workshop;
@@ -292,6 +296,36 @@ TEST_F(Compile, AProbesOwnOptionsStandInPlaceOfTheCommands) {
     const Error error = refusal({of_command, of_own});
     EXPECT_EQ(error.source, own.quoted);
     EXPECT_EQ(error.column, static_cast<int>(own.quoted.find("args.op")));
+}
+
+TEST_F(Compile, AVariableWithoutDebugInformationIsThatOfItsSymbol) {
+    call_do_work();
+    LocationRequest at = request("plain", Kind::entry, "do_work");
+    const std::uint64_t counter = at.location.module->named("counter").at(0)->vaddr;
+    bench.memory.put(counter + bias, -77);
+    actions.print = {"var.counter", "counter + 1"};
+    auto compiled = compile({at});
+    auto nodes = run(compiled[0], Moment::entry);
+    ASSERT_EQ(nodes.size(), 8U); // six registers first
+    EXPECT_EQ(integer(nodes[6]), -77);
+    EXPECT_EQ(integer(nodes[7]), -76);
+    actions.print = {"var.main"};
+    EXPECT_NE(refusal({at}).message.find("no DWARF debug information"), std::string::npos);
+}
+
+TEST_F(Compile, AVariableOfAnotherModuleIsThatOfItsSymbol) {
+    LocationRequest at = request("debug", Kind::entry, "do_work");
+    Loaded other{workshop->open("exports"), 0x500000, false};
+    bench.memory.put(other.module->named("exported_long").at(0)->vaddr + other.bias, std::int64_t{1} << 40);
+    CompileOptions options;
+    options.modules = {&other, 1};
+    actions.print = {"var.exported_long"};
+    auto compiled = compile({at}, options);
+    auto nodes = run(compiled[0], Moment::entry);
+    EXPECT_EQ(nodes.back().sint(), std::int64_t{1} << 40);
+    actions.print = {"var.hidden_long"};
+    kept = {at};
+    EXPECT_FALSE(compile_all(actions, kept, options));
 }
 
 TEST_F(Compile, CountingNeedsNoDebugInformation) {
