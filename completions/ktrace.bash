@@ -17,7 +17,7 @@ _ktrace_program() {
     for ((i = 2; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
         --) echo $((i + 1)); return ;;
-        -[pkjrwo] | --pid | --probe | --entry | --ret | --watch | --plugin | --if | --inside | --print | --set-arg | --set-reg | --set-ret | --maxactive | --by | --every | \
+        -[pkjrwo] | --pid | --probe | --entry | --ret | --watch | --plugin | --if | --inside | --print | --set-arg | --set-reg | --set-ret | --set-errno | --maxactive | --by | --every | \
             --chance | --seed | --first | --output | --format | --duration | --max-events | --max-overhead | --engine)
             ((i++))
             ;;
@@ -79,7 +79,7 @@ _ktrace() {
     --max-events | --max-overhead | --maxactive | --every | --chance | --seed | --first) return ;;
     esac
     local tracing='-f --follow --allow-missing --duration --max-events --max-overhead --engine -k --probe -j --entry -r --ret -w --watch --plugin --if --inside --print
-        --post --regs --stack --set-arg --set-reg --set-ret --skip --maxactive --count --stats --hist --by --every --chance --seed --first -o --output --format
+        --post --regs --stack --set-arg --set-reg --set-ret --set-errno --skip --maxactive --count --stats --hist --by --every --chance --seed --first -o --output --format
         -q --quiet -v --verbose -h --help -V --version'
     local probing='-k --probe -j --entry -r --ret -w --watch --if --inside --print --post --regs --stack --maxactive --count --stats --hist --by
         --every --chance --seed --first --allow-missing --format'

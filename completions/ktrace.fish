@@ -57,6 +57,7 @@ complete -c ktrace -n '__ktrace_in attach run ctl' -l stack -d 'Print the stack:
 complete -c ktrace -n '__ktrace_in attach run ctl' -l set-arg -x -d 'Change an argument: N=EXPR'
 complete -c ktrace -n '__ktrace_in attach run ctl' -l set-reg -x -d 'Change a register: REG=EXPR'
 complete -c ktrace -n '__ktrace_in attach run ctl' -l set-ret -x -d 'Change what the function returns'
+complete -c ktrace -n '__ktrace_in attach run ctl' -l set-errno -x -d 'With --skip, --set-ret: what errno is then'
 complete -c ktrace -n '__ktrace_in attach run ctl' -l skip -d 'Return 0 at once, or =EXPR'
 complete -c ktrace -n '__ktrace_in attach run ctl' -l maxactive -x -d 'Return probes: calls in flight per location'
 complete -c ktrace -n '__ktrace_in attach run ctl' -l count -d 'Count, instead of a line an event'

@@ -141,6 +141,7 @@ Status compile_set(const Snapshot &now, probe::ProbeSet &set, const std::vector<
     options.arguments_at_return = now.trace.config.format == trace::Config::Format::json;
     options.additional = set.compiled;
     options.modules = modules;
+    options.memory = &now.memory;
     auto compiled = probe::compile_all(set.actions, requests, options);
     if (!compiled) return tl::make_unexpected(compiled.error());
     remarks.compiled.insert(&set);

@@ -165,8 +165,7 @@ program::Recipe Compiler::recipe(const LocationRequest &request, LocationScope &
     recipe.stack = actions_.stack;
     recipe.table = table_kind(actions_);
     for (std::size_t i = 0; i < actions_.injections.size(); ++i)
-        recipe.injections.push_back(
-            make_injection(actions_.injections[i], expressions_.injected[i], request.kind, entry, after));
+        recipe.injections.push_back(make_injection(actions_, i, expressions_.injected[i], request.kind, entry, after));
     if (expressions_.table_of) recipe.table_of = &*expressions_.table_of;
     recipe.selection = selection_of(actions_);
     if (recipe.table != Table::Kind::none) return recipe;
@@ -195,9 +194,9 @@ void Compiler::note(const program::Recipe &recipe, const program::Built &built) 
 Compiled Compiler::compile(const LocationRequest &request) {
     const Location &at = request.location;
     bool entry_probe = request.kind == Kind::entry || request.kind == Kind::ret;
-    LocationScope entry(at, request.bias, Instant::before, entry_probe, options_.modules);
+    LocationScope entry(at, request.bias, Instant::before, entry_probe, options_.modules, options_.memory);
     LocationScope after(at, request.bias, request.kind == Kind::ret ? Instant::at_return : Instant::after, false,
-                        options_.modules, &entry);
+                        options_.modules, options_.memory, &entry);
     program::Recipe wanted = recipe(request, entry, after);
     program::Built built = program::build(wanted);
     note(wanted, built);

@@ -44,6 +44,8 @@ struct CompileOptions {
     bool additional = false;
     /// The modules of the process: where a cast names a type that the location's own module does not know, they may.
     std::span<const Loaded> modules = {};
+    /// That of the process, in which the loader has put where errno is; nullptr: not to be read.
+    Memory *memory = nullptr;
 };
 
 /// Syntax of all the EXPRs of a command. Error: usage, with the column.

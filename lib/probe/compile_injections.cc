@@ -1,5 +1,7 @@
 #include "probe/compile_injections.h"
 
+#include <algorithm>
+
 #include "program/lower/lower_place.h"
 #include "program/lower/types.h"
 
@@ -67,6 +69,22 @@ void to_skip(program::Injection &made, LocationScope &entry) {
     made.destination.skips = true;
 }
 
+void to_errno(program::Injection &made, const Actions &actions, LocationScope &entry, LocationScope &after) {
+    const bool skips = std::any_of(actions.injections.begin(), actions.injections.end(),
+                                   [](const auto &each) { return each.kind == Actions::Injection::Kind::skip; });
+    if (!skips) made.moment = program::Injection::Moment::at_return;
+    auto place = (skips ? entry : after).error_number();
+    if (!place) {
+        made.misfit = place.error();
+        return;
+    }
+    made.type = place->type;
+    if (auto destination = program::destination_of(place->place, *made.type))
+        made.destination = *destination;
+    else
+        made.misfit = cannot("errno is not known before the loader has put it in its place");
+}
+
 /// The error names the name where there is one, not the value.
 void point_at(Error &misfit, const Actions::Injection &wanted, const program::Tree &value) {
     const bool has_name =
@@ -78,8 +96,9 @@ void point_at(Error &misfit, const Actions::Injection &wanted, const program::Tr
 
 } // namespace
 
-program::Injection make_injection(const Actions::Injection &wanted, const program::Tree &value, Kind kind,
+program::Injection make_injection(const Actions &actions, std::size_t index, const program::Tree &value, Kind kind,
                                   LocationScope &entry, LocationScope &after) {
+    const Actions::Injection &wanted = actions.injections[index];
     program::Injection made;
     made.value = &value;
     made.name = wanted.name;
@@ -88,6 +107,7 @@ program::Injection make_injection(const Actions::Injection &wanted, const progra
     case Actions::Injection::Kind::argument: to_argument(made, wanted.name, entry); break;
     case Actions::Injection::Kind::reg: to_register(made, wanted.name); break;
     case Actions::Injection::Kind::skip: to_skip(made, entry); break;
+    case Actions::Injection::Kind::error: to_errno(made, actions, entry, after); break;
     case Actions::Injection::Kind::result:
         made.moment = program::Injection::Moment::at_return;
         if (kind == Kind::ret)

@@ -1,4 +1,4 @@
-// Injections: what --set-arg, --set-reg, --set-ret and --skip mean at one location.
+// Injections: what --set-arg, --set-reg, --set-ret, --skip and --set-errno mean at one location.
 #pragma once
 
 #include "probe/compile_scope.h"
@@ -7,8 +7,9 @@
 
 namespace ktrace::probe {
 
-/// The change that is wanted, with where it goes, or why it cannot be made there. `value`: the parsed EXPR, borrowed.
-program::Injection make_injection(const Actions::Injection &wanted, const program::Tree &value, Kind kind,
+/// The change that actions.injections[index] wants, with where it goes, or why it cannot be made there. `value`: the
+/// parsed EXPR, borrowed. errno is set when the function is skipped, else at its return.
+program::Injection make_injection(const Actions &actions, std::size_t index, const program::Tree &value, Kind kind,
                                   LocationScope &entry, LocationScope &after);
 
 } // namespace ktrace::probe

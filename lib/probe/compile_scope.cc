@@ -4,6 +4,7 @@
 
 #include "arch/host.h"
 #include "base/text.h"
+#include "probe/errno_place.h"
 #include "probe/symbol_variable.h"
 #include "program/lower/types.h"
 
@@ -250,6 +251,8 @@ Result<Binding> LocationScope::retval() {
     if (!binding) return fail(Error::Kind::refused, location_.symbol + " returns nothing: it is void");
     return std::move(*binding);
 }
+
+Result<Binding> LocationScope::error_number() { return errno_place(modules_, memory_); }
 
 const Type *LocationScope::complete(const Type *type) {
     if (!type) return type;

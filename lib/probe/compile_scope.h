@@ -22,18 +22,19 @@ enum class Instant : std::uint8_t { before, after, at_return }; // the probed in
 
 class LocationScope final : public program::Scope {
   public:
-    /// `location` and `modules` (all of the process, for types) are borrowed. `entry_probe`: the location is a
-    /// function's first instruction by its kind (-j, -r). `before`: the scope of the same location before the
-    /// instruction (borrowed), which has looked things up already.
+    /// `location`, `modules` (all of the process, for types and errno) and `memory` (may be nullptr) are borrowed.
+    /// `entry_probe`: the location is a function's first instruction by its kind (-j, -r). `before`: the scope of the
+    /// same location before the instruction (borrowed), which has looked things up already.
     LocationScope(const Location &location, std::uint64_t bias, Instant instant, bool entry_probe,
-                  std::span<const Loaded> modules, LocationScope *before = nullptr)
+                  std::span<const Loaded> modules, Memory *memory, LocationScope *before = nullptr)
         : location_(location), bias_(bias), instant_(instant), entry_probe_(entry_probe), modules_(modules),
-          before_(before) {}
+          memory_(memory), before_(before) {}
 
     Result<program::Binding> argument(std::string_view name) override;
     Result<program::Binding> integer_argument(unsigned n) override;
     Result<program::Binding> variable(std::string_view name) override;
     Result<program::Binding> retval() override;
+    Result<program::Binding> error_number() override;
     const value::Type *complete(const value::Type *type) override;
     const value::Type *type_named(std::string_view name) override;
     std::optional<program::EnumeratorValue> enumerator(std::string_view name) override;
@@ -73,6 +74,7 @@ class LocationScope final : public program::Scope {
     Instant instant_;
     bool entry_probe_;
     std::span<const Loaded> modules_;
+    Memory *memory_;
     LocationScope *before_;
     bool asked_dwarf_ = false, asked_function_ = false;
     symbols::Dwarf *dwarf_ = nullptr;

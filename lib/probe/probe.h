@@ -24,9 +24,10 @@ struct Actions {
     std::string condition;          // --if, empty: none
     std::optional<Spec> inside;     // --inside: only under calls of this function
     std::vector<std::string> print; // --print
-    /// --set-arg, --set-reg, --set-ret, --skip: `name` (an argument's number or name, a register) becomes `value`.
+    /// --set-arg, --set-reg, --set-ret, --skip, --set-errno: `name` (an argument's number or name, a register) becomes
+    /// `value`.
     struct Injection {
-        enum class Kind : std::uint8_t { argument, reg, result, skip } kind = Kind::argument;
+        enum class Kind : std::uint8_t { argument, reg, result, skip, error } kind = Kind::argument;
         std::string name;
         std::string value;
     };

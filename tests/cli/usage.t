@@ -468,3 +468,13 @@ RUN ktrace attach -p 1 -j 'main --if str(arg0) == " --count" --bounds'
 STATUS 2
 EXPECT_RE ktrace: main --if str\(arg0\) == " --count" --bounds: .*
 EXPECT_RE  +\^.*
+
+NAME errno alone
+RUN ktrace attach -p 1 -j main --set-errno ENOSPC
+STATUS 2
+EXPECT ktrace: --set-errno goes with --skip or --set-ret; for example --skip=-1 --set-errno ENOSPC
+
+NAME errno twice
+RUN ktrace attach -p 1 -j main --skip --set-errno 1 --set-errno 2
+STATUS 2
+EXPECT ktrace: --set-errno is given twice

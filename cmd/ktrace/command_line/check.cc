@@ -175,6 +175,13 @@ Status check_actions(Actions &actions, const std::vector<probe::Kind> &kinds) {
     if (!actions.post_print.empty() && !has_instruction)
         return usage("--post has no event to show an expression with where there is no -k",
                      "--print shows values with the events of the others");
+    auto injects = [&](Actions::Injection::Kind kind) {
+        return std::any_of(actions.injections.begin(), actions.injections.end(),
+                           [kind](const Actions::Injection &each) { return each.kind == kind; });
+    };
+    using Injected = Actions::Injection::Kind;
+    if (injects(Injected::error) && !injects(Injected::skip) && !injects(Injected::result))
+        return usage("--set-errno goes with --skip or --set-ret", "for example --skip=-1 --set-errno ENOSPC");
     if (actions.seed && actions.chance >= 1.0) return usage("--seed does nothing without --chance");
     return {};
 }

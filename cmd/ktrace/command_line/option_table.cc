@@ -99,7 +99,9 @@ Status inject(Invocation &into, const std::string &option, Injected kind, const 
     auto &injections = into.config.actions.injections;
     bool again = std::any_of(injections.begin(), injections.end(),
                              [&](const auto &each) { return each.kind == kind && each.name == name; });
-    if (again) return usage(option + " is given twice" + (name == "retval" ? "" : " for " + text::escape(name)));
+    if (again)
+        return usage(option + " is given twice" +
+                     (name == "retval" || name == "errno" ? "" : " for " + text::escape(name)));
     injections.push_back({kind, name, value});
     return {};
 }
@@ -124,6 +126,11 @@ Status set_result(Invocation &into, const std::string &value) {
 
 Status set_skip(Invocation &into, const std::string &value) {
     return inject(into, "--skip", Injected::skip, "retval", value == no_value ? "0" : value);
+}
+
+Status set_errno(Invocation &into, const std::string &value) {
+    if (text::trim(value).empty()) return usage("--set-errno needs a value", "for example --set-errno ENOSPC");
+    return inject(into, "--set-errno", Injected::error, "errno", value);
 }
 
 Status set_inside(Invocation &into, const std::string &value) {
@@ -317,6 +324,8 @@ constexpr std::array table{
            "return probes: change what the function returns", set_result},
     Option{0, "skip", Takes::optional_value, "EXPR", Group::handlers, probing,
            "return this (or 0) without running the function", set_skip},
+    Option{0, "set-errno", Takes::value, "EXPR", Group::handlers, probing,
+           "with --skip, --set-ret: what errno is then", set_errno},
     Option{0, "maxactive", Takes::value, "N", Group::handlers, probing,
            "return probes: calls in flight a place (4096)", set_maxactive},
 

@@ -183,9 +183,10 @@ struct Word {
     Expr::Kind kind;
 };
 constexpr Word words[] = {
-    {"retval", Expr::Kind::retval}, {"tid", Expr::Kind::tid},      {"pid", Expr::Kind::pid},
-    {"comm", Expr::Kind::comm},     {"nsecs", Expr::Kind::nsecs},  {"func", Expr::Kind::func},
-    {"stack", Expr::Kind::stack},   {"ustack", Expr::Kind::stack}, {"duration", Expr::Kind::duration},
+    {"retval", Expr::Kind::retval},      {"tid", Expr::Kind::tid},      {"pid", Expr::Kind::pid},
+    {"comm", Expr::Kind::comm},          {"nsecs", Expr::Kind::nsecs},  {"func", Expr::Kind::func},
+    {"stack", Expr::Kind::stack},        {"ustack", Expr::Kind::stack}, {"duration", Expr::Kind::duration},
+    {"errno", Expr::Kind::error_number},
 };
 
 bool is_integer_arg(std::string_view name) {

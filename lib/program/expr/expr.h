@@ -35,6 +35,7 @@ struct Expr {
         arg,         // text: args.NAME
         var,         // text: var.NAME
         retval,
+        error_number, // errno
         tid,
         pid,
         comm,

@@ -129,7 +129,7 @@ void Builder::inject(const Injection &injection) {
         built_.misfits.push_back(
             {injection.value,
              {Error::Kind::refused, "`" + injection.name + "` would be set before it is known whether --if holds",
-              "that is decided at the return, since it looks at retval or duration: leave these out", text, 0,
+              "that is decided at the return, since it looks at retval, duration or errno: leave these out", text, 0,
               static_cast<int>(text.size())}});
         return;
     }

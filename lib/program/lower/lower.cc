@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/errno_names.h"
 #include "base/text.h"
 #include "program/lower/lower_place.h"
 #include "program/lower/types.h"
@@ -69,6 +70,7 @@ Operand Lowering::lower(int node) {
     case Kind::arg: return argument(e);
     case Kind::var: return bound(e, scope_.variable(e.text), false);
     case Kind::retval: return bound(e, scope_.retval(), false);
+    case Kind::error_number: return bound(e, scope_.error_number(), false);
     case Kind::tid: put(Opcode::push_tid); return {.type = &types::int32};
     case Kind::pid: put(Opcode::push_pid); return {.type = &types::int32};
     case Kind::comm: put(Opcode::push_comm); return {.type = &types::text};
@@ -191,6 +193,7 @@ Operand Lowering::name(const Expr &e, const Type *expected_enum) {
             if (enumerator.name == e.text)
                 return constant(static_cast<std::uint64_t>(enumerator.value), *expected_enum);
     if (auto value = scope_.enumerator(e.text)) return constant(static_cast<std::uint64_t>(value->value), *value->type);
+    if (auto number = errno_number(e.text)) return constant(static_cast<std::uint64_t>(*number), types::int32);
     misfit(e, "`" + e.text + "` means nothing here", hint_for_name(e.text));
 }
 
@@ -363,6 +366,7 @@ void collect(const Tree &tree, int node, Scope &entry, Uses &found) {
     case Kind::arg: found.arguments = true; break;
     case Kind::name: (entry.argument(e.text) ? found.arguments : found.present) = true; break;
     case Kind::retval:
+    case Kind::error_number:
     case Kind::duration: found.outcome = true; break;
     case Kind::nsecs:
     case Kind::reg:

@@ -46,7 +46,7 @@ struct ArgumentCapture {
 /// The facts that an EXPR uses; decides when it is evaluated on a return probe.
 struct Uses {
     bool arguments = false;
-    bool outcome = false; // retval, duration
+    bool outcome = false; // retval, duration, errno
     bool present = false; // nsecs, registers, variables, the stack: what they are when evaluated
 };
 Uses uses(const Tree &tree, Scope &entry);

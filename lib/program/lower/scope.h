@@ -36,6 +36,8 @@ class Scope {
     /// var.NAME: a local, static or global variable.
     virtual Result<Binding> variable(std::string_view name) = 0;
     virtual Result<Binding> retval() = 0;
+    /// errno of the thread.
+    virtual Result<Binding> error_number() { return fail(Error::Kind::refused, "errno is not known here"); }
 
     /// The type with its members, where it was only declared so far.
     virtual const value::Type *complete(const value::Type *type) { return type; }

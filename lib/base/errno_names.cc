@@ -1,0 +1,22 @@
+#include "base/errno_names.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace ktrace {
+
+std::optional<int> errno_number(std::string_view name) {
+    constexpr std::array<std::pair<std::string_view, int>, 4> second_names{
+        {{"EWOULDBLOCK", EWOULDBLOCK}, {"EDEADLOCK", EDEADLOCK}, {"ENOTSUP", ENOTSUP}, {"EOPNOTSUPP", EOPNOTSUPP}}};
+    constexpr int last = 4095; // of the kernel's range
+    if (!name.starts_with('E')) return std::nullopt;
+    for (auto [known, number] : second_names)
+        if (known == name) return number;
+    for (int number = 1; number <= last; number++)
+        if (const char *known = ::strerrorname_np(number); known && known == name) return number;
+    return std::nullopt;
+}
+
+} // namespace ktrace

@@ -1,0 +1,12 @@
+// Names of errno's values: ENOENT and its like, as errno(3) lists them.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace ktrace {
+
+/// The number of `ENOENT`; nothing: it is no such name.
+std::optional<int> errno_number(std::string_view name);
+
+} // namespace ktrace
