@@ -34,6 +34,11 @@ Status check_tracing(Invocation &into) {
     if (!actions.post_print.empty() && !has(probe::Kind::probe))
         return usage("--post has no event to show an expression with where there is no -k",
                      "--print shows values with the events of the others");
+    if (actions.aggregate == Actions::Aggregate::none)
+        for (const char *option : {"sort", "top", "interval"})
+            if (std::find(into.given.begin(), into.given.end(), option) != into.given.end())
+                return usage(std::string("--") + option + " does nothing without a table",
+                             "--count, --stats and --hist make one");
     if (actions.seed && actions.chance >= 1.0) return usage("--seed does nothing without --chance");
     return {};
 }
