@@ -228,7 +228,8 @@ std::unique_ptr<trace::AttachedLocation> attach(trace::Trace &trace, PlannedLoca
     attachment.handler = entry.probe.handler;
     attachment.inside = entry.inside;
     attachment.encloses = entry.set->hidden ? planned.probe : 0;
-    attachment.maxactive = entry.probe.maxactive.value_or(entry.actions().maxactive.value_or(default_maxactive));
+    attachment.maxactive = counted.maxactive =
+        entry.probe.maxactive.value_or(entry.actions().maxactive.value_or(default_maxactive));
     if (planned.location.function != 0) {
         attachment.function = VirtAddr{planned.location.function + planned.bias};
         attachment.function_end = VirtAddr{planned.location.function_end + planned.bias};

@@ -10,6 +10,7 @@
 #include "output/label.h"
 #include "output/summary.h"
 #include "report/namesakes.h"
+#include "report/tables.h"
 #include "report/unhit.h"
 #include "upgrade/countable.h"
 
@@ -195,9 +196,10 @@ std::string stats_text(trace::Trace &trace, trace::Config::Format format) {
     std::vector<std::uint64_t> in_flight = calls_in_flight(trace);
     std::string tables = written([&](output::Writer &writer) {
         auto sink = json ? output::make_json_sink(writer, trace.output.symbolizer.get())
-                         : output::make_text_sink(writer, trace.output.symbolizer.get());
+                         : output::make_text_sink(writer, trace.output.symbolizer.get(), trace.config.exact_times);
         std::vector<std::size_t> order = locations_by_number(trace);
         if (!json) std::erase_if(order, [&](std::size_t i) { return unhit.left_out[i]; });
+        report::report_tables(trace, *sink);
         report::tell_namesakes_apart(trace, order);
         for (std::size_t i : order) {
             const trace::CountedLocation &location = *trace.installed.locations[i];

@@ -9,6 +9,7 @@
 #include "arming/modules_changed.h"
 #include "arming/planning.h"
 #include "arming/registry.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "ctl/listing.h"
@@ -186,6 +187,7 @@ void announce_all(trace::Trace &trace) {
 void begin_time(trace::Trace &trace) {
     if (trace.time_has_begun || trace::anyone_waits_for_loader(trace)) return;
     trace.time_has_begun = true;
+    trace.began_ns = monotonic_ns();
     if (trace.config.duration_ns) trace.interrupts->start_timer(*trace.config.duration_ns);
 }
 

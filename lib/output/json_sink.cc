@@ -3,11 +3,12 @@
 #include <cstring>
 
 #include "output/fields.h"
+#include "output/label.h"
 #include "output/notation.h"
 #include "output/number.h"
 #include "output/render.h"
 #include "output/sink.h"
-#include "output/table.h"
+#include "output/table_json.h"
 
 namespace ktrace::output {
 
@@ -37,18 +38,6 @@ void append_number(std::string &out, const char *key, std::uint64_t value) {
     append_decimal(out, Unsigned128{value});
 }
 
-void append_location(std::string &out, const LocationInfo &location) {
-    out += ",\"symbol\":";
-    append_json_string(out, location.symbol);
-    append_number(out, ",\"offset\":", location.offset);
-    if (location.symbol.empty()) {
-        out += ",\"address\":";
-        JsonNotation::pointer(out, location.address);
-    }
-    out += ",\"module\":";
-    append_json_string(out, location.module);
-}
-
 class JsonSink final : public Sink {
   public:
     JsonSink(Writer &writer, Symbolizer *symbolizer) : writer_(writer), symbolizer_(symbolizer) {}
@@ -60,7 +49,7 @@ class JsonSink final : public Sink {
         std::string &out = writer_.buffer();
         append_header(out, *header);
         append_number(out, ",\"probe\":", location.probe);
-        append_location(out, location);
+        append_location_json(out, location);
         append_body(out, *header);
         out += "}\n";
         writer_.appended();
@@ -82,11 +71,8 @@ class JsonSink final : public Sink {
         append_number(out, "{\"type\":\"summary\",\"probe\":", location.probe);
         out += ",\"kind\":";
         append_json_string(out, {&location.kind, 1});
-        append_location(out, location);
-        if (!location.which.empty()) {
-            out += ",\"which\":";
-            append_json_string(out, location.which);
-        }
+        append_location_json(out, location);
+        append_which_json(out, location);
         append_number(out, ",\"hits\":", counters.hits);
         append_number(out, ",\"events\":", counters.events);
         append_number(out, ",\"filtered\":", counters.filtered);
@@ -97,6 +83,12 @@ class JsonSink final : public Sink {
         if (location.injects) append_number(out, ",\"injected\":", counters.injected);
         if (table) append_table_json(out, location, *table, symbolizer_);
         out += "}\n";
+        writer_.appended();
+    }
+
+    void tables(const std::vector<FunctionTable> &functions, const TableLayout &layout,
+                std::uint64_t interval) override {
+        append_rows_json(writer_.buffer(), functions, layout.sort, interval, symbolizer_);
         writer_.appended();
     }
 
@@ -147,7 +139,7 @@ class JsonSink final : public Sink {
     void append_body(std::string &out, const RecordHeader &header) const {
         bool returns = header.moment == Moment::ret;
         if (returns && !retval_.empty()) out += ",\"retval\":" + retval_;
-        if (returns) append_number(out, ",\"duration_ns\":", header.duration_ns);
+        if (returns) append_times(out, header);
         if (returns || header.moment == Moment::entry) out += ",\"args\":{" + arguments_ + '}';
         out += watch_;
         if (!values_.empty()) out += ",\"values\":{" + values_ + '}';
@@ -155,6 +147,12 @@ class JsonSink final : public Sink {
         if (!injected_.empty()) out += ",\"set\":{" + injected_ + '}';
         if (!skipped_.empty()) out += ",\"skipped\":" + skipped_;
         if (!stack_.empty()) out += ",\"stack\":" + stack_;
+    }
+
+    static void append_times(std::string &out, const RecordHeader &header) {
+        append_number(out, ",\"entry_ns\":", header.entry_ns);
+        append_number(out, ",\"duration_ns\":", header.duration_ns);
+        if (header.error_ns != 0) append_number(out, ",\"error_ns\":", header.error_ns);
     }
 
     Writer &writer_;

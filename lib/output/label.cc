@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "output/notation.h"
 #include "output/number.h"
 
 namespace ktrace::output {
@@ -51,6 +52,25 @@ std::string place_with_module(const program::LocationInfo &location) {
 
 void append_which(std::string &out, const program::LocationInfo &location) {
     if (!location.which.empty()) out += "; " + text::escape(location.which);
+}
+
+void append_location_json(std::string &out, const program::LocationInfo &location) {
+    out += ",\"symbol\":";
+    append_json_string(out, location.symbol);
+    out += ",\"offset\":";
+    append_decimal(out, Unsigned128{location.offset});
+    if (location.symbol.empty()) {
+        out += ",\"address\":";
+        JsonNotation::pointer(out, location.address);
+    }
+    out += ",\"module\":";
+    append_json_string(out, location.module);
+}
+
+void append_which_json(std::string &out, const program::LocationInfo &location) {
+    if (location.which.empty()) return;
+    out += ",\"which\":";
+    append_json_string(out, location.which);
 }
 
 std::string label_of(const program::Field &field, std::size_t number) {

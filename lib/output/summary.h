@@ -1,6 +1,7 @@
 // Summary: what standard error says at the end of a trace.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,6 +16,25 @@ namespace ktrace::output {
 ///
 /// and, for a return probe, `Missed probing 2 instances of do_work`.
 std::string summary_text(const program::LocationInfo &location, const program::Counters &counters);
+
+/// A trace as a whole.
+struct Totals {
+    program::Counters counters;      // of all places together
+    std::size_t hit = 0, places = 0; // places with hits, and all
+    std::uint64_t ns = 0;            // how long it took
+    bool injects = false;
+};
+
+/// One line with its end:
+///
+///     ktrace: 15204 hits at 36 of 340 places in 10.0 s: 15004 events, 197 filtered, 1 in flight, 2 lost
+std::string totals_text(const Totals &totals);
+
+/// Of a place that has lost hits, one line with its end; `maxactive`: the most calls in flight there.
+///
+///     ktrace: do_work [worker]: 1 missed (more than 64 calls in flight). Missed probing 1 instances of do_work
+std::string lost_text(const program::LocationInfo &location, const program::Counters &counters,
+                      std::uint32_t maxactive);
 
 /// How durations were measured and corrected.
 struct Timing {

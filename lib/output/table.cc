@@ -1,24 +1,23 @@
 #include "output/table.h"
 
 #include <algorithm>
-#include <cmath>
+#include <map>
+#include <set>
 #include <string_view>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "output/label.h"
-#include "output/notation.h"
-#include "output/number.h"
+#include "output/histogram.h"
 #include "output/render.h"
+#include "output/table_lines.h"
+#include "output/time_text.h"
 
 namespace ktrace::output {
 
 namespace {
 
-using program::Bucket;
-using program::KeyPart;
 using program::LocationInfo;
 using program::Number;
 using program::Row;
@@ -26,152 +25,256 @@ using program::Stats;
 using program::Table;
 using program::Tag;
 
-constexpr std::size_t bar_width = 52;
+constexpr std::size_t number_width = 8, fewest_for_names = 24;
 
-/// A key's part as the node that it was made of. The bytes of `stack` lie in the part.
-program::Node node_of(const KeyPart &part) {
-    program::Node node;
-    node.tag = part.tag;
-    node.number = part.number;
-    node.floating = part.floating;
-    node.type = part.type;
-    if (part.tag == Tag::stack)
-        node.bytes = std::as_bytes(std::span(part.stack));
-    else
-        node.bytes = std::as_bytes(std::span(part.text));
-    return node;
-}
+/// A column of numbers.
+struct Column {
+    std::string title;
+    unsigned goes = 0; // where the width is short: 1 first; 0: it stays
+    std::vector<std::string> cells;
 
-// Text.
-
-/// A statistic: whole numbers as such, others with as many digits as mean something.
-std::string figure(double value) {
-    if (value == std::floor(value) && std::fabs(value) < 1e15) return fmt::format("{:.0f}", value);
-    if (std::fabs(value) >= 1000) return fmt::format("{:.0f}", value);
-    return std::fabs(value) >= 1 ? fmt::format("{:.2f}", value) : fmt::format("{:.6g}", value);
-}
-
-std::string figure(const Number &number) {
-    std::string out;
-    switch (number.kind) {
-    case Number::Kind::sint: append_decimal(out, Signed128{static_cast<std::int64_t>(number.bits)}); return out;
-    case Number::Kind::uint: append_decimal(out, Unsigned128{number.bits}); return out;
-    case Number::Kind::floating: break;
+    std::size_t width() const {
+        std::size_t most = std::max(number_width, title.size());
+        for (const std::string &cell : cells) most = std::max(most, cell.size());
+        return most;
     }
-    return figure(number.as_double());
-}
+};
 
-std::vector<std::string> figures(const Stats &stats) {
-    if (stats.count == 0) return {"0", "-", "-", "-", "-", "-", "-"};
-    std::vector<std::string> all = {std::to_string(stats.count), figure(stats.avg), figure(stats.min),
-                                    figure(stats.max)};
-    for (const Number *percentile : {&stats.p50, &stats.p90, &stats.p99})
-        all.push_back(stats.has_percentiles ? figure(*percentile) : "-");
-    return all;
-}
-
-/// The cells of a row's key; text stands without the quotes that it has in an event.
-std::vector<std::string> keys_of(const LocationInfo &location, const Table &table, const Row &row,
-                                 Symbolizer *symbolizer) {
-    std::vector<std::string> keys;
-    for (const KeyPart &part : row.key) {
-        std::string &cell = keys.emplace_back();
-        if (part.tag == Tag::string)
-            cell = text::escape(part.text);
-        else
-            append_text(cell, node_of(part), {location.types, symbolizer, row.pid});
+/// One table of all lines that there are of one form.
+class Grid {
+  public:
+    Grid(const std::vector<TableLine> &lines, const TableLayout &layout, Symbolizer *symbolizer)
+        : lines_(lines), layout_(layout), symbolizer_(symbolizer), table_(lines[0].function->table) {
+        apart_ = layout.top && *layout.top < lines.size() ? *layout.top : lines.size();
+        std::set<std::string_view> modules;
+        std::map<std::tuple<std::string_view, std::uint64_t, std::string_view>, char> kinds;
+        for (const TableLine &line : lines) {
+            const LocationInfo &at = *line.function->location;
+            modules.insert(at.module);
+            auto [known, is_new] = kinds.try_emplace({at.symbol, at.offset, at.which}, at.kind);
+            with_kind_ = with_kind_ || known->second != at.kind;
+        }
+        with_module_ = modules.size() > 1;
+        module_ = *modules.begin();
+        for (const Row &row : table_.rows)
+            for (const program::KeyPart &part : row.key) has_stacks_ = has_stacks_ || part.tag == Tag::stack;
     }
-    keys.resize(table.by.size());
-    if (row.other && !keys.empty()) keys[0] = "(others)";
-    return keys;
-}
 
-/// Lines of cells, each column as wide as its widest cell; the first `left` columns are set to the left.
-void append_columns(std::string &out, const std::vector<std::vector<std::string>> &lines, std::size_t left) {
-    std::vector<std::size_t> widths;
-    for (const auto &cells : lines)
-        for (std::size_t i = 0; i < cells.size(); i++) {
-            if (i == widths.size()) widths.push_back(0);
-            widths[i] = std::max(widths[i], cells[i].size());
+    void append(std::string &out) {
+        if (table_.kind == Table::Kind::hist) return append_histograms(out, lines_, histogram_titles(), layout_);
+        table_.kind == Table::Kind::count ? add_counts() : add_stats();
+        has_stacks_ ? append_blocks(out) : append_names(out);
+    }
+
+  private:
+    TimeStyle style() const { return table_style(layout_.exact_times); }
+    bool has_rest() const { return apart_ < lines_.size(); }
+    std::string name_of(std::size_t line) const {
+        return function_text(*lines_[line].function->location, with_kind_, with_module_);
+    }
+
+    std::vector<std::string> histogram_titles() const {
+        const bool one = std::all_of(lines_.begin(), lines_.end(),
+                                     [&](const TableLine &line) { return line.function == lines_[0].function; });
+        std::vector<std::string> titles;
+        for (std::size_t i = 0; i < lines_.size(); i++) {
+            std::string title = one && !table_.by.empty() ? "" : name_of(i);
+            for (std::size_t k = 0; k < table_.by.size(); k++)
+                title += (title.empty() ? "" : " ") + key_text(lines_[i], k, symbolizer_);
+            titles.push_back(std::move(title));
         }
-    for (const auto &cells : lines) {
-        std::string line = " ";
-        for (std::size_t i = 0; i < cells.size(); i++) {
-            std::string padding(widths[i] - cells[i].size(), ' ');
-            line += ' ' + (i < left ? cells[i] + padding : padding + cells[i]);
+        return titles;
+    }
+
+    void add_counts() {
+        Column &count = columns_.emplace_back(Column{"count", 0, {}});
+        for (std::size_t i = 0; i < apart_; i++) count.cells.push_back(std::to_string(lines_[i].row->count));
+        std::uint64_t rest = 0;
+        for (std::size_t i = apart_; i < lines_.size(); i++) rest += lines_[i].row->count;
+        if (has_rest()) count.cells.push_back(std::to_string(rest));
+    }
+
+    void add_stats() {
+        const bool is_time = table_.is_of_durations();
+        columns_ = {{"total", 0, {}}, {"self", 4, {}}, {"count", 0, {}}, {"avg", 0, {}}, {"min", 1, {}},
+                    {"p50", 3, {}},   {"p90", 2, {}},  {"p99", 0, {}},   {"max", 0, {}}};
+        for (std::size_t i = 0; i < apart_; i++)
+            add_cells(is_time ? times_of(lines_[i].row->stats) : figures_of(lines_[i].row->stats));
+        if (has_rest()) {
+            Stats rest = sum_of_rest();
+            auto cells = is_time ? times_of(rest) : figures_of(rest);
+            for (std::size_t i = 4; i < cells.size(); i++) cells[i].clear();
+            add_cells(cells);
         }
+        if (!is_time) columns_.erase(columns_.begin() + 1);
+    }
+
+    void add_cells(const std::vector<std::string> &cells) {
+        for (std::size_t i = 0; i < columns_.size(); i++) columns_[i].cells.push_back(cells[i]);
+    }
+
+    static std::vector<std::string> figures_of(const Stats &stats) {
+        if (stats.count == 0) return {"-", "", "0", "-", "-", "-", "-", "-", "-"};
+        auto percentile = [&](const Number &number) { return stats.has_percentiles ? figure(number) : "-"; };
+        return {figure(stats.total),
+                "",
+                std::to_string(stats.count),
+                figure(stats.avg),
+                figure(stats.min),
+                percentile(stats.p50),
+                percentile(stats.p90),
+                percentile(stats.p99),
+                figure(stats.max)};
+    }
+
+    std::vector<std::string> times_of(const Stats &stats) const {
+        if (stats.count == 0) return {"-", "-", "0", "-", "-", "-", "-", "-", "-"};
+        const auto count = static_cast<double>(stats.count);
+        auto rounded = [](double ns) { return static_cast<double>(program::round_error(ns)); };
+        const double error = rounded(stats.errors.avg);
+        auto sum = [&](double ns, double taken) { return measured_text({ns, error * count, taken >= ns}, style()); };
+        auto of_one = [&](const Number &number, double error_ns) {
+            return measured_text({number.as_double(), rounded(error_ns), false}, style());
+        };
+        auto percentile = [&](const Number &number, double error_ns) {
+            return stats.has_percentiles ? of_one(number, error_ns) : "-";
+        };
+        return {sum(stats.total, stats.taken_of_totals),
+                sum(stats.self, stats.taken),
+                std::to_string(stats.count),
+                measured_text({stats.avg, error, stats.taken >= stats.avg * count}, style()),
+                of_one(stats.min, stats.errors.p50),
+                percentile(stats.p50, stats.errors.p50),
+                percentile(stats.p90, stats.errors.p90),
+                percentile(stats.p99, stats.errors.p99),
+                of_one(stats.max, stats.errors.p99)};
+    }
+
+    Stats sum_of_rest() const {
+        Stats rest;
+        double sum = 0;
+        for (std::size_t i = apart_; i < lines_.size(); i++) {
+            const Stats &stats = lines_[i].row->stats;
+            const auto count = static_cast<double>(stats.count);
+            rest.count += stats.count;
+            sum += stats.avg * count;
+            rest.total += stats.total;
+            rest.self += stats.self;
+            rest.taken += stats.taken;
+            rest.taken_of_totals += stats.taken_of_totals;
+            rest.errors += stats.errors * count;
+        }
+        if (rest.count == 0) return rest;
+        rest.avg = sum / static_cast<double>(rest.count);
+        rest.errors = rest.errors / static_cast<double>(rest.count);
+        return rest;
+    }
+
+    /// Leaves columns out until the names have room, or none can go. Returns the room for names; 0: as much as they
+    /// take.
+    std::size_t fit(std::size_t longest_name) {
+        if (layout_.width == 0) return 0;
+        for (unsigned next = 1;; next++) {
+            std::size_t numbers = columns_.size() + 1;
+            for (const Column &column : columns_) numbers += column.width();
+            const std::size_t left = layout_.width > numbers ? layout_.width - numbers : 0;
+            if (left >= std::min(longest_name, fewest_for_names) || next > 4) return std::max<std::size_t>(left, 8);
+            std::erase_if(columns_, [next](const Column &column) { return column.goes == next; });
+        }
+    }
+
+    std::string numbers_of(std::size_t line) const {
+        std::string out;
+        for (const Column &column : columns_)
+            out += fmt::format("{}{:>{}}", out.empty() ? "" : " ", column.cells[line], column.width());
+        return out + "  ";
+    }
+    std::string titles() const {
+        std::string out;
+        for (const Column &column : columns_)
+            out += fmt::format("{}{:>{}}", out.empty() ? "" : " ", column.title, column.width());
+        return out + "  ";
+    }
+
+    /// The heading of the functions' names.
+    std::string function_title() const {
+        std::string title = "function";
+        if (!with_module_ && table_.by.empty() && !module_.empty()) title += " [" + text::escape(module_) + ']';
+        if (table_.kind == Table::Kind::stats && !table_.is_of_durations()) title += "  (" + table_.of + ')';
+        return title;
+    }
+
+    void append_names(std::string &out) {
+        std::vector<std::vector<std::string>> cells{{function_title()}};
+        for (const std::string &by : table_.by) cells[0].push_back(by);
+        for (std::size_t i = 0; i < apart_; i++) {
+            cells.push_back({name_of(i)});
+            for (std::size_t k = 0; k < table_.by.size(); k++)
+                cells.back().push_back(key_text(lines_[i], k, symbolizer_));
+        }
+        if (has_rest()) cells.push_back({fmt::format("{} more", lines_.size() - apart_)});
+        std::vector<std::size_t> widths(table_.by.size() + 1);
+        for (const auto &line : cells)
+            for (std::size_t k = 0; k < line.size(); k++) widths[k] = std::max(widths[k], line[k].size());
+        if (const std::size_t names = fit(widths[0]); names != 0) widths[0] = std::min(widths[0], names);
+        if (cells[0][0].size() > widths[0]) cells[0][0] = "function";
+        for (std::size_t i = 0; i < cells.size(); i++) {
+            std::string line = i == 0 ? titles() : numbers_of(i - 1);
+            line += fmt::format("{:<{}}", cut_in_the_middle(cells[i][0], widths[0]), widths[0]);
+            for (std::size_t k = 1; k < cells[i].size(); k++) line += fmt::format("  {:<{}}", cells[i][k], widths[k]);
+            end(out, std::move(line));
+        }
+    }
+
+    /// A stack is a block: its frames stand below each other, with the numbers before the innermost.
+    void append_blocks(std::string &out) {
+        fit(0);
+        if (columns_.size() > 1) end(out, titles() + "stack");
+        for (std::size_t i = 0; i < apart_; i++) append_block(out, i);
+        if (has_rest()) end(out, numbers_of(apart_) + fmt::format("{} more", lines_.size() - apart_));
+    }
+
+    void append_block(std::string &out, std::size_t i) {
+        std::string lead = numbers_of(i), keys;
+        std::vector<NamedFrame> frames;
+        for (std::size_t k = 0; k < table_.by.size(); k++) {
+            const bool is_stack = k < lines_[i].row->key.size() && lines_[i].row->key[k].tag == Tag::stack;
+            if (is_stack && frames.empty())
+                frames = name_frames(node_of(lines_[i].row->key[k]), {nullptr, symbolizer_, lines_[i].row->pid});
+            else
+                keys += key_text(lines_[i], k, symbolizer_) + "  ";
+        }
+        if (frames.empty()) return end(out, lead + keys);
+        std::string before = lead + keys;
+        for (const NamedFrame &frame : frames) {
+            append_frame_text(before, frame);
+            end(out, std::move(before));
+            before.assign(lead.size() + keys.size(), ' ');
+        }
+    }
+
+    static void end(std::string &out, std::string line) {
         line.erase(line.find_last_not_of(' ') + 1);
         out += line + '\n';
     }
-}
 
-std::vector<std::string> titles(const Table &table) {
-    if (table.kind == Table::Kind::count) return {"count"};
-    return {"count", "avg", "min", "max", "p50", "p90", "p99"};
-}
-
-void append_rows(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
-    std::vector<std::vector<std::string>> lines(1);
-    for (const std::string &by : table.by) lines[0].push_back(label_of({program::Field::Role::print, by}, 0));
-    for (std::string &title : titles(table)) lines[0].push_back(std::move(title));
-    for (const Row &row : table.rows) {
-        auto cells = keys_of(location, table, row, symbolizer);
-        if (table.kind == Table::Kind::count)
-            cells.push_back(std::to_string(row.count));
-        else
-            for (std::string &each : figures(row.stats)) cells.push_back(std::move(each));
-        lines.push_back(std::move(cells));
-    }
-    append_columns(out, lines, table.by.size());
-}
-
-/// 1024 as 1K, 3072 as 3K, 1536 as 1536: bounds are powers of two, which these units write exactly.
-std::string bound(std::int64_t value) {
-    static constexpr std::string_view units = "KMGTPE";
-    std::string unit;
-    for (std::size_t i = 0; i < units.size() && value != 0 && value % 1024 == 0; i++) {
-        value /= 1024;
-        unit = units[i];
-    }
-    return std::to_string(value) + unit;
-}
-
-/// [low, high) of a bucket, whose own bounds are both included.
-std::string range(const Bucket &bucket) {
-    if (bucket.low == bucket.high) return '[' + bound(bucket.low) + ']';
-    std::string low = bucket.low == INT64_MIN ? "(..." : '[' + bound(bucket.low);
-    return low + ", " + (bucket.high == INT64_MAX ? "..." : bound(bucket.high + 1)) + ')';
-}
-
-void append_histogram(std::string &out, const std::vector<Bucket> &histogram) {
-    std::uint64_t most = 1;
-    for (const Bucket &bucket : histogram) most = std::max(most, bucket.count);
-    for (const Bucket &bucket : histogram) {
-        auto length = static_cast<std::size_t>(static_cast<double>(bucket.count) / static_cast<double>(most) *
-                                               static_cast<double>(bar_width));
-        out +=
-            fmt::format("{:<16} {:>10} |{:<{}}|\n", range(bucket), bucket.count, std::string(length, '@'), bar_width);
-    }
-}
-
-void append_histograms(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
-    for (const Row &row : table.rows) {
-        std::string title;
-        auto keys = keys_of(location, table, row, symbolizer);
-        for (std::size_t i = 0; i < keys.size(); i++)
-            title += (i == 0 ? "" : " ") + label_of({program::Field::Role::print, table.by[i]}, 0) + '=' + keys[i];
-        if (!title.empty()) out += title + '\n';
-        append_histogram(out, row.hist);
-    }
-}
+    const std::vector<TableLine> &lines_;
+    const TableLayout &layout_;
+    Symbolizer *symbolizer_;
+    const Table &table_; // of the first line: whose form is that of all
+    std::size_t apart_ = 0;
+    bool with_kind_ = false, with_module_ = false, has_stacks_ = false;
+    std::string_view module_;
+    std::vector<Column> columns_;
+};
 
 /// How many hits are in none of the rows' figures, by cause.
-void append_left_out(std::string &out, const Table &table) {
+void append_left_out(std::string &out, const std::vector<TableLine> &lines) {
     std::uint64_t unread = 0, nans = 0, without_percentiles = 0;
-    for (const Row &row : table.rows) {
-        without_percentiles += row.stats.count != 0 && !row.stats.has_percentiles ? 1 : 0;
-        unread += row.unread;
-        nans += row.nans;
+    for (const TableLine &line : lines) {
+        without_percentiles += line.row->stats.count != 0 && !line.row->stats.has_percentiles ? 1 : 0;
+        unread += line.row->unread;
+        nans += line.row->nans;
     }
     if (unread != 0) out += fmt::format("  {} more could not be read\n", unread);
     if (nans != 0) out += fmt::format("  {} more {} NaN\n", nans, nans == 1 ? "was" : "were");
@@ -180,125 +283,17 @@ void append_left_out(std::string &out, const Table &table) {
                            without_percentiles, without_percentiles == 1 ? "" : "s");
 }
 
-std::string heading(const LocationInfo &location, const Table &table) {
-    std::string out = place_with_module(location) + ' ' + location.kind + ": ";
-    if (table.kind == Table::Kind::count)
-        out += "count";
-    else
-        out += table.of == "duration" ? "duration in ns" : table.of;
-    const char *lead = " by ";
-    for (const std::string &by : table.by) {
-        out += lead + by;
-        lead = ", ";
-    }
-    append_which(out, location);
-    return out + '\n';
-}
-
-// JSON.
-
-void append_double(std::string &out, double value) {
-    JsonNotation::floating(out, static_cast<long double>(value), sizeof value);
-}
-
-void append_number_json(std::string &out, const Number &number) {
-    if (number.kind == Number::Kind::floating)
-        append_double(out, number.as_double());
-    else
-        out += figure(number);
-}
-
-void append_stats_json(std::string &out, const Stats &stats) {
-    out += "\"stats\":{\"count\":" + std::to_string(stats.count) + ",\"avg\":";
-    if (stats.count == 0) {
-        out += "null,\"min\":null,\"max\":null,\"p50\":null,\"p90\":null,\"p99\":null}";
-        return;
-    }
-    append_double(out, stats.avg);
-    const std::tuple<const char *, const Number &, bool> members[] = {{"min", stats.min, true},
-                                                                      {"max", stats.max, true},
-                                                                      {"p50", stats.p50, stats.has_percentiles},
-                                                                      {"p90", stats.p90, stats.has_percentiles},
-                                                                      {"p99", stats.p99, stats.has_percentiles}};
-    for (const auto &[name, number, is_known] : members) {
-        JsonNotation::key(out, name, false);
-        if (is_known)
-            append_number_json(out, number);
-        else
-            out += "null";
-    }
-    out += '}';
-}
-
-void append_histogram_json(std::string &out, const std::vector<Bucket> &histogram) {
-    out += "\"hist\":[";
-    for (const Bucket &bucket : histogram)
-        out += fmt::format("{}{{\"low\":{},\"high\":{},\"count\":{}}}", &bucket == histogram.data() ? "" : ",",
-                           bucket.low, bucket.high, bucket.count);
-    out += ']';
-}
-
-void append_row_json(std::string &out, const Table &table, const Row &row) {
-    switch (table.kind) {
-    case Table::Kind::count: out += "\"count\":" + std::to_string(row.count); return;
-    case Table::Kind::stats: return append_stats_json(out, row.stats);
-    case Table::Kind::hist: return append_histogram_json(out, row.hist);
-    case Table::Kind::none: return;
-    }
-}
-
-/// One value of --by stands for itself, several are a list; the row of all further keys has null.
-void append_key_json(std::string &out, const LocationInfo &location, const Table &table, const Row &row,
-                     Symbolizer *symbolizer) {
-    out += "\"key\":";
-    if (row.other || row.key.empty()) {
-        out += "null";
-        return;
-    }
-    bool list = table.by.size() > 1;
-    const char *separator = list ? "[" : "";
-    for (const KeyPart &part : row.key) {
-        out += separator;
-        append_json(out, node_of(part), {location.types, symbolizer, row.pid});
-        separator = ",";
-    }
-    if (list) out += ']';
-}
-
 } // namespace
 
-void append_table(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
-    if (table.kind == Table::Kind::none) return;
-    if (table.kind == Table::Kind::count && table.by.empty()) {
-        std::uint64_t count = table.rows.empty() ? 0 : table.rows[0].count;
-        out += fmt::format("{:>12} {} {}", count, place_with_module(location), location.kind);
-        append_which(out, location);
-        out += '\n';
-        return;
+void append_tables(std::string &out, const std::vector<FunctionTable> &functions, const TableLayout &layout,
+                   Symbolizer *symbolizer) {
+    const auto forms = by_form(functions);
+    for (std::size_t i = 0; i < forms.size(); i++) {
+        const std::vector<TableLine> lines = sorted_lines(forms[i], layout.sort);
+        if (i != 0) out += '\n';
+        Grid(lines, layout, symbolizer).append(out);
+        append_left_out(out, lines);
     }
-    out += heading(location, table);
-    if (table.rows.empty())
-        out += "  nothing was measured\n";
-    else if (table.kind == Table::Kind::hist)
-        append_histograms(out, location, table, symbolizer);
-    else
-        append_rows(out, location, table, symbolizer);
-    append_left_out(out, table);
-}
-
-void append_table_json(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
-    if (table.kind == Table::Kind::none) return;
-    out += ',';
-    if (table.by.empty()) return append_row_json(out, table, table.rows.empty() ? Row{} : table.rows[0]);
-    out += "\"by\":[";
-    for (const Row &row : table.rows) {
-        out += &row == table.rows.data() ? "{" : ",{";
-        append_key_json(out, location, table, row, symbolizer);
-        out += ',';
-        append_row_json(out, table, row);
-        out += '}';
-    }
-    out += ']';
 }
 
 } // namespace ktrace::output

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <ctime>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 #include "output/fields.h"
 #include "output/label.h"
@@ -11,6 +13,7 @@
 #include "output/render.h"
 #include "output/sink.h"
 #include "output/table.h"
+#include "output/time_text.h"
 
 namespace ktrace::output {
 
@@ -47,7 +50,8 @@ class Clock {
 
 class TextSink final : public Sink {
   public:
-    TextSink(Writer &writer, Symbolizer *symbolizer) : writer_(writer), symbolizer_(symbolizer) {}
+    TextSink(Writer &writer, Symbolizer *symbolizer, bool exact_times)
+        : writer_(writer), symbolizer_(symbolizer), exact_times_(exact_times) {}
 
     void record(std::span<const std::byte> record, const LocationInfo &location) override {
         auto header = program::read_header(record);
@@ -70,9 +74,21 @@ class TextSink final : public Sink {
         writer_.appended();
     }
 
-    void summary(const LocationInfo &location, const program::Counters &, const program::Table *table) override {
-        if (!table) return;
-        append_table(writer_.buffer(), location, *table, symbolizer_);
+    void summary(const LocationInfo &, const program::Counters &, const program::Table *) override {}
+
+    void tables(const std::vector<FunctionTable> &functions, const TableLayout &layout,
+                std::uint64_t interval) override {
+        const bool in_place = layout.width != 0;
+        TableLayout fitting = layout;
+        constexpr std::size_t others = 4; // lines of the terminal: the heading, the rest, the live line, the cursor's
+        if (interval != 0 && in_place && !layout.top && layout.height > others) fitting.top = layout.height - others;
+        std::string text;
+        append_tables(text, functions, fitting, symbolizer_);
+        std::string &out = writer_.buffer();
+        if (in_place && table_lines_ != 0) out += fmt::format("\x1b[{}A\x1b[J", table_lines_);
+        if (!in_place && table_lines_ != 0) out += '\n';
+        table_lines_ = interval == 0 ? 0 : static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+        out += text;
         writer_.appended();
     }
 
@@ -163,13 +179,21 @@ class TextSink final : public Sink {
             append_function(out, location);
             out += " returned ";
             if (!retval_.empty()) out += retval_ + ' ';
-            out += "and took " + std::to_string(header.duration_ns) + " ns";
+            append_duration(out, header);
             return;
         }
     }
 
+    void append_duration(std::string &out, const RecordHeader &header) const {
+        const MeasuredTime took{static_cast<double>(header.duration_ns), static_cast<double>(header.error_ns),
+                                header.taken_ns >= header.duration_ns};
+        out += "and took " + measured_text(took, event_style(exact_times_));
+    }
+
     Writer &writer_;
     Symbolizer *symbolizer_;
+    bool exact_times_;
+    std::size_t table_lines_ = 0; // of the last interval's tables
     Clock clock_;
     std::string arguments_, retval_, values_, stack_, before_, now_,
         at_; // of the record at hand; kept for their memory
@@ -177,8 +201,8 @@ class TextSink final : public Sink {
 
 } // namespace
 
-std::unique_ptr<Sink> make_text_sink(Writer &writer, Symbolizer *symbolizer) {
-    return std::make_unique<TextSink>(writer, symbolizer);
+std::unique_ptr<Sink> make_text_sink(Writer &writer, Symbolizer *symbolizer, bool exact_times) {
+    return std::make_unique<TextSink>(writer, symbolizer, exact_times);
 }
 
 } // namespace ktrace::output

@@ -17,6 +17,7 @@ std::vector<std::uint32_t> Registry::enter(const std::shared_ptr<ProbeSet> &set,
         made->probe.number = first + static_cast<std::uint32_t>(entered.size());
         made->set = set;
         made->state = make_probe_state(made->actions(), table_memory_);
+        if (keeps_recent_) made->state->aggregation.keep_recent();
         numbers.push_back(made->probe.number);
         entered.push_back(std::move(made));
     }

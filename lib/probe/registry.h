@@ -66,6 +66,8 @@ class Registry {
     /// The switch in front of all of them (ctl on, ctl off). It changes none of their own.
     void switch_all(bool on) { all_on_ = on; }
     bool all_on() const { return all_on_; }
+    /// Tables of the probes to come keep their recent hits apart.
+    void keep_recent() { keeps_recent_ = true; }
 
   private:
     static constexpr std::uint32_t first_of_ours = std::uint32_t{1} << 31;
@@ -75,7 +77,7 @@ class Registry {
 
     std::vector<std::unique_ptr<ProbeEntry>> all_;  // [number - 1]
     std::vector<std::unique_ptr<ProbeEntry>> ours_; // of hidden sets, [number - first_of_ours]
-    bool all_on_ = true;
+    bool all_on_ = true, keeps_recent_ = false;
     std::shared_ptr<program::TableMemory> table_memory_ = std::make_shared<program::TableMemory>();
 };
 

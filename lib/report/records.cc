@@ -11,7 +11,7 @@
 #include "os/self/sigbus_guard.h"
 #include "output/summary.h"
 #include "report/namesakes.h"
-#include "report/unhit.h"
+#include "report/tables.h"
 
 namespace ktrace::report {
 
@@ -101,9 +101,10 @@ Status open_output(trace::Trace &trace) {
     if (trace.output.live_line && trace.config.output.empty() && ::isatty(STDOUT_FILENO) == 1) // the same terminal
         around = [line = trace.output.live_line](const std::function<void()> &write) { line->aside(write); };
     trace.output.writer->write_in_background(most_unwritten, os::OwnSignals::waker(), std::move(around));
-    trace.output.sink = trace.config.format == trace::Config::Format::json
-                            ? output::make_json_sink(*trace.output.writer, trace.output.symbolizer.get())
-                            : output::make_text_sink(*trace.output.writer, trace.output.symbolizer.get());
+    trace.output.sink =
+        trace.config.format == trace::Config::Format::json
+            ? output::make_json_sink(*trace.output.writer, trace.output.symbolizer.get())
+            : output::make_text_sink(*trace.output.writer, trace.output.symbolizer.get(), trace.config.exact_times);
     return {};
 }
 
@@ -185,32 +186,68 @@ void finish_output(trace::Trace &trace, const std::function<void()> &meanwhile) 
     });
 }
 
+namespace {
+
+void add(program::Counters &to, const program::Counters &more) {
+    using program::Counters;
+    for (auto count : {&Counters::hits, &Counters::events, &Counters::filtered, &Counters::unselected,
+                       &Counters::missed, &Counters::unreturned, &Counters::dropped, &Counters::injected,
+                       &Counters::in_flight, &Counters::ended, &Counters::unfollowed})
+        to.*count += more.*count;
+}
+
+output::Totals totals_of(const trace::Trace &trace, const std::vector<std::size_t> &order) {
+    output::Totals totals;
+    totals.places = order.size();
+    if (trace.began_ns != 0) totals.ns = monotonic_ns() - trace.began_ns;
+    for (std::size_t i : order) {
+        const trace::CountedLocation &location = *trace.installed.locations[i];
+        add(totals.counters, location.counters);
+        totals.hit += location.counters.hits != 0 ? 1 : 0;
+        totals.injects = totals.injects || location.info.injects;
+    }
+    return totals;
+}
+
+/// With -v the counts of all places, and how durations were corrected. Of a place that lost hits, why; the totals.
+std::string summary_text(const trace::Trace &trace, const std::vector<std::size_t> &order) {
+    std::string text;
+    bool timed = false;
+    if (trace.config.verbose > 0)
+        for (std::size_t i : order) {
+            text += output::summary_text(trace.installed.locations[i]->info, trace.installed.locations[i]->counters);
+            timed = timed || trace.installed.locations[i]->info.kind == 'r';
+        }
+    const engine::Timed &calls = trace.engine.timed;
+    if (timed && (!trace.engine.corrections.is_empty() || calls.by_switches.all() + calls.by_stops.all() != 0))
+        text += timing_text(trace.engine);
+    text += output::totals_text(totals_of(trace, order));
+    for (std::size_t i : order) {
+        const trace::CountedLocation &location = *trace.installed.locations[i];
+        if (location.counters.lost() != 0)
+            text += output::lost_text(location.info, location.counters, location.maxactive);
+    }
+    return text;
+}
+
+} // namespace
+
 void report_summary(trace::Trace &trace, const std::function<void()> &meanwhile) {
     report_records(trace, false);
-    bool timed = false, json = trace.config.format == trace::Config::Format::json;
-    Unhit unhit = find_unhit(trace);
-    std::vector<std::size_t> order = locations_to_sum_up(trace);
-    if (!json) std::erase_if(order, [&](std::size_t i) { return unhit.left_out[i]; });
+    const std::vector<std::size_t> order = locations_to_sum_up(trace);
+    report_tables(trace, *trace.output.sink);
     tell_namesakes_apart(trace, order);
     for (std::size_t i : order) {
         const auto &location = trace.installed.locations[i];
         program::Table table = location->state->aggregation.snapshot();
         bool show = table.kind != program::Table::Kind::none;
         trace.output.sink->summary(location->info, location->counters, show ? &table : nullptr);
-        timed = timed || location->info.kind == 'r';
     }
     finish_output(trace, meanwhile);
     drop_unwritten(trace);
     output_failed(trace);
     if (trace.config.quiet) return;
-    std::string text;
-    for (std::size_t i : order)
-        if (!unhit.left_out[i])
-            text += output::summary_text(trace.installed.locations[i]->info, trace.installed.locations[i]->counters);
-    text += unhit.text;
-    const engine::Timed &calls = trace.engine.timed;
-    timed = timed && (!trace.engine.corrections.is_empty() || calls.by_switches.all() + calls.by_stops.all() != 0);
-    if (timed) text += timing_text(trace.engine);
+    const std::string text = summary_text(trace, order);
     output::Writer errors(STDERR_FILENO, "standard error"); // signals may come in: nothing of it is lost
     errors.write_in_background(text.size() + 1, [] {});
     errors.write(text);

@@ -10,6 +10,7 @@
 #include "output/label.h"
 #include "report/records.h"
 #include "report/status_line.h"
+#include "report/tables.h"
 #include "session/overhead_limit.h"
 #include "trace/run_until.h"
 #include "upgrade/counts.h"
@@ -85,7 +86,7 @@ class Upgrading {
 };
 
 /// The work between two stops. True: the trace is over.
-bool is_over(trace::Trace &trace, Upgrading &upgrading) {
+bool is_over(trace::Trace &trace, Upgrading &upgrading, report::Intervals &intervals) {
     if (trace.installed.has_dismissed) arming::clear_away(trace);
     limit_overhead(trace);
     if (report::output_failed(trace) || trace.engine.closing || all_gone(trace)) return true;
@@ -93,6 +94,10 @@ bool is_over(trace::Trace &trace, Upgrading &upgrading) {
     // In the middle of a dlclose nothing is armed anew. The end of that is a stop.
     if (ctl::has_orders(trace) && !trace::anyone_unloads(trace)) ctl::serve_order(trace);
     upgrading.go_on();
+    if (intervals.has_ended()) {
+        upgrade::take_counts(trace);
+        intervals.report();
+    }
     report::tell_progress(trace);
     return false;
 }
@@ -144,6 +149,7 @@ void run_loop(trace::Trace &trace) {
     os::Placement placement(trace.engine.waiter);
     Upgrading upgrading(trace);
     Showing showing(trace, upgrading);
+    report::Intervals intervals(trace);
     auto before = [&](const os::Stop *stop) {
         showing.show(stop != nullptr);
         upgrading.note(stop != nullptr);
@@ -151,7 +157,8 @@ void run_loop(trace::Trace &trace) {
         placement.note(*stop);
         trace.engine.corrections.is_apart = placement.apart();
     };
-    trace::run_until(trace, [&] { return is_over(trace, upgrading); }, {[&] { return showing.wait(); }, before});
+    trace::run_until(trace, [&] { return is_over(trace, upgrading, intervals); },
+                     {[&] { return showing.wait(); }, before});
 }
 
 } // namespace ktrace::session

@@ -38,6 +38,7 @@ Status prepare(trace::Trace &trace) {
     auto set = std::make_shared<probe::ProbeSet>();
     set->actions = trace.config.actions;
     set->allow_missing = trace.config.allow_missing;
+    if (trace.config.interval_ns) trace.registry.keep_recent();
     if (auto registered = arming::register_probes(trace, set, trace.config.probes, nullptr); !registered)
         return tl::make_unexpected(registered.error());
     // Plugins may register return probes at any time; the calibration is made while nothing else is traced.

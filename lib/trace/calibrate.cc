@@ -156,6 +156,8 @@ class Rehearsal {
             found.per_step_ns = without(typical(durations[2], steps), found.per_call_ns + 2 * found.per_stop_ns);
         found.resolution_ns = spread(durations[0], calls_);
         found.rare_ns = without(rare(durations[0], calls_), found.per_call_ns);
+        found.of_call = errors(durations[0], found.per_call_ns);
+        found.of_stop = difference(errors(durations[1], found.per_call_ns + found.per_stop_ns), found.of_call);
         return found;
     }
 
@@ -254,6 +256,24 @@ class Rehearsal {
         auto at = last - 1 - (last - first) / 100;
         std::nth_element(first, at, last);
         return *at;
+    }
+
+    /// The rest of calls that take no time, when so much is taken off. A clock knows no less than a nanosecond.
+    program::TimeErrors errors(std::vector<std::uint64_t> samples, std::uint64_t taken) const {
+        if (samples.size() >= calls_.all()) // else all count
+            samples.erase(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(calls_.warm_up));
+        std::sort(samples.begin(), samples.end());
+        double sum = 0;
+        for (std::uint64_t &each : samples) sum += static_cast<double>(each = each > taken ? each - taken : 0);
+        auto below = [&](std::size_t percent) {
+            return std::max(1.0, static_cast<double>(samples[(samples.size() - 1) * percent / 100]));
+        };
+        return {std::max(1.0, sum / static_cast<double>(samples.size())), below(50), below(90), below(99)};
+    }
+
+    static program::TimeErrors difference(const program::TimeErrors &all, const program::TimeErrors &part) {
+        return {std::max(0.0, all.avg - part.avg), std::max(0.0, all.p50 - part.p50), std::max(0.0, all.p90 - part.p90),
+                std::max(0.0, all.p99 - part.p99)};
     }
 
     engine::Process &process() { return *engine_.processes.at(child_.value); }

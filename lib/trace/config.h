@@ -32,6 +32,10 @@ struct Config {
     std::string output;                 // -o FILE, empty: standard output
     enum class Engine : std::uint8_t { trap, jump } engine = Engine::trap; // jump: where a site may have one
     enum class Format : std::uint8_t { text, json } format = Format::text;
+    std::optional<std::uint64_t> interval_ns; // tables while it runs, too
+    std::string sort;                         // of tables: a column; empty: total, else count
+    std::optional<std::size_t> top;           // of tables: so many rows, and the rest as one
+    bool exact_times = false;                 // times are whole ns
 };
 
 /// An order of `ktrace ctl` to a ktrace that traces.

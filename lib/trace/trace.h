@@ -44,9 +44,10 @@ struct CountedLocation {
     std::uint32_t probe = 0; // its number
     const symbols::Module *module = nullptr;
     std::uint64_t vaddr = 0;
-    std::uint32_t instance = 0; // of an inlined function; others may begin there, too
-    VirtAddr last_at;           // where it was armed last
-    bool too_costly = false;    // --max-overhead has switched it off; its probe may be on
+    std::uint32_t instance = 0;  // of an inlined function; others may begin there, too
+    VirtAddr last_at;            // where it was armed last
+    bool too_costly = false;     // --max-overhead has switched it off; its probe may be on
+    std::uint32_t maxactive = 0; // return probes: most calls in flight in a process
     program::LocationInfo info;
     program::Counters counters;
     program::ProbeStatePointer state; // its table; selection is the probe's
@@ -177,6 +178,7 @@ struct Trace {
     int trouble = 0;                     // exit status of what went wrong
     std::uint64_t overhead_since_ns = 0; // when the window began that Engine::overhead is of
     bool time_has_begun = false;         // of --duration
+    std::uint64_t began_ns = 0;          // CLOCK_MONOTONIC, when it has
 };
 
 /// A notice on standard error, once per text.

@@ -160,7 +160,7 @@ class Ktrace:
         rest = self.process.stderr.read()
         self.process.wait()
         text = "\n".join(self.lines.seen) + "\n" + (self.lines.buffer + rest).decode(errors="replace")
-        return sum(int(n) for n in re.findall(r": (\d+) hits = ", text))
+        return sum(int(n) for n in re.findall(r"ktrace: (\d+) hits? at ", text))
 
 
 def address_of(target, program, symbol):

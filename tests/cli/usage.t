@@ -304,6 +304,21 @@ RUN ktrace attach -p 1 -r main --count --hist
 STATUS 2
 EXPECT ktrace: --count, --stats and --hist exclude each other, and each is given once; --stats and --hist show the count, too
 
+NAME a column that no table has
+RUN ktrace attach -p 1 -r main --stats --sort size
+STATUS 2
+EXPECT ktrace: --sort needs a column of the table, not `size'; there are total, self, count, avg, min, p50, p90, p99, max and function
+
+NAME options of tables without one
+RUN ktrace attach -p 1 -r main --top 3
+STATUS 2
+EXPECT ktrace: --top does nothing without a table; --count, --stats and --hist make one
+
+NAME an interval without a unit
+RUN ktrace attach -p 1 -r main --stats --interval 5
+STATUS 2
+EXPECT ktrace: --interval needs a time with its unit, not `5'; for example 10s, 250ms, 2m
+
 NAME statistics of what
 RUN ktrace attach -p 1 -k main --stats
 STATUS 2

@@ -28,6 +28,9 @@ def program(name):
     return os.path.join(TARGETS, name)
 
 
+TOOK = r"took (?:<|~?)[\d.]+ (?:ns|us|ms|s)"
+
+
 class Lines:
     """Lines of a pipe, with a limit on how long one may take to come."""
 
@@ -130,7 +133,11 @@ class Trace:
         return [json.loads(line) for line in self.lines]
 
     def events(self, kind=None):
-        return [o for o in self.objects if o["type"] != "summary" and (kind is None or o["type"] == kind)]
+        return [o for o in self.objects if o["type"] not in ("summary", "row") and (kind is None or o["type"] == kind)]
+
+    def rows(self):
+        """Of the table of all functions, by their names; of --interval none."""
+        return {o["symbol"]: o for o in self.objects if o["type"] == "row" and "interval" not in o}
 
     def summaries(self):
         return [o for o in self.objects if o["type"] == "summary"]

@@ -57,7 +57,7 @@ class Watchpoints(Ctl):
             self.assertEqual(chain[-1][1], written.get(tid, 40))
 
     def test_list_and_switches(self):
-        self.begin("-w", "counter", "--count")
+        self.begin("-v", "-w", "counter", "--count")
         self.assertRegex(self.ask("list"), r"^[0-9a-f]{16} w counter\+0x0 \[watch\]\n$")
         self.ask("disable", "1")
         self.assertRegex(self.ask("list"), r" w counter\+0x0 \[watch\] \[DISABLED\]\n$")

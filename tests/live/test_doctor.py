@@ -25,7 +25,7 @@ class Doctor(LiveTest):
         tracer = self.attach(target, "-k", "do_work")
         self.assertEqual(tracer.stop().status, 0)
         self.assertIn(found["attaching to your processes"], ("ok", "limited"), told)
-        tracer = self.attach(target, "-r", "do_work")
+        tracer = self.attach(target, "-v", "-r", "do_work")
         target.tell()
         target.truth("do_work 1")
         timed = tracer.stop()

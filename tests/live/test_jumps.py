@@ -135,7 +135,7 @@ class Counts(Jumps):
         with tempfile.TemporaryFile() as orders:
             orders.write(b"work 3000\nwork 3000\n")
             orders.seek(0)
-            trace = ktrace("run", *JUMP, *probes_of(ALL), "--count", "--", program("jumper"), 8, stdin=orders)
+            trace = ktrace("run", *JUMP, *probes_of(ALL), "-v", "--count", "--", program("jumper"), 8, stdin=orders)
         self.assertEqual(trace.status, 0, trace)
         truth = dict(re.findall(r"(\w+) (\d+) \d+", re.findall(r"(?m)^did .*", trace.out)[-1]))
         hits = dict(re.findall(r"(?m)^(\w+)\+0x\d \[jumper\] [kj]: (\d+) hits", trace.err))

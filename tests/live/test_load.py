@@ -134,8 +134,9 @@ class SlowReader(PipeReader):
 
 class LostOutput(PipeReader):
     def counts(self, err):
-        """Of the only line of the summary: hits, events, dropped."""
-        found = re.search(r"do_work\+0x0 \[calls\] .: (\d+) hits = (\d+) events .* \+ (\d+) dropped", err)
+        """By the summary: hits, events, dropped."""
+        found = re.search(r"ktrace: (\d+) hits at 1 of 1 place in .*: (\d+) events, (\d+) lost\n"
+                          r"ktrace: do_work \[calls\]: \3 dropped \(not written\)\n", err)
         return [int(n) for n in found.groups()]
 
     def check_counts(self, target, err, shown):

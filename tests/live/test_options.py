@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from live import KTRACE, LIMIT, LiveTest, adds_up, ktrace, program, wait_until_let_go
+from live import KTRACE, LIMIT, TOOK, LiveTest, adds_up, ktrace, program, until, wait_until_let_go
 from workshop import offset_of, room
 
 COMMON = {"type", "time_ns", "pid", "tid", "comm", "probe", "symbol", "offset", "module"}
@@ -133,7 +133,9 @@ class Limits(OptionTest):
         trace = self.traced("deep 100", "-r", "recurse", "--maxactive", "8")
         summary = trace.summary("recurse")
         self.assertEqual((summary["hits"], summary["events"], summary["missed"]), (101, 8, 93))
-        self.assertIn("Missed probing 93 instances of recurse", trace.err)
+        self.assertIn(" 8 events, 93 lost\n", trace.err)
+        self.assertRegex(trace.err, r"(?m)^ktrace: recurse \[options\]: 93 missed \(more than 8 calls in flight\)\. "
+                                    r"Missed probing 93 instances of recurse$")
         self.assertEqual(sorted(e["retval"] for e in trace.events()), list(range(93, 101)))
 
     def test_default_maxactive(self):
@@ -415,11 +417,42 @@ class Tables(OptionTest):
 
     def test_tables_as_text(self):
         trace = self.traced("calls 40", "-k", "work", "--by", "args.op", trace_format="text")
-        self.assertRegex(trace.out, r"OP_READ +10\n")
+        self.assertRegex(trace.out, r"^   count  function  args\.op\n")
+        self.assertRegex(trace.out, r"(?m)^      10  work      OP_READ$")
         trace = self.traced("calls 40", "-k", "work", "--stats=args.n", trace_format="text")
-        self.assertRegex(trace.out, r"count +avg +min +max +p50 +p90 +p99\n +40 +19\.5")
+        self.assertRegex(trace.out, r"total    count      avg .*function \[options\]  \(args\.n\)\n     780       40    19\.50 ")
         trace = self.traced("calls 40", "-k", "work", "--hist=args.n", trace_format="text")
         self.assertRegex(trace.out, r"\[32, 64\) +8 \|@+ *\|")
+
+    def test_one_table_of_all_functions(self):
+        """Nested calls are in the total once; functions that were not called are not shown."""
+        trace = self.traced("deep 50", "-r", "recurse", "-r", "work", "--stats")
+        row = trace.rows()["recurse"]["stats"]
+        self.assertEqual((set(trace.rows()), row["count"], row["total"]), ({"recurse"}, 51, row["max"]), trace)
+        self.assertEqual(set(row["error"]), set(row) - {"count", "error"})
+        trace = self.traced("calls 40", "-k", "work", "-k", "recurse", "-j", "work", "--count", trace_format="text")
+        self.assertEqual(trace.out, "   count  function [options]\n      40  work (-k)\n      40  work (-j)\n")
+
+    def test_the_rest_is_one_row(self):
+        trace = self.traced("calls 40", "-k", "work", "--by", "args.n", "--top", "2", trace_format="text")
+        self.assertEqual(len(trace.lines), 4, trace)
+        self.assertEqual(trace.lines[-1], "      38  38 more", trace)
+
+    def test_intervals(self):
+        """Each table has the hits since the one before, and the last one all of them."""
+        target = self.start(program("options"))
+        tracer = self.attach(target, "-k", "work", "--count", "--interval", "1ms", "--format", "json")
+        for _ in range(2):
+            target.tell("calls 50")
+            target.truth("^done$")
+            size = os.fstat(tracer.out.fileno()).st_size
+            until(lambda: os.fstat(tracer.out.fileno()).st_size > size, "an interval has ended")
+        trace = tracer.stop()
+        counts = [o["count"] for o in trace.objects if o.get("interval")]
+        self.assertGreaterEqual(len(counts), 2, trace)
+        self.assertLessEqual(sum(counts), 100)  # some may have come after the last one
+        self.assertEqual(trace.rows()["work"]["count"], 100)
+        self.assertEqual(target.end(), 0)
 
     def test_stats_need_an_expression(self):
         target = self.start(program("options"))
@@ -431,7 +464,7 @@ class Output(OptionTest):
     def test_json_schema(self):
         trace = self.traced("calls 2", "-k", "work", "-j", "work", "-r", "work", "--post", "--print", "args.n")
         keys = {"pre": {"values"}, "post": set(), "entry": {"args", "values"},
-                "return": {"retval", "duration_ns", "args", "values"}}
+                "return": {"retval", "entry_ns", "duration_ns", "error_ns", "args", "values"}}
         for event in trace.events():
             self.assertEqual(set(event), COMMON | keys[event["type"]], event)
             self.assertEqual((event["symbol"], event["offset"], event["module"]), ("work", 0, "options"))
@@ -447,12 +480,14 @@ class Output(OptionTest):
 
     def test_text_payloads(self):
         trace = self.traced("calls 2", "-k", "work", "-j", "work", "-r", "work", "--print", "n", trace_format="text")
-        payloads = [re.sub(r"took \d+ ns", "took N ns", p) for p in trace.payloads]
+        payloads = [re.sub(TOOK, "took a while", p) for p in trace.payloads]
         self.assertEqual(payloads[3:], ["work+0x0 n=1", 'work(op=OP_WRITE, name="beta", n=1, half=0.5) n=1',
-                                        "work returned 1 and took N ns n=1"])
+                                        "work returned 1 and took a while n=1"])
         trace = self.traced("calls 1", "-r", "work", trace_format="text")
-        self.assertRegex(trace.lines[0], r"^\d\d:\d\d:\d\d\.\d{6} options/\d+ work returned 0 and took \d+ ns$")
-        self.assertIn("Missed probing 0 instances of work", trace.err)
+        self.assertRegex(trace.lines[0], rf"^\d\d:\d\d:\d\d\.\d{{6}} options/\d+ work returned 0 and {TOOK}$")
+        self.assertRegex(trace.err, r"(?m)^ktrace: 1 hit at 1 of 1 place in [\d.]+ [mu]?s: 1 event, none lost$")
+        self.assertNotIn("hits =", trace.err)
+        self.assertNotIn("Missed probing", trace.err)
         self.assertRegex(trace.err, r"Attached 1 probe to \d+ \(options\), 1 thread\n")
 
     def test_offset_payload(self):

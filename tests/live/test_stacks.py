@@ -166,7 +166,7 @@ class Programs(StackTest):
                 return re.findall(number + r" *(\S+)(?: \[stacks\]$| <)", f.read(), re.M)
 
         self.assertEqual(set(shown("#0", place, "--stack")), {place})
-        self.assertEqual(set(shown("^", place, "--by", "stack")), {place})
+        self.assertEqual(set(shown(r"^ +\d+ ", place, "--by", "stack")), {place})
         for caller in sorted(set(shown("#1", place, "--stack"))):
             self.assertRegex(caller, "^stacks:0x[0-9a-f]+$")
             self.assertEqual(set(shown("#0", caller, "--stack")), {caller})

@@ -14,6 +14,19 @@ namespace {
 
 using probe::Actions;
 
+/// --sort, --top and --interval are of tables.
+Status check_tables(const Invocation &into) {
+    const bool has_table = std::any_of(into.config.probes.begin(), into.config.probes.end(), [&](const auto &probe) {
+        return (probe.own ? probe.own->actions : into.config.actions).aggregate != Actions::Aggregate::none;
+    });
+    if (has_table) return {};
+    for (const char *option : {"sort", "top", "interval"})
+        if (std::any_of(into.given.begin(), into.given.end(), [&](const auto &each) { return each.name == option; }))
+            return usage(std::string("--") + option + " does nothing without a table",
+                         "--count, --stats and --hist make one");
+    return {};
+}
+
 Status check_tracing(Invocation &into) {
     const trace::Config &config = into.config;
     if (config.probes.empty() && config.plugins.empty()) {
@@ -24,7 +37,9 @@ Status check_tracing(Invocation &into) {
     for (const probe::Probe &each : config.probes)
         if (!each.own) kinds.push_back(each.kind);
     const bool applies = !kinds.empty() || config.probes.empty();
-    return applies ? check_actions(into.config.actions, kinds) : Status{};
+    if (applies)
+        if (auto checked = check_actions(into.config.actions, kinds); !checked) return checked;
+    return check_tables(into);
 }
 
 std::string hint_for_process_alone(const std::string &word) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "output/table.h"
 #include "own_options.h"
 #include "probe/watch_spec.h"
 #include "program/run/record.h"
@@ -199,7 +200,7 @@ Status set_maxactive(Invocation &into, const std::string &value) {
 }
 
 Status set_duration(Invocation &into, const std::string &value) {
-    auto duration = read_duration(value);
+    auto duration = read_duration("--duration", value);
     if (!duration) return fail(duration.error());
     into.config.duration_ns = *duration;
     return {};
@@ -216,6 +217,28 @@ Status set_max_overhead(Invocation &into, const std::string &value) {
     auto most = read_percentage("--max-overhead", value);
     if (!most) return fail(most.error());
     into.config.max_overhead = *most;
+    return {};
+}
+
+Status set_interval(Invocation &into, const std::string &value) {
+    auto interval = read_duration("--interval", value);
+    if (!interval) return fail(interval.error());
+    into.config.interval_ns = *interval;
+    return {};
+}
+
+Status set_sort(Invocation &into, const std::string &value) {
+    if (!output::is_sort_column(value))
+        return usage("--sort needs a column of the table, not `" + text::escape(value) + "'",
+                     "there are total, self, count, avg, min, p50, p90, p99, max and function");
+    into.config.sort = value;
+    return {};
+}
+
+Status set_top(Invocation &into, const std::string &value) {
+    auto rows = read_positive("--top", value, std::numeric_limits<std::uint32_t>::max());
+    if (!rows) return fail(rows.error());
+    into.config.top = *rows;
     return {};
 }
 
@@ -332,11 +355,17 @@ constexpr std::array table{
     Option{0, "count", Takes::nothing, "", Group::aggregates, probing,
            "count, instead of a line an event", set_count},
     Option{0, "stats", Takes::optional_value, "EXPR", Group::aggregates, probing,
-           "count, average, minimum, maximum, percentiles", set_measure<Actions::Aggregate::stats>},
+           "count, total, self, average, minimum, maximum, percentiles", set_measure<Actions::Aggregate::stats>},
     Option{0, "hist", Takes::optional_value, "EXPR", Group::aggregates, probing,
            "a histogram by powers of two", set_measure<Actions::Aggregate::hist>},
     Option{0, "by", Takes::value, "EXPR[,EXPR...]", Group::aggregates, probing,
            "a row per value; alone it means --count", add_expressions<&Actions::by>},
+    Option{0, "sort", Takes::value, "COLUMN", Group::aggregates, tracing,
+           "largest first by this column (default: total, else count)", set_sort},
+    Option{0, "top", Takes::value, "N", Group::aggregates, tracing,
+           "the first N rows, and the rest as one", set_top},
+    Option{0, "interval", Takes::value, "TIME", Group::aggregates, tracing,
+           "tables while it runs, too: of each 1s, say", set_interval},
 
     Option{0, "every", Takes::value, "N", Group::selection, probing,
            "only hits N, 2N, 3N, ...", set_every},
@@ -351,6 +380,8 @@ constexpr std::array table{
            "write events and tables, or a plugin, to FILE", set_output},
     Option{0, "format", Takes::value, "text|json", Group::output, probing,
            "lines for people, or a JSON object a line", set_format},
+    Option{0, "ns", Takes::nothing, "", Group::output, tracing,
+           "times in whole nanoseconds", set_flag<&Config::exact_times>},
     Option{0, "lines", Takes::nothing, "", Group::output, list_only,
            "list the source lines that can be probed, too", set_list_flag<&ListRequest::lines>},
     Option{0, "inlines", Takes::nothing, "", Group::output, list_only,

@@ -78,11 +78,12 @@ Result<double> read_percentage(std::string_view option, std::string_view text) {
     return percent / 100;
 }
 
-Result<std::uint64_t> read_duration(std::string_view text) {
+Result<std::uint64_t> read_duration(std::string_view option, std::string_view text) {
     auto duration = text::parse_duration(text);
     if (!duration)
-        return usage("--duration needs a time with its unit, not " + quoted(text), "for example 10s, 250ms, 2m");
-    if (*duration == 0) return usage("--duration must be longer than nothing");
+        return usage(std::string(option) + " needs a time with its unit, not " + quoted(text),
+                     "for example 10s, 250ms, 2m");
+    if (*duration == 0) return usage(std::string(option) + " must be longer than nothing");
     return *duration;
 }
 

@@ -20,8 +20,8 @@ Result<double> read_chance(std::string_view text);
 /// 20%, 0.5% or 20: a share above 0 and up to 1.
 Result<double> read_percentage(std::string_view option, std::string_view text);
 
-/// A duration above zero, in nanoseconds.
-Result<std::uint64_t> read_duration(std::string_view text);
+/// A duration above zero, in nanoseconds. `option`: as for read_positive.
+Result<std::uint64_t> read_duration(std::string_view option, std::string_view text);
 
 /// Numbers and names of processes, with commas or blanks between them.
 Result<std::vector<std::string>> read_processes(std::string_view text);

@@ -96,11 +96,17 @@ void end_call(Engine &engine, Process &process, Instance &call) {
     space.returns.end(call, owner == engine.tasks.end() ? nullptr : &owner->second);
 }
 
-/// Counts a call as missed: there is no room for it, or no way to see its end.
+/// Counts a call as missed: there is no room for it.
 Instance *miss(Attachment &attachment) {
     attachment.counters->missed++;
     if (attachment.handler) attachment.handler->missed();
     return nullptr;
+}
+
+/// The same of one whose end cannot be seen.
+Instance *miss_unfollowed(Attachment &attachment) {
+    attachment.counters->unfollowed++;
+    return miss(attachment);
 }
 
 } // namespace
@@ -109,7 +115,7 @@ Instance *begin_call(Engine &engine, Process &process, Task &task, Attachment &a
                      os::Stopped &stopped, std::vector<std::byte> captured) {
     AddressSpaceState &space = *process.space;
     auto return_address = Host::return_address(stopped.registers(), *space.memory);
-    if (!return_address) return miss(attachment);
+    if (!return_address) return miss_unfollowed(attachment);
     arch::Frame frame = Host::frame(stopped.registers(), *return_address);
     drop_dead_calls(engine, process, task, frame.sp);
     settle_collisions(engine, process, task, site, frame);
@@ -117,7 +123,7 @@ Instance *begin_call(Engine &engine, Process &process, Task &task, Attachment &a
     if (attachment.active >= attachment.maxactive) reclaim(engine, process, attachment);
     if (attachment.active >= attachment.maxactive) return miss(attachment);
     Site *returns_to = return_site(engine, process, *return_address, stopped);
-    if (!returns_to && !watch_exits(engine, process, attachment, stopped)) return miss(attachment);
+    if (!returns_to && !watch_exits(engine, process, attachment, stopped)) return miss_unfollowed(attachment);
     Instance &call = space.returns.begin(task, frame);
     call.attachment = &attachment;
     call.site = &site;
@@ -161,6 +167,12 @@ void end_unreturned(Engine &engine, Process &process, Instance &call) {
     end_call(engine, process, call);
 }
 
+void end_unfinished(Engine &engine, Process &process, Instance &call) {
+    program::Counters &counters = *call.attachment->counters;
+    (engine.closing ? counters.in_flight : counters.ended)++;
+    end_unreturned(engine, process, call);
+}
+
 bool vanished(Process &process, const Task &task, const Instance &call) {
     if (!may_have_unwound(task, call)) return false;
     auto now = process.space->memory->read_value<std::uint64_t>(call.frame.sp);
@@ -168,9 +180,7 @@ bool vanished(Process &process, const Task &task, const Instance &call) {
 }
 
 void end_all(Engine &engine, Process &process) {
-    for (Instance *call : process.space->returns.all()) {
-        end_unreturned(engine, process, *call);
-    }
+    for (Instance *call : process.space->returns.all()) end_unfinished(engine, process, *call);
 }
 
 } // namespace ktrace::engine

@@ -24,6 +24,8 @@ void adopt_call(Engine &engine, Process &process, Task &task, Attachment &attach
 
 void end_returned(Engine &engine, Process &process, Instance &call);
 void end_unreturned(Engine &engine, Process &process, Instance &call);
+/// It ends with its thread, or with the trace.
+void end_unfinished(Engine &engine, Process &process, Instance &call);
 
 /// True where there was an unwinding since the call began and its frame is no longer there.
 bool vanished(Process &process, const Task &task, const Instance &call);

@@ -1,5 +1,7 @@
 #include "engine/calls/timing.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "engine/space/engine.h"
 #include "engine/space/returns.h"
@@ -25,6 +27,25 @@ CallTime time_of(const Task &task, const Instance &call, std::uint64_t seen_ns) 
     if (call.is_recorded && now.unknown == then.unknown && task.clock.at_hand.is_known())
         time.switches_ns = now.ran_ns - then.ran_ns + ran_ns(task.clock.at_hand);
     return time;
+}
+
+/// The next older call of the same thread that began with another hit.
+const Instance *older_at_another_hit(const Instance *call) {
+    const Instance *older = call->older_call;
+    while (older && older->hit == call->hit) older = older->older_call;
+    return older;
+}
+
+bool is_nested(const Instance &call) {
+    for (const Instance *older = older_at_another_hit(&call); older; older = older->older_call)
+        if (older->attachment == call.attachment) return true;
+    return false;
+}
+
+/// Each stop inside leaves an error of its own.
+program::TimeErrors errors_of(const Correction &correction, std::uint64_t stops_inside) {
+    program::TimeErrors errors = correction.of_stop * static_cast<double>(stops_inside);
+    return errors += correction.of_call;
 }
 
 } // namespace
@@ -70,17 +91,31 @@ void note_resume(Engine &engine, Task &task, const os::Stopped &stopped) {
     }
 }
 
-std::uint64_t duration(Engine &engine, const Task &task, const Instance &call, std::uint64_t seen_ns) {
-    if (!engine.waiter.looks_often() || !is_timed(*call.attachment)) return 0;
+program::Duration duration(Engine &engine, const Task &task, const Instance &call, std::uint64_t seen_ns) {
+    program::Duration took;
+    if (!engine.waiter.looks_often() || !is_timed(*call.attachment)) return took;
     const CallTime time = time_of(task, call, seen_ns);
     engine.timed.last = time;
     const Clock clock = time.switches_ns ? Clock::switches : Clock::stops;
     Timed::Calls &calls = clock == Clock::switches ? engine.timed.by_switches : engine.timed.by_stops;
     (engine.corrections.is_apart ? calls.apart : calls.together)++;
     const Correction &correction = engine.corrections.present(clock);
-    return without(time.switches_ns.value_or(time.stops_ns), correction.per_call_ns +
-                                                                 time.stops_inside * correction.per_stop_ns +
-                                                                 time.steps * correction.per_step_ns);
+    took.taken_ns =
+        correction.per_call_ns + time.stops_inside * correction.per_stop_ns + time.steps * correction.per_step_ns;
+    took.ns = without(time.switches_ns.value_or(time.stops_ns), took.taken_ns);
+    took.inner_ns = std::min(took.ns, call.inner_ns);
+    took.since_ns = without(seen_ns, call.start_ns);
+    took.is_nested = call.attachment->active > 1 && is_nested(call);
+    took.errors = errors_of(correction, time.stops_inside);
+    return took;
+}
+
+void add_to_caller(const Instance &call, std::uint64_t ns) {
+    const Instance *oldest = older_at_another_hit(&call);
+    if (call.older_call != oldest) return;                   // another probe of the same hit adds it
+    if (!oldest || oldest->frame.sp < call.frame.sp) return; // or it is on another stack
+    for (Instance *caller = call.older_call; caller && caller->hit == oldest->hit; caller = caller->older_call)
+        caller->inner_ns += ns;
 }
 
 } // namespace ktrace::engine

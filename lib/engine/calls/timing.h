@@ -25,7 +25,10 @@ void note_stop(Task &task, os::Stopped &stopped);
 /// The task is about to be resumed, with nothing more to write: the clocks of calls that began in this stop start.
 void note_resume(Engine &engine, Task &task, const os::Stopped &stopped);
 
-/// The duration of a call that ends with a stop of the task's, seen at `seen_ns`; 0 where it is not asked for.
-std::uint64_t duration(Engine &engine, const Task &task, const Instance &call, std::uint64_t seen_ns);
+/// The time of a call that ends with a stop of the task's, seen at `seen_ns`; all 0 where it is not asked for.
+program::Duration duration(Engine &engine, const Task &task, const Instance &call, std::uint64_t seen_ns);
+
+/// The call has ended, and took so long: that was spent inside the call that made it.
+void add_to_caller(const Instance &call, std::uint64_t ns);
 
 } // namespace ktrace::engine

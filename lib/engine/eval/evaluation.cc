@@ -17,17 +17,21 @@ using program::Outcome;
 
 Outcome run_program(Engine &engine, Process &process, Task &task, const Attachment &attachment, Moment moment,
                     VirtAddr pc, os::Stopped &stopped, std::span<std::byte> capture, std::size_t &captured,
-                    std::span<const std::byte> earlier, std::uint64_t duration_ns) {
+                    std::span<const std::byte> earlier, const program::Duration *duration) {
     program::Needs needs = attachment.program->needs(moment);
     Host::Registers &registers = engine.registers;
     if (needs.registers || needs.floating) registers = stopped.registers();
     Host::set_pc(registers, pc);
     StoppedThread thread(engine, process, stopped, registers);
-    HitView view{registers, *process.space->memory, thread, process.target.pid, task.tid, 0, 0, duration_ns, earlier,
-                 nullptr};
+    HitView view{registers, *process.space->memory,
+                 thread,    process.target.pid,
+                 task.tid,  0,
+                 0,         duration ? duration->ns : 0,
+                 earlier,   nullptr};
     program::Changes &changes = engine.changes;
     changes.clear();
     view.changes = &changes;
+    view.duration = duration;
     if (needs.time) {
         view.monotonic_ns = monotonic_ns();
         view.time_ns = realtime_ns();

@@ -18,10 +18,12 @@ struct Diversion {
 
 /// Runs the program of `armed` for a moment of a hit at `pc` (the program's own address). A record goes into the queue.
 /// `capture`: room for what the moment keeps for a later one, `captured` bytes of it are used; `earlier`: the bytes
-/// that an earlier moment kept. The changes are left in Engine::changes, for `inject`.
+/// that an earlier moment kept; `duration`: of the call that ends, else nullptr. The changes are left in
+/// Engine::changes, for `inject`.
 program::Outcome run_program(Engine &engine, Process &process, Task &task, const Attachment &attachment,
                              program::Moment moment, VirtAddr pc, os::Stopped &stopped, std::span<std::byte> capture,
-                             std::size_t &captured, std::span<const std::byte> earlier, std::uint64_t duration_ns);
+                             std::size_t &captured, std::span<const std::byte> earlier,
+                             const program::Duration *duration);
 
 /// Makes the changes that the program run last has asked for. True: there were some.
 bool inject(Engine &engine, Process &process, os::Stopped &stopped, Diversion &diversion);

@@ -240,7 +240,7 @@ Event apply_end(Engine &engine, const Stop &stop) {
 }
 
 void end_calls(Engine &engine, Process &process, Task &task) {
-    while (task.calls.youngest) end_unreturned(engine, process, *task.calls.youngest);
+    while (task.calls.youngest) end_unfinished(engine, process, *task.calls.youngest);
 }
 
 void finish_hit(Engine &engine, Process &process, Task &task, Site &site, Stopped stopped) {

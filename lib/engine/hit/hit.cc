@@ -54,7 +54,7 @@ Follows run_pre(Engine &engine, Process &process, Task &task, Site &site, os::St
             attachment->counters->hits++;
             Moment moment = attachment->kind == Attachment::Kind::probe ? Moment::pre : Moment::entry;
             Outcome outcome =
-                run_program(engine, process, task, *attachment, moment, site.at, stopped, {}, unused, {}, 0);
+                run_program(engine, process, task, *attachment, moment, site.at, stopped, {}, unused, {}, nullptr);
             count(*attachment->counters, outcome);
             if (inject(engine, process, stopped, diversion)) attachment->counters->injected++;
             // A hit that was filtered or not selected before the instruction is so after it.
@@ -74,7 +74,7 @@ Follows run_pre(Engine &engine, Process &process, Task &task, Site &site, os::St
             engine.changes.clear();
             if (attachment->program->needs(Moment::call).runs)
                 outcome = run_program(engine, process, task, *attachment, Moment::call, site.at, stopped, capture,
-                                      captured, {}, 0);
+                                      captured, {}, nullptr);
             count(*attachment->counters, outcome);
             if (outcome != Outcome::accepted) {
                 pass_call(engine, process, task, site, stopped);
@@ -106,7 +106,7 @@ void run_post(Engine &engine, Process &process, Task &task, Site &site, os::Stop
             return;
         }
         std::size_t unused = 0;
-        run_program(engine, process, task, attachment, Moment::post, stopped.pc(), stopped, {}, unused, {}, 0);
+        run_program(engine, process, task, attachment, Moment::post, stopped.pc(), stopped, {}, unused, {}, nullptr);
     });
 }
 
@@ -114,7 +114,7 @@ namespace {
 
 void finish_call(Engine &engine, Process &process, Task &task, const Site &site, Instance &call, os::Stopped &stopped) {
     if (engine.closing) {
-        end_unreturned(engine, process, call);
+        end_unfinished(engine, process, call);
         return;
     }
     if (engine.overhead) engine.overhead->charge(call.attachment->location);
@@ -124,13 +124,16 @@ void finish_call(Engine &engine, Process &process, Task &task, const Site &site,
     }
     std::size_t unused = 0;
     Attachment &attachment = *call.attachment;
-    std::uint64_t took = duration(engine, task, call, stopped.stop().seen_ns);
+    const program::Duration took = duration(engine, task, call, stopped.stop().seen_ns);
     if (attachment.handler) {
-        handle_return(engine, process, task, call, site.at, took, stopped);
+        add_to_caller(call, took.ns);
+        handle_return(engine, process, task, call, site.at, took.ns, stopped);
         return;
     }
-    count(*attachment.counters, run_program(engine, process, task, attachment, Moment::ret, site.at, stopped, {},
-                                            unused, call.captured, took));
+    const Outcome outcome =
+        run_program(engine, process, task, attachment, Moment::ret, site.at, stopped, {}, unused, call.captured, &took);
+    count(*attachment.counters, outcome);
+    if (outcome != Outcome::filtered) add_to_caller(call, took.ns);
     Diversion diversion; // a function's result is set in registers
     if (inject(engine, process, stopped, diversion) && !call.injected) attachment.counters->injected++;
     end_returned(engine, process, call);

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "os/facts/sched_records.h"
+#include "program/run/duration.h"
 
 namespace ktrace::engine {
 
@@ -48,11 +49,13 @@ struct CallTime {
 
 /// The times that are subtracted from durations besides the stops that are seen, measured at start.
 struct Correction {
-    std::uint64_t per_call_ns = 0;   // from the resume at the entry to the return's stop
-    std::uint64_t per_stop_ns = 0;   // for each stop in between: on the way into it and out of it
-    std::uint64_t per_step_ns = 0;   // for each of them that a single step ended, besides
-    std::uint64_t resolution_ns = 0; // the measured difference between calls that take the same time
-    std::uint64_t rare_ns = 0;       // one in a hundred was measured longer by more than so much
+    std::uint64_t per_call_ns = 0;    // from the resume at the entry to the return's stop
+    std::uint64_t per_stop_ns = 0;    // for each stop in between: on the way into it and out of it
+    std::uint64_t per_step_ns = 0;    // for each of them that a single step ended, besides
+    std::uint64_t resolution_ns = 0;  // the measured difference between calls that take the same time
+    std::uint64_t rare_ns = 0;        // one in a hundred was measured longer by more than so much
+    program::TimeErrors of_call = {}; // how long calls of an empty function seem to take after the correction
+    program::TimeErrors of_stop = {}; // and how much longer with a stop inside
 };
 
 /// By clock, and by where the task runs: a task on another processor than the tracing thread is waited for, and woken,

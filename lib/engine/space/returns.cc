@@ -22,6 +22,7 @@ Instance &Returns::begin(Task &task, const arch::Frame &frame) {
     instance.frame = frame;
     instance.owner = task.tid;
     instance.unwinds = task.calls.unwinds;
+    instance.inner_ns = 0;
     instance.may_be_left = instance.with_older = false;
     instance.doubtful_at = nullptr;
     Instance *&chain = by_frame_[frame.sp];

@@ -32,6 +32,7 @@ struct Instance {
     Tid owner;
     std::uint64_t hit = 0;      // the entry's stop, by the engine's count: probes of one hit share a call
     std::uint64_t start_ns = 0; // CLOCK_MONOTONIC, just before the task went on
+    std::uint64_t inner_ns = 0; // spent in calls of other return probes inside, which have ended
     Marks marks;                // the owner's clock, then
     bool is_recorded = false;   // the owner's switches were recorded, then
     std::uint32_t unwinds = 0;  // the owner's, then

@@ -48,7 +48,8 @@ std::vector<std::byte> value_of(Engine &engine, Process &process, Task &task, co
                                 os::Stopped &stopped) {
     std::vector<std::byte> value(watch.attachment->program->capture_size());
     std::size_t size = 0;
-    run_program(engine, process, task, *watch.attachment, Moment::call, stopped.pc(), stopped, value, size, {}, 0);
+    run_program(engine, process, task, *watch.attachment, Moment::call, stopped.pc(), stopped, value, size, {},
+                nullptr);
     value.resize(size);
     return value;
 }
@@ -70,7 +71,7 @@ void run_watch(Engine &engine, Process &process, Task &task, Watchpoint &watch, 
     } else {
         std::size_t unused = 0;
         count(*attachment.counters,
-              run_program(engine, process, task, attachment, Moment::watch, pc, stopped, {}, unused, value, 0));
+              run_program(engine, process, task, attachment, Moment::watch, pc, stopped, {}, unused, value, nullptr));
         Diversion diversion; // a register may be set, and the pc among them
         if (inject(engine, process, stopped, diversion)) attachment.counters->injected++;
     }

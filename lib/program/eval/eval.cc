@@ -33,7 +33,8 @@ void aggregate(Machine &machine, const Image &image, const MomentImage &moment, 
     if (moment.value_is_unsigned) number.kind = Number::Kind::uint;
     if (moment.value_is_float) number.kind = Number::Kind::floating;
     bool readable = moment.has_value && value.state == Slot::State::ok;
-    state.aggregation.add(std::span<const std::byte>(bytes, key.size()), hit.pid.value, readable ? &number : nullptr);
+    state.aggregation.add(std::span<const std::byte>(bytes, key.size()), hit.pid.value, readable ? &number : nullptr,
+                          hit.duration);
 }
 
 /// Nothing to be computed: a hit is counted, and that is all.
@@ -72,6 +73,11 @@ void write_event(Machine &machine, const Image &image, const MomentImage &moment
     header.pid = hit.pid.value;
     header.tid = hit.tid.value;
     header.duration_ns = hit.duration_ns;
+    if (hit.duration) {
+        header.entry_ns = hit.time_ns - hit.duration->since_ns;
+        header.error_ns = hit.duration->error_ns();
+        header.taken_ns = hit.duration->taken_ns;
+    }
     header.set_name(hit.thread.comm());
     std::memcpy(record.data(), &header, sizeof header);
 }

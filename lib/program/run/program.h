@@ -13,6 +13,7 @@
 #include "base/ids.h"
 #include "base/memory.h"
 #include "program/run/changes.h"
+#include "program/run/duration.h"
 #include "program/run/image.h"
 #include "program/run/record.h"
 
@@ -44,6 +45,7 @@ struct HitView {
     std::uint64_t duration_ns = 0;       // ret
     std::span<const std::byte> captured; // ret: what Moment::call wrote into its capture
     Changes *changes = nullptr;          // the changes to make are put there; nullptr: there are none
+    const Duration *duration = nullptr;  // ret: more of it; nullptr: nothing is known beside it
 };
 
 /// The outcome of a hit.

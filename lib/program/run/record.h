@@ -31,6 +31,9 @@ struct RecordHeader {
     std::uint32_t location = 0;    // index of the LocationInfo
     char comm[16] = {};            // as it was at the hit; ends with a 0
     std::uint64_t duration_ns = 0; // ret
+    std::uint64_t entry_ns = 0;    // ret: when the call began, as time_ns
+    std::uint64_t error_ns = 0;    // ret: of the duration; 0: not known
+    std::uint64_t taken_ns = 0;    // ret: ktrace's own share, which is no part of the duration
 
     std::string_view name() const { return {comm, ::strnlen(comm, sizeof comm)}; }
     void set_name(std::string_view name) { comm[name.copy(comm, sizeof comm - 1)] = 0; }
@@ -107,7 +110,12 @@ struct LocationInfo {
 /// How often a location was hit and what became of it: hits is the sum of the others but the last.
 struct Counters {
     std::uint64_t hits = 0, events = 0, filtered = 0, unselected = 0, missed = 0, unreturned = 0, dropped = 0;
-    std::uint64_t injected = 0; // hits at which something was changed
+    std::uint64_t injected = 0;   // hits at which something was changed
+    std::uint64_t unfollowed = 0; // of missed: no way to see their end
+    std::uint64_t in_flight = 0;  // of unreturned: calls that the end of the trace has found
+    std::uint64_t ended = 0;      // of unreturned: with their thread, process or program
+
+    std::uint64_t lost() const { return missed + (unreturned - in_flight) + dropped; }
 };
 
 } // namespace ktrace::program

@@ -9,15 +9,6 @@
 
 namespace ktrace::program {
 
-double Number::as_double() const {
-    switch (kind) {
-    case Kind::sint: return static_cast<double>(static_cast<std::int64_t>(bits));
-    case Kind::uint: return static_cast<double>(bits);
-    case Kind::floating: break;
-    }
-    return std::bit_cast<double>(bits);
-}
-
 namespace {
 
 bool less(const Number &a, const Number &b) {
@@ -29,75 +20,32 @@ bool less(const Number &a, const Number &b) {
 
 } // namespace
 
-bool TableMemory::take(std::size_t bytes) {
-    if (bytes > left_) return false;
-    left_ -= bytes;
-    return true;
-}
-
-// A double's upper bits are its sign, exponent and leading digits: as a bucket's number they grow with the value and
-// split every power of two in 64. A negative value's octave is the mirrored one.
-void Distribution::add(Number number, TableMemory &memory) {
-    ++count_;
-    auto bits = std::bit_cast<std::uint64_t>(number.as_double());
-    auto exponent = static_cast<std::int32_t>(bits >> 52 & 0x7ff);
-    std::size_t digit = bits >> 46 & 63;
-    bool negative = bits >> 63;
-    std::int32_t octave = negative ? -1 - exponent : exponent;
-    auto at = std::lower_bound(octaves_.begin(), octaves_.end(), octave,
-                               [](const auto &entry, std::int32_t wanted) { return entry.first < wanted; });
-    if (at == octaves_.end() || at->first != octave) {
-        if (!memory.take(sizeof(Octave) + 2 * sizeof *at)) { // the vector grows by doubling
-            complete_ = false;
-            return;
-        }
-        at = octaves_.emplace(at, octave, std::make_unique<Octave>());
-    }
-    ++(*at->second)[negative ? 63 - digit : digit];
-}
-
-namespace {
-
-/// The middle of a bucket of Distribution. Integers of up to 2^7 have a bucket each, and are their bucket's lower end;
-/// so has infinity.
-double bucket_middle(std::int32_t octave, std::size_t digit) {
-    bool negative = octave < 0;
-    auto exponent = static_cast<std::uint64_t>(negative ? -1 - octave : octave);
-    std::uint64_t bits = exponent << 52 | std::uint64_t{negative ? 63 - digit : digit} << 46;
-    auto low = std::bit_cast<double>(bits), width = std::bit_cast<double>(bits + (std::uint64_t{1} << 46)) - low;
-    double middle = std::isinf(low) || (width <= 1 && std::floor(low) == low) ? low : low + width / 2;
-    return negative ? -middle : middle;
-}
-
-} // namespace
-
-double Distribution::percentile(double fraction) const {
-    auto wanted = static_cast<std::uint64_t>(std::ceil(fraction * static_cast<double>(count_)));
-    wanted = std::max<std::uint64_t>(wanted, 1);
-    std::uint64_t seen = 0;
-    for (const auto &[octave, digits] : octaves_)
-        for (std::size_t digit = 0; digit < digits->size(); ++digit)
-            if (seen += (*digits)[digit]; seen >= wanted) return bucket_middle(octave, digit);
-    return 0;
-}
-
 /// One row while it grows.
 struct Aggregation::Cell {
     std::vector<KeyPart> key;
     std::int32_t pid = 0;
-    std::uint64_t count = 0, unread = 0, nans = 0;
-    double sum = 0;
+
+    struct Sums {
+        std::uint64_t count = 0, unread = 0, nans = 0;
+        std::uint64_t below = 0, below_ns = 0; // hist of durations
+        double sum = 0, total = 0, self = 0, taken = 0, taken_of_totals = 0;
+        TimeErrors errors;
+        bool has_errors = true;
+    } sums;
     Number min, max;
     Distribution distribution;
-    // hist: by magnitude. [0]: zero; [n]: 2^(n-1) … 2^n - 1; of negative values the absolute value. nullptr: there is
-    // none yet (a table may have many rows).
+    // hist: by magnitude. [0]: zero; [n]: 2^(n-1) … 2^n - 1; of negative values the absolute value; of durations by
+    // time_bucket. nullptr: there is none yet (a table may have many rows).
     using Magnitudes = std::array<std::uint64_t, 65>;
     std::unique_ptr<Magnitudes> positive, negative;
 
-    void add_stats(Number number, TableMemory &memory);
+    void add_stats(Number number, const Duration *duration, TableMemory &memory);
     void add_hist(Number number);
+    void add_time(const Duration &duration);
+    void add_all(const Cell &other, TableMemory &memory);
+    void clear();
     Stats stats() const;
-    std::vector<Bucket> hist() const;
+    std::vector<Bucket> hist(bool is_of_durations) const;
 };
 
 Aggregation::Aggregation(Table::Kind kind, std::vector<std::string> by, std::string of,
@@ -105,22 +53,35 @@ Aggregation::Aggregation(Table::Kind kind, std::vector<std::string> by, std::str
     : kind_(kind), by_(std::move(by)), of_(std::move(of)), memory_(std::move(memory)) {}
 Aggregation::~Aggregation() = default;
 
-void Aggregation::Cell::add_stats(Number number, TableMemory &memory) {
+void Aggregation::Cell::add_stats(Number number, const Duration *duration, TableMemory &memory) {
     if (number.kind == Number::Kind::floating && std::isnan(number.as_double())) {
-        ++nans;
+        ++sums.nans;
         return;
     }
     if (distribution.count() == 0 || less(number, min)) min = number;
     if (distribution.count() == 0 || less(max, number)) max = number;
-    sum += number.as_double();
     distribution.add(number, memory);
+    sums.sum += number.as_double();
+    if (!duration) {
+        sums.total += number.as_double();
+        sums.has_errors = false;
+        return;
+    }
+    sums.self += static_cast<double>(duration->ns - duration->inner_ns);
+    sums.taken += static_cast<double>(duration->taken_ns);
+    if (!duration->is_nested) {
+        sums.total += static_cast<double>(duration->ns);
+        sums.taken_of_totals += static_cast<double>(duration->taken_ns);
+    }
+    sums.errors += duration->errors;
+    sums.has_errors = sums.has_errors && duration->error_ns() != 0;
 }
 
 void Aggregation::Cell::add_hist(Number number) {
     if (number.kind == Number::Kind::floating) {
         double value = std::floor(number.as_double());
         if (std::isnan(value)) {
-            ++nans;
+            ++sums.nans;
             return;
         }
         value = std::clamp(value, -0x1p63, 0x1.fffffffffffffp62);
@@ -131,6 +92,74 @@ void Aggregation::Cell::add_hist(Number number) {
     auto &magnitudes = below ? negative : positive;
     if (!magnitudes) magnitudes = std::make_unique<Magnitudes>();
     ++(*magnitudes)[static_cast<std::size_t>(std::bit_width(magnitude))];
+}
+
+namespace {
+
+/// Buckets of durations: 1 to 512 of ns, of us and of ms, ten of each, and then powers of two of a second.
+constexpr std::size_t per_unit = 10, units = 3;
+constexpr std::uint64_t unit_ns[] = {1, 1'000, 1'000'000, 1'000'000'000};
+
+std::size_t time_bucket(std::uint64_t ns) {
+    std::size_t unit = 0;
+    while (unit < units && ns >= unit_ns[unit + 1]) ++unit;
+    return 1 + unit * per_unit + static_cast<std::size_t>(std::bit_width(ns / unit_ns[unit])) - (ns == 0 ? 0 : 1);
+}
+
+std::uint64_t low_of_time_bucket(std::size_t number) {
+    const std::size_t unit = std::min((number - 1) / per_unit, units);
+    return unit_ns[unit] << (number - 1 - unit * per_unit);
+}
+
+constexpr std::size_t last_time_bucket = 64;
+
+std::int64_t high_of_time_bucket(std::size_t number) {
+    return number == last_time_bucket ? INT64_MAX : static_cast<std::int64_t>(low_of_time_bucket(number + 1)) - 1;
+}
+
+} // namespace
+
+void Aggregation::Cell::add_time(const Duration &duration) {
+    if (const std::uint64_t error = std::max<std::uint64_t>(1, duration.error_ns()); duration.ns < error) {
+        ++sums.below;
+        sums.below_ns = std::max(sums.below_ns, error);
+        return;
+    }
+    if (!positive) positive = std::make_unique<Magnitudes>();
+    ++(*positive)[time_bucket(duration.ns)];
+}
+
+void Aggregation::Cell::add_all(const Cell &other, TableMemory &memory) {
+    const bool is_first = distribution.count() == 0;
+    if (other.distribution.count() != 0) {
+        if (is_first || less(other.min, min)) min = other.min;
+        if (is_first || less(max, other.max)) max = other.max;
+    }
+    distribution.add_all(other.distribution, memory);
+    sums.count += other.sums.count;
+    sums.unread += other.sums.unread;
+    sums.nans += other.sums.nans;
+    sums.below += other.sums.below;
+    sums.below_ns = std::max(sums.below_ns, other.sums.below_ns);
+    sums.sum += other.sums.sum;
+    sums.total += other.sums.total;
+    sums.self += other.sums.self;
+    sums.taken += other.sums.taken;
+    sums.taken_of_totals += other.sums.taken_of_totals;
+    sums.errors += other.sums.errors;
+    sums.has_errors = sums.has_errors && other.sums.has_errors;
+    for (auto part : {&Cell::positive, &Cell::negative}) {
+        if (!(other.*part)) continue;
+        if (!(this->*part)) this->*part = std::make_unique<Magnitudes>();
+        for (std::size_t i = 0; i < (this->*part)->size(); ++i) (*(this->*part))[i] += (*(other.*part))[i];
+    }
+}
+
+void Aggregation::Cell::clear() {
+    sums = {};
+    distribution.clear();
+    if (positive) positive->fill(0);
+    if (negative) negative->fill(0);
 }
 
 namespace {
@@ -161,9 +190,14 @@ Stats Aggregation::Cell::stats() const {
     Stats stats;
     stats.count = distribution.count();
     if (stats.count == 0) return stats;
-    stats.avg = sum / static_cast<double>(stats.count);
+    stats.total = sums.total;
+    stats.avg = sums.sum / static_cast<double>(stats.count);
     stats.min = min;
     stats.max = max;
+    stats.self = sums.self;
+    stats.taken = sums.taken;
+    stats.taken_of_totals = sums.taken_of_totals;
+    if (sums.has_errors) stats.errors = sums.errors / static_cast<double>(stats.count);
     stats.has_percentiles = distribution.is_complete();
     if (!stats.has_percentiles) return stats;
     stats.p50 = percentile(distribution, 0.50, min, max);
@@ -172,21 +206,24 @@ Stats Aggregation::Cell::stats() const {
     return stats;
 }
 
-std::vector<Bucket> Aggregation::Cell::hist() const {
+std::vector<Bucket> Aggregation::Cell::hist(bool is_of_durations) const {
     std::vector<Bucket> all;
+    auto add = [&all](std::int64_t low, std::int64_t high, std::uint64_t count) {
+        if (count != 0) all.push_back({low, high, count});
+    };
     auto values_of = [](const auto &magnitudes, int width) {
         return magnitudes ? (*magnitudes)[static_cast<std::size_t>(width)] : 0;
     };
     for (int width = 64; width > 0; --width)
-        all.push_back({width == 64 ? INT64_MIN : -bucket_high(width), width == 64 ? INT64_MIN : -bucket_low(width),
-                       values_of(negative, width)});
-    for (int width = 0; width <= 64; ++width)
-        all.push_back({bucket_low(width), bucket_high(width), values_of(positive, width)});
-    auto filled = [](const Bucket &bucket) { return bucket.count != 0; };
-    auto first = std::find_if(all.begin(), all.end(), filled);
-    auto last = std::find_if(all.rbegin(), all.rend(), filled).base();
-    if (first >= last) return {};
-    return {first, last};
+        add(width == 64 ? INT64_MIN : -bucket_high(width), width == 64 ? INT64_MIN : -bucket_low(width),
+            values_of(negative, width));
+    if (is_of_durations) {
+        for (std::size_t n = 1; positive && n < positive->size(); ++n)
+            add(static_cast<std::int64_t>(low_of_time_bucket(n)), high_of_time_bucket(n), (*positive)[n]);
+        return all;
+    }
+    for (int width = 0; width <= 64; ++width) add(bucket_low(width), bucket_high(width), values_of(positive, width));
+    return all;
 }
 
 namespace {
@@ -239,49 +276,84 @@ Aggregation::Cell &Aggregation::cell(std::span<const std::byte> key, std::int32_
     return *cells_.emplace(std::string(bytes), std::move(cell)).first->second;
 }
 
-void Aggregation::add(std::span<const std::byte> key, std::int32_t pid, const Number *number) {
+void Aggregation::add(std::span<const std::byte> key, std::int32_t pid, const Number *number,
+                      const Duration *duration) {
+    if (recent_) recent_->add(key, pid, number, duration);
     Cell &row = cell(key, pid);
-    ++row.count;
+    ++row.sums.count;
     if (kind_ == Table::Kind::count) return;
+    if (of_ != duration_text) duration = nullptr;
     if (!number)
-        ++row.unread;
+        ++row.sums.unread;
     else if (kind_ == Table::Kind::stats)
-        row.add_stats(*number, *memory_);
+        row.add_stats(*number, duration, *memory_);
+    else if (duration)
+        row.add_time(*duration);
     else
         row.add_hist(*number);
 }
 
-void Aggregation::add_hits(std::uint64_t count, std::int32_t pid) { cell({}, pid).count += count; }
+void Aggregation::add_hits(std::uint64_t count, std::int32_t pid) {
+    if (recent_) recent_->add_hits(count, pid);
+    cell({}, pid).sums.count += count;
+}
+
+void Aggregation::add_all(const Aggregation &other) {
+    for (const auto &[bytes, each] : other.cells_)
+        cell(std::as_bytes(std::span(bytes)), each->pid).add_all(*each, *memory_);
+    if (!other.other_) return;
+    if (!other_) other_ = std::make_unique<Cell>();
+    other_->add_all(*other.other_, *memory_);
+}
+
+void Aggregation::keep_recent() { recent_.reset(new Aggregation(kind_, by_, of_, memory_)); }
+
+void Aggregation::clear_recent() {
+    if (recent_) recent_->clear();
+}
+
+/// Forgets its hits, and keeps its rows' memory for those to come.
+void Aggregation::clear() {
+    for (auto &[bytes, each] : cells_) each->clear();
+    if (other_) other_->clear();
+}
+
+namespace {
+
+/// Ranges that are all below the largest error are no others than what is below it.
+void fold_below(Row &row) {
+    std::erase_if(row.hist, [&row](const Bucket &bucket) {
+        const bool is_below = static_cast<std::uint64_t>(bucket.high) < row.below_ns;
+        if (is_below) row.below += bucket.count;
+        return is_below;
+    });
+}
+
+} // namespace
 
 Table Aggregation::snapshot() const {
     Table table;
     table.kind = kind_;
     table.by = by_;
     table.of = of_;
-    auto row_of = [&](const Cell &cell) {
-        Row row{cell.key, false, cell.pid, cell.count, cell.unread, cell.nans, {}, {}};
+    auto add = [&](const Cell &cell, bool is_other) {
+        if (cell.sums.count == 0) return;
+        Row row;
+        row.key = cell.key;
+        row.other = is_other;
+        row.pid = cell.pid;
+        row.count = cell.sums.count;
+        row.unread = cell.sums.unread;
+        row.nans = cell.sums.nans;
+        row.below = cell.sums.below;
+        row.below_ns = cell.sums.below_ns;
         if (kind_ == Table::Kind::stats) row.stats = cell.stats();
-        if (kind_ == Table::Kind::hist) row.hist = cell.hist();
-        return row;
+        if (kind_ == Table::Kind::hist) row.hist = cell.hist(table.is_of_durations());
+        if (row.below != 0) fold_below(row);
+        table.rows.push_back(std::move(row));
     };
-    for (const auto &[bytes, cell] : cells_) table.rows.push_back(row_of(*cell));
-    auto weight = [&](const Row &row) {
-        return kind_ == Table::Kind::stats ? row.stats.avg * static_cast<double>(row.stats.count)
-                                           : static_cast<double>(row.count);
-    };
-    auto order = [](const Row &row) {
-        std::string text;
-        for (const KeyPart &part : row.key) text += part.text + '\0' + std::to_string(part.number) + '\0';
-        return text;
-    };
-    std::sort(table.rows.begin(), table.rows.end(), [&](const Row &a, const Row &b) {
-        double wa = weight(a), wb = weight(b);
-        return wa != wb ? wa < wb : order(a) < order(b);
-    });
-    if (other_) {
-        table.rows.push_back(row_of(*other_));
-        table.rows.back().other = true;
-    }
+    for (const auto &[bytes, cell] : cells_) add(*cell, false);
+    if (other_) add(*other_, true);
     return table;
 }
 

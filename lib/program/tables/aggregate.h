@@ -5,7 +5,6 @@
 // the first value of their magnitude (of --hist, with the first one of their sign). add() allocates only then.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,20 +12,13 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
+#include "program/run/duration.h"
 #include "program/run/record.h"
+#include "program/tables/distribution.h"
 
 namespace ktrace::program {
-
-/// A number that --stats or --hist looks at.
-struct Number {
-    enum class Kind : std::uint8_t { sint, uint, floating } kind = Kind::sint;
-    std::uint64_t bits = 0; // the integer, or a double's bits
-
-    double as_double() const;
-};
 
 /// One part of a row's key: one EXPR of --by.
 struct KeyPart {
@@ -41,16 +33,22 @@ struct KeyPart {
 
 struct Stats {
     std::uint64_t count = 0;
+    double total = 0; // of durations: without those of calls within another one of the same function
     double avg = 0;
     Number min, max;
     Number p50, p90, p99;         // within 1 % of the true ones
     bool has_percentiles = false; // false: there was no memory left to count all values (TableMemory), or no value
+    // Of durations.
+    double self = 0;                       // of the total, and of nested calls, outside of other return probes' calls
+    double taken = 0, taken_of_totals = 0; // what was taken off all, and off those in the total
+    TimeErrors errors;                     // of a call, on average; 0: not known
 };
 
-/// The number of values in [low, high], both ends included: powers of two, as bpftrace's hist().
+/// The number of values in [low, high], both ends included.
 struct Bucket {
     std::int64_t low = 0, high = 0;
     std::uint64_t count = 0;
+    bool operator==(const Bucket &) const = default;
 };
 
 struct Row {
@@ -61,47 +59,22 @@ struct Row {
     std::uint64_t unread = 0; // of these, hits whose value was a fault or optimized out: in neither stats nor hist
     std::uint64_t nans = 0;   // and hits whose value was NaN: so are they
     Stats stats;
-    std::vector<Bucket> hist; // from the lowest to the highest that is not empty, without gaps
+    std::vector<Bucket> hist;   // those that are not empty; of durations without those below
+    std::uint64_t below = 0;    // hist: durations below their errors
+    std::uint64_t below_ns = 0; // the largest of these errors
 };
+
+/// The EXPR whose values are times.
+inline constexpr const char *duration_text = "duration";
 
 /// A table as the sinks see it, at one time.
 struct Table {
     enum class Kind : std::uint8_t { none, count, stats, hist } kind = Kind::none;
     std::vector<std::string> by; // the texts of the EXPRs of --by
     std::string of;              // the text of the EXPR that is looked at, `duration` where none was given
-    std::vector<Row> rows;       // by count (stats: by sum), smallest first; `other` last
-};
+    std::vector<Row> rows;       // those with hits, in no order; `other` last
 
-/// The bound of all tables of a trace together, in bytes: their keys and values come from the target, which chooses
-/// how many there are. Memory that is taken is never given back.
-class TableMemory {
-  public:
-    static constexpr std::size_t usual_limit = std::size_t{1} << 30;
-
-    explicit TableMemory(std::size_t limit = usual_limit) : left_(limit) {}
-    /// False where so much is not left: nothing is taken then.
-    bool take(std::size_t bytes);
-
-  private:
-    std::size_t left_;
-};
-
-/// Counts values in buckets whose width is 1/64 of their magnitude, so that any percentile is within 1 %.
-class Distribution {
-  public:
-    /// A value for whose bucket no memory is left is counted in count() alone.
-    void add(Number number, TableMemory &memory);
-    /// All values are in a bucket.
-    bool is_complete() const { return complete_; }
-    /// The smallest value below or at which `fraction` of the values lie, as the middle of its bucket.
-    double percentile(double fraction) const;
-    std::uint64_t count() const { return count_; }
-
-  private:
-    using Octave = std::array<std::uint64_t, 64>;
-    std::vector<std::pair<std::int32_t, std::unique_ptr<Octave>>> octaves_; // by sign and exponent, in order of value
-    std::uint64_t count_ = 0;
-    bool complete_ = true;
+    bool is_of_durations() const { return of == duration_text; }
 };
 
 /// The live form of a table.
@@ -115,14 +88,27 @@ class Aggregation {
     Aggregation(const Aggregation &) = delete;
 
     /// Adds a hit. `key`: its nodes (record.h), without types: no raw, no pointee, strings with pointer 0, so that
-    /// equal values are equal bytes. `number`: nullptr where it could not be read.
-    void add(std::span<const std::byte> key, std::int32_t pid, const Number *number);
+    /// equal values are equal bytes. `number`: nullptr where it could not be read. `duration`: of the call that the
+    /// hit ends, or nullptr.
+    void add(std::span<const std::byte> key, std::int32_t pid, const Number *number,
+             const Duration *duration = nullptr);
 
     /// Adds as many hits to the one row of a table of counts without --by.
     void add_hits(std::uint64_t count, std::int32_t pid);
 
+    /// Adds the hits of another one of the same kind.
+    void add_all(const Aggregation &other);
+
+    /// From now on the hits since the last clear_recent() are kept apart, too.
+    void keep_recent();
+    bool keeps_recent() const { return recent_ != nullptr; }
+    Table recent() const { return recent_->snapshot(); }
+    /// Adds those of another one that keeps them.
+    void add_recent(const Aggregation &other) { add_all(*other.recent_); }
+    void clear_recent();
+
     Table::Kind kind() const { return kind_; }
-    /// One of the same kind, without rows.
+    /// One of the same kind, without rows, that keeps no recent hits.
     Aggregation empty_copy() const { return Aggregation(kind_, by_, of_, memory_); }
     Table snapshot() const;
     /// Some row's key was first met in this process (Row::pid).
@@ -136,6 +122,7 @@ class Aggregation {
     };
     Cell &cell(std::span<const std::byte> key, std::int32_t pid);
     bool has_room_for(std::span<const std::byte> key);
+    void clear();
 
     Table::Kind kind_;
     std::vector<std::string> by_;
@@ -145,6 +132,7 @@ class Aggregation {
     std::unordered_set<std::int32_t> pids_; // of the first hits of those with a key
     Cell *whole_ = nullptr;                 // of cells_: the row without a key, the only one of a table without --by
     std::unique_ptr<Cell> other_;
+    std::unique_ptr<Aggregation> recent_;
 };
 
 } // namespace ktrace::program

@@ -49,7 +49,9 @@ struct ProbeState {
           aggregation(kind, std::move(by), std::move(of), std::move(memory)) {}
     /// That of another location of the same probe: selects with it, and has a table of its own.
     explicit ProbeState(const ProbeState &of_probe)
-        : selector(of_probe.selector), aggregation(of_probe.aggregation.empty_copy()) {}
+        : selector(of_probe.selector), aggregation(of_probe.aggregation.empty_copy()) {
+        if (of_probe.aggregation.keeps_recent()) aggregation.keep_recent();
+    }
 
     std::shared_ptr<Selector> selector; // the probe's: its hits are counted over all threads and locations
     Aggregation aggregation;            // the location's

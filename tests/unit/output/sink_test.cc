@@ -37,8 +37,11 @@ class RecordOf {
         std::strcpy(header_.comm, name);
         return *this;
     }
-    RecordOf &took(std::uint64_t ns) {
+    RecordOf &took(std::uint64_t ns, std::uint64_t error_ns = 1, std::uint64_t taken_ns = 0) {
         header_.duration_ns = ns;
+        header_.entry_ns = header_.time_ns - ns;
+        header_.error_ns = error_ns;
+        header_.taken_ns = taken_ns;
         return *this;
     }
     template <class... Values> RecordOf &node(Tag tag, const Values &...values) {
@@ -85,7 +88,7 @@ class Sinks : public ::testing::Test {
 
     std::vector<Field> &fields(Moment moment) { return location.fields[static_cast<std::size_t>(moment)]; }
 
-    std::string text(RecordOf &record) { return line(output::make_text_sink(writer, nullptr), record); }
+    std::string text(RecordOf &record) { return line(output::make_text_sink(writer, nullptr, exact_times), record); }
     std::string json(RecordOf &record) { return line(output::make_json_sink(writer, nullptr), record); }
 
     std::string payload(RecordOf &record) {
@@ -99,6 +102,7 @@ class Sinks : public ::testing::Test {
     Types types;
     LocationInfo location;
     output::Writer writer{-1, "nowhere"};
+    bool exact_times = false;
 
   private:
     std::string line(std::unique_ptr<output::Sink> sink, RecordOf &record) {
@@ -143,12 +147,30 @@ TEST_F(Sinks, ReturnOfAValue) {
     value::Type &i = types.integer(4, true);
     fields(Moment::ret) = {{Field::Role::argument, "n"}, {Field::Role::retval, "retval"}};
     RecordOf record(Moment::ret);
-    record.took(1234).raw(i, bytes_of(3)).raw(i, bytes_of(42));
-    EXPECT_EQ(payload(record), "do_work returned 42 and took 1234 ns");
-    EXPECT_EQ(json(record),
-              R"({"type":"return","time_ns":1000000000123456789,"pid":100,"tid":101,"comm":"worker","probe":1,)"
-              R"("symbol":"do_work","offset":0,"module":"worker","retval":42,"duration_ns":1234,"args":{"n":3}})"
-              "\n");
+    record.took(1234, 500).raw(i, bytes_of(3)).raw(i, bytes_of(42));
+    EXPECT_EQ(payload(record), "do_work returned 42 and took ~1.234 us");
+    EXPECT_EQ(
+        json(record),
+        R"({"type":"return","time_ns":1000000000123456789,"pid":100,"tid":101,"comm":"worker","probe":1,)"
+        R"("symbol":"do_work","offset":0,"module":"worker","retval":42,"entry_ns":1000000000123455555,"duration_ns":1234,"error_ns":500,"args":{"n":3}})"
+        "\n");
+}
+
+TEST_F(Sinks, ReturnsWithTimesThatAreNotKnown) {
+    location.kind = 'r';
+    location.result_void = true;
+    const auto took = [this](std::uint64_t ns, std::uint64_t error_ns, std::uint64_t taken_ns) {
+        RecordOf record(Moment::ret);
+        return payload(record.took(ns, error_ns, taken_ns));
+    };
+    EXPECT_EQ(took(12'300, 1000, 4000), "do_work returned and took 12.30 us");
+    EXPECT_EQ(took(999, 1000, 0), "do_work returned and took <1 us");
+    EXPECT_EQ(took(12'300, 1000, 12'300), "do_work returned and took ~12.30 us");
+    EXPECT_EQ(took(12'300, 0, 0), "do_work returned and took ~12.30 us");
+    exact_times = true;
+    EXPECT_EQ(took(12'300, 1000, 0), "do_work returned and took 12300 ns");
+    RecordOf unknown(Moment::ret);
+    EXPECT_EQ(json(unknown.took(12'300, 0)).find("error_ns"), std::string::npos);
 }
 
 TEST_F(Sinks, ReturnOfNothing) {
@@ -206,11 +228,48 @@ TEST_F(Sinks, DamagedRecordsAreNotRead) {
     RecordOf record(Moment::pre);
     record.node(Tag::sint, std::int64_t{1}).node(Tag::string, std::uint64_t{0}, std::uint8_t{0}, std::uint32_t{1000});
     EXPECT_EQ(payload(record), "do_work+0x4 a=1");
-    auto sink = output::make_text_sink(writer, nullptr);
+    auto sink = output::make_text_sink(writer, nullptr, exact_times);
     auto bytes = record.bytes();
     bytes.resize(bytes.size() - 1);
     sink->record(bytes, location);
     EXPECT_EQ(writer.buffer(), "");
+}
+
+TEST_F(Sinks, TheEndIsOneLine) {
+    output::Totals totals;
+    totals.counters = {15204, 15004, 197, 0, 1, 2, 0};
+    totals.counters.in_flight = 1;
+    totals.hit = 36;
+    totals.places = 340;
+    totals.ns = 10'000'000'000;
+    EXPECT_EQ(output::totals_text(totals),
+              "ktrace: 15204 hits at 36 of 340 places in 10.0 s: 15004 events, 197 filtered, "
+              "1 in flight, 2 lost\n");
+    totals.counters = {1, 1, 0, 0, 0, 0, 0};
+    totals.hit = totals.places = 1;
+    EXPECT_EQ(output::totals_text(totals), "ktrace: 1 hit at 1 of 1 place in 10.0 s: 1 event, none lost\n");
+    totals.injects = true;
+    totals.counters.injected = 1;
+    EXPECT_TRUE(output::totals_text(totals).ends_with(": 1 event, none lost; 1 injected\n"));
+}
+
+TEST_F(Sinks, LostHitsHaveTheirReasons) {
+    location.kind = 'r';
+    location.offset = 0;
+    Counters counters{10, 5, 1, 0, 1, 2, 0};
+    counters.in_flight = 1;
+    EXPECT_EQ(output::lost_text(location, counters, 64),
+              "ktrace: do_work [worker]: 1 missed (more than 64 calls in flight), 1 unreturned (longjmp or an "
+              "exception). Missed probing 1 instances of do_work\n");
+    counters = {10, 5, 0, 0, 0, 2, 3};
+    counters.ended = 2;
+    EXPECT_EQ(output::lost_text(location, counters, 64),
+              "ktrace: do_work [worker]: 2 unreturned (their thread ended), 3 dropped (not written)\n");
+    counters = {1, 0, 0, 0, 1, 0, 0};
+    counters.unfollowed = 1;
+    EXPECT_EQ(
+        output::lost_text(location, counters, 64),
+        "ktrace: do_work [worker]: 1 missed (no way to see their return). Missed probing 1 instances of do_work\n");
 }
 
 TEST_F(Sinks, SummaryAddsUp) {

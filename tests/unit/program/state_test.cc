@@ -118,6 +118,98 @@ TEST(Aggregation, StatsLeaveOutNaN) {
     EXPECT_EQ(row.stats.count, 1U);
 }
 
+Duration call(std::uint64_t ns, std::uint64_t inner_ns = 0, bool is_nested = false) {
+    Duration made;
+    made.ns = ns;
+    made.inner_ns = inner_ns;
+    made.is_nested = is_nested;
+    made.taken_ns = 10;
+    made.errors = {30, 20, 150, 400};
+    return made;
+}
+
+void add_calls(Aggregation &table, std::initializer_list<Duration> calls) {
+    for (const Duration &each : calls) {
+        Number number = unsigned_number(each.ns);
+        table.add({}, 1, &number, &each);
+    }
+}
+
+TEST(Aggregation, NestedCallsAreInTheTotalOnce) {
+    Aggregation table(Table::Kind::stats, {}, "duration", std::make_shared<TableMemory>());
+    add_calls(table, {call(300, 0, true), call(400, 300, true), call(1000, 400)});
+    const Stats stats = table.snapshot().rows.at(0).stats;
+    EXPECT_EQ(stats.count, 3U);
+    EXPECT_EQ(stats.total, 1000);
+    EXPECT_EQ(stats.self, 1000);
+    EXPECT_EQ(stats.avg, 1700.0 / 3);
+    EXPECT_EQ(stats.taken, 30);
+    EXPECT_EQ(stats.taken_of_totals, 10);
+    EXPECT_EQ(stats.errors.p99, 400);
+}
+
+TEST(Aggregation, ErrorsAreNotKnownWhereOneIsNot) {
+    Aggregation table(Table::Kind::stats, {}, "duration", std::make_shared<TableMemory>());
+    Duration unknown = call(500);
+    unknown.errors = {};
+    add_calls(table, {call(500), unknown});
+    EXPECT_EQ(table.snapshot().rows.at(0).stats.errors.avg, 0);
+}
+
+TEST(Aggregation, HistogramsOfDurationsAreByUnits) {
+    Aggregation table(Table::Kind::hist, {}, "duration", std::make_shared<TableMemory>());
+    add_calls(table, {call(0), call(199), call(200), call(999), call(1000), call(600'000), call(1'000'000),
+                      call(3'000'000'000'000)});
+    const Row row = table.snapshot().rows.at(0);
+    EXPECT_EQ(row.below, 2U);
+    EXPECT_EQ(row.below_ns, 200U);
+    EXPECT_EQ(row.hist, (std::vector<Bucket>{{128, 255, 1},
+                                             {512, 999, 1},
+                                             {1000, 1999, 1},
+                                             {512'000, 999'999, 1},
+                                             {1'000'000, 1'999'999, 1},
+                                             {2'048'000'000'000, 4'095'999'999'999, 1}}));
+}
+
+TEST(Aggregation, RangesBelowTheLargestErrorAreFolded) {
+    Aggregation table(Table::Kind::hist, {}, "duration", std::make_shared<TableMemory>());
+    Duration rough = call(300);
+    rough.errors.p90 = 2000;
+    add_calls(table, {call(300), call(3000), rough});
+    const Row row = table.snapshot().rows.at(0);
+    EXPECT_EQ(row.below, 2U);
+    EXPECT_EQ(row.hist, (std::vector<Bucket>{{2000, 3999, 1}}));
+}
+
+TEST(Aggregation, AddsUp) {
+    auto memory = std::make_shared<TableMemory>();
+    Aggregation table(Table::Kind::stats, {}, "duration", memory), other = table.empty_copy(), all = table.empty_copy();
+    add_calls(table, {call(100), call(300)});
+    add_calls(other, {call(200), call(400, 100)});
+    all.add_all(table);
+    all.add_all(other);
+    const Row row = all.snapshot().rows.at(0);
+    EXPECT_EQ(row.count, 4U);
+    EXPECT_EQ(row.stats.min.bits, 100U);
+    EXPECT_EQ(row.stats.max.bits, 400U);
+    EXPECT_EQ(row.stats.total, 1000);
+    EXPECT_EQ(row.stats.self, 900);
+    EXPECT_NEAR(row.stats.p50.as_double(), 200, 2);
+}
+
+TEST(Aggregation, RecentHitsAreApart) {
+    Aggregation table(Table::Kind::count, {}, "", std::make_shared<TableMemory>());
+    table.keep_recent();
+    table.add({}, 1, nullptr);
+    table.add_hits(2, 1);
+    EXPECT_EQ(table.recent().rows.at(0).count, 3U);
+    table.clear_recent();
+    EXPECT_TRUE(table.recent().rows.empty());
+    table.add({}, 1, nullptr);
+    EXPECT_EQ(table.recent().rows.at(0).count, 1U);
+    EXPECT_EQ(table.snapshot().rows.at(0).count, 4U);
+}
+
 TEST(Aggregation, HistogramsByPowersOfTwo) {
     Aggregation table(Table::Kind::hist, {}, "n", std::make_shared<TableMemory>());
     for (std::int64_t v : {-5, -1, 0, 1, 2, 3, 4, 7, 8}) {
@@ -127,9 +219,8 @@ TEST(Aggregation, HistogramsByPowersOfTwo) {
     auto hist = table.snapshot().rows.at(0).hist;
     std::vector<std::array<std::int64_t, 3>> seen;
     for (const Bucket &b : hist) seen.push_back({b.low, b.high, static_cast<std::int64_t>(b.count)});
-    EXPECT_EQ(seen,
-              (std::vector<std::array<std::int64_t, 3>>{
-                  {-7, -4, 1}, {-3, -2, 0}, {-1, -1, 1}, {0, 0, 1}, {1, 1, 1}, {2, 3, 2}, {4, 7, 2}, {8, 15, 1}}));
+    EXPECT_EQ(seen, (std::vector<std::array<std::int64_t, 3>>{
+                        {-7, -4, 1}, {-1, -1, 1}, {0, 0, 1}, {1, 1, 1}, {2, 3, 2}, {4, 7, 2}, {8, 15, 1}}));
 }
 
 TEST(Aggregation, HistogramsHoldTheExtremes) {
@@ -168,9 +259,7 @@ TEST(Aggregation, KeysAreBounded) {
     ASSERT_EQ(snapshot.rows.size(), Aggregation::max_rows + 1);
     EXPECT_TRUE(snapshot.rows.back().other);
     EXPECT_EQ(snapshot.rows.back().count, 6U);
-    const Row &most = snapshot.rows[Aggregation::max_rows - 1];
-    EXPECT_EQ(most.count, 2U);
-    EXPECT_EQ(most.key.at(0).number, 3U);
+    for (const Row &row : snapshot.rows) EXPECT_TRUE(row.other || row.count == (row.key.at(0).number == 3 ? 2U : 1U));
 }
 
 TEST(Aggregation, KnowsWhoseKeysItHas) {
