@@ -19,6 +19,7 @@
 #include <tl/expected.hpp>
 
 #include "base/addr.h"
+#include "base/memory.h"
 
 namespace ktrace::arch {
 
@@ -105,12 +106,27 @@ struct Copies {
 /// differ no processor waits for another one's memory.
 inline constexpr std::size_t counter_rows = 16, counter_row_size = 65536; // bytes of a row
 
-/// The code that a landing leads to: it adds one to the site's counter, with all registers and flags as they were
-/// behind that, and runs the copies.
-struct CountingStub {
+/// The code that a landing leads to: it adds one to the site's counter, or calls the agent, with all registers and
+/// flags as they were behind that, and runs the copies.
+struct Stub {
     std::vector<std::byte> bytes;
     std::uint8_t copies_at = 0; // in `bytes`
+    bool calls_agent = false;
     Copies copies;
+};
+
+/// The code that stubs call. It makes a Registers of the thread's on its stack, calls the agent (lib/agent), which lies
+/// `size` bytes behind its start, with the address of that and what the stub hands on, and carries out the answer
+/// (agent::Effect) by one instruction. The agent leaves the register that holds the Registers' address alone.
+struct AgentEntry {
+    std::vector<std::byte> bytes; // of `size`
+    std::size_t bell = 0; // where in it a trap rings: ktrace finds the answer's value in the first result register
+};
+
+/// A thread that was in the entry or the agent, and has its own registers again but for the pc.
+struct OutOfAgent {
+    VirtAddr in_stub;        // where in its stub it would have come back
+    bool has_effect = false; // the answer was carried out
 };
 
 /// A thread that was in a stub, and is out of it.
@@ -125,8 +141,8 @@ inline constexpr std::size_t saved_by_stub = 24;
 // clang-format off
 template <class D>
 concept Detour = requires(const DetourSite &site, const Window &window, const TrapBytes &traps, VirtAddr address,
-                          std::span<const std::byte> code, const CountingStub &stub,
-                          typename D::Registers &registers) {
+                          std::span<const std::byte> code, const Stub &stub,
+                          typename D::Registers &registers, Memory &memory) {
     { D::jump_size } -> std::convertible_to<std::size_t>;                               // bytes of a jump, at a site and at a landing
     { D::longest_window } -> std::convertible_to<std::size_t>;
     { D::trap_byte() } -> std::same_as<const ByteSet &>;                                // the breakpoint's: SIGTRAP, pc behind it
@@ -136,7 +152,11 @@ concept Detour = requires(const DetourSite &site, const Window &window, const Tr
     { D::landing_rule(window, address, traps) } -> std::same_as<LandingRule>;           // site
     { D::copy(window, code, address, address) } -> std::same_as<tl::expected<Copies, NoJump>>; // the window's bytes, site, where to
     { D::jump(address, address) } -> std::same_as<std::optional<std::vector<std::byte>>>;      // from, to; nothing: out of reach
-    { D::counting_stub(window, code, address, address, address) } -> std::same_as<tl::expected<CountingStub, NoJump>>; // the window's bytes, site, where to, its counter in the first row
+    { D::counting_stub(window, code, address, address, address) } -> std::same_as<tl::expected<Stub, NoJump>>; // the window's bytes, site, where to, its counter in the first row
+    { D::agent_stub(window, code, address, address, address) } -> std::same_as<tl::expected<Stub, NoJump>>; // the same; it hands on the address of the entry's address
+    { D::agent_sees } -> std::convertible_to<std::size_t>;                              // bytes of Registers, from the first on, that the agent is given
+    { D::agent_entry() } -> std::same_as<AgentEntry>;
+    { D::leave_agent(std::uint64_t{}, registers, memory) } -> std::same_as<std::optional<OutOfAgent>>; // where the pc is behind the entry's start; nothing: memory cannot be read
     { D::leave(stub, address, address, registers, code) } -> std::same_as<OutOfStub>;          // site, where the stub is, of a thread whose pc is in it; the bytes at its stack pointer
 };
 // clang-format on

@@ -22,11 +22,18 @@ struct Arm64Detour {
         return tl::unexpected(NoJump::not_built);
     }
     static std::optional<std::vector<std::byte>> jump(VirtAddr, VirtAddr) { return std::nullopt; }
-    static tl::expected<CountingStub, NoJump> counting_stub(const Window &, std::span<const std::byte>, VirtAddr,
-                                                            VirtAddr, VirtAddr) {
+    static tl::expected<Stub, NoJump> counting_stub(const Window &, std::span<const std::byte>, VirtAddr, VirtAddr,
+                                                    VirtAddr) {
         return tl::unexpected(NoJump::not_built);
     }
-    static OutOfStub leave(const CountingStub &, VirtAddr site, VirtAddr, Registers &, std::span<const std::byte>) {
+    static tl::expected<Stub, NoJump> agent_stub(const Window &, std::span<const std::byte>, VirtAddr, VirtAddr,
+                                                 VirtAddr) {
+        return tl::unexpected(NoJump::not_built);
+    }
+    static constexpr std::size_t agent_sees = 0;
+    static AgentEntry agent_entry() { return {}; }
+    static std::optional<OutOfAgent> leave_agent(std::uint64_t, Registers &, Memory &) { return std::nullopt; }
+    static OutOfStub leave(const Stub &, VirtAddr site, VirtAddr, Registers &, std::span<const std::byte>) {
         return {site, false};
     }
 };

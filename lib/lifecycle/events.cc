@@ -9,6 +9,7 @@
 #include "arming/install.h"
 #include "arming/syscall_sites.h"
 #include "base/text.h"
+#include "engine/agent/agent_stops.h"
 #include "engine/calls/calls.h"
 #include "engine/hit/step_over.h"
 #include "engine/transparent/sigtrap/disposition.h"
@@ -190,8 +191,10 @@ void handle_end(trace::Trace &trace, Tid tid) {
     auto found = trace.engine.tasks.find(tid.value);
     if (found == trace.engine.tasks.end()) return;
     Pid pid = found->second.pid;
-    if (Process *process = trace.engine.process_of(found->second))
+    if (Process *process = trace.engine.process_of(found->second)) {
         engine::end_calls(trace.engine, *process, found->second);
+        engine::part_with_agent(trace.engine, *process, tid);
+    }
     trace.engine.tasks.erase(found);
     trace.engine.waiter.forget(tid);
     bool others = std::any_of(trace.engine.tasks.begin(), trace.engine.tasks.end(),

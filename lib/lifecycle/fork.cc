@@ -70,7 +70,10 @@ Process &make_borrower(trace::Trace &trace, const Process &owner, Pid pid) {
     process.target.syscall_instruction = owner.target.syscall_instruction;
     process.borrowed = true;
     process.silent = !trace.config.follow || owner.silent;
-    if (process.silent) engine::do_without_jumps(*owner.space, "a child that is not followed has run in its memory");
+    if (process.silent)
+        engine::do_without_jumps(*owner.space, "a child that is not followed has run in its memory");
+    else if (owner.space->threads) // to the agent both are one thread
+        engine::do_without_jumps(*owner.space, "a child has run in its memory");
     // The owner may end, or call exec, before it.
     if (trace.engine.ledger && owner.space->recovery_tried)
         trace.engine.ledger->cover(pid, owner.space->recovery.address());

@@ -1,10 +1,12 @@
 #include "session/loop.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include "arming/registry.h"
 #include "base/clock.h"
 #include "ctl/orders.h"
+#include "engine/agent/agent_records.h"
 #include "lifecycle/exec_and_loader.h"
 #include "os/tracee/placement.h"
 #include "output/label.h"
@@ -16,6 +18,7 @@
 #include "upgrade/counts.h"
 #include "upgrade/overwritten.h"
 #include "upgrade/upgrader.h"
+#include "upgrade/waking.h"
 
 namespace ktrace::session {
 
@@ -41,10 +44,37 @@ bool all_gone(const trace::Trace &trace) {
     return true;
 }
 
+/// Takes the records of agents again and again, also where no stop comes.
+class Collecting {
+  public:
+    explicit Collecting(trace::Trace &trace) : trace_{trace} {}
+
+    void go_on() {
+        const std::uint64_t now = monotonic_ns();
+        if (now < next_ns_ || !has_agents()) return;
+        next_ns_ = now + every_ns;
+        waking_.start();
+        engine::take_all_records(trace_.engine);
+    }
+
+  private:
+    static constexpr std::uint64_t every_ns = 20'000'000;
+
+    bool has_agents() const {
+        return std::ranges::any_of(trace_.engine.processes,
+                                   [](const auto &each) { return each.second->space->threads != nullptr; });
+    }
+
+    trace::Trace &trace_;
+    std::uint64_t next_ns_ = 0;
+    upgrade::Waking waking_{every_ns};
+};
+
 /// Traps become jumps, where that was asked for.
 class Upgrading {
   public:
-    explicit Upgrading(trace::Trace &trace) : trace_{trace}, upgrader_{trace}, overwritten_{trace} {}
+    explicit Upgrading(trace::Trace &trace)
+        : trace_{trace}, upgrader_{trace}, overwritten_{trace}, collecting_{trace} {}
 
     /// A step. Where stops come, they have as much time as it took before there is another one.
     void go_on() {
@@ -55,6 +85,7 @@ class Upgrading {
             rest_ns_ = now + (now - began);
             is_busy_ = is_at_work_ && now - began > brief_ns;
         }
+        collecting_.go_on();
         tell(overwritten_.lift());
         if (trace_.engine.jumps.empty() || !trace_.output.live_line || monotonic_ns() < taken_ns_ + look_every_ns)
             return;
@@ -81,6 +112,7 @@ class Upgrading {
     trace::Trace &trace_;
     upgrade::Upgrader upgrader_;
     upgrade::Overwritten overwritten_;
+    Collecting collecting_;
     std::uint64_t taken_ns_ = 0, rest_ns_ = 0;
     bool is_at_work_ = false, is_busy_ = false, is_quiet_ = true;
 };

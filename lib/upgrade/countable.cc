@@ -5,6 +5,7 @@
 #include "engine/space/address_space_state.h"
 #include "jump/words.h"
 #include "program/tables/state.h"
+#include "upgrade/agent_programs.h"
 
 namespace ktrace::upgrade {
 
@@ -13,21 +14,27 @@ using program::Moment;
 
 namespace {
 
+Moment moment_of(const Attachment &attachment) {
+    return attachment.kind == Attachment::Kind::probe ? Moment::pre : Moment::entry;
+}
+
+/// Its stub counts, and that is all.
+bool only_counts(const Attachment &attachment) {
+    const program::Image image = attachment.program->image();
+    const auto &moment = image.moment(moment_of(attachment));
+    return moment.aggregates && !moment.has_value && !moment.has_condition && !moment.selects &&
+           moment.key.count == 0 && moment.injections.count == 0 &&
+           attachment.state->aggregation.kind() == program::Table::Kind::count;
+}
+
 const char *why_not(const Attachment &attachment) {
     if (attachment.handler) return "a plugin's handler runs there";
     if (attachment.kind == Attachment::Kind::ret) return "returns are watched";
     if (attachment.inside != 0) return "--inside is asked for";
     if (!attachment.program || !attachment.counters || !attachment.state) return "it is no probe that counts";
     const program::Image image = attachment.program->image();
-    const auto &moment = image.moment(attachment.kind == Attachment::Kind::probe ? Moment::pre : Moment::entry);
     if (image.moment(Moment::post).needs.runs) return "the moment behind the instruction is asked for";
-    if (!moment.aggregates || moment.has_value || attachment.state->aggregation.kind() != program::Table::Kind::count)
-        return "events or values are asked for, not --count alone";
-    if (moment.has_condition) return "--if is asked for";
-    if (moment.selects) return "--every, --chance or --first is asked for";
-    if (moment.key.count != 0) return "--by is asked for";
-    if (moment.injections.count != 0) return "values are changed there";
-    return nullptr;
+    return only_counts(attachment) ? nullptr : why_stops(image, moment_of(attachment));
 }
 
 } // namespace
@@ -37,19 +44,28 @@ const char *why_not_countable(const engine::Site &site) {
     if (site.doubtful > 0) return "a call there is doubtful";
     if (std::ranges::any_of(site.internal, [](const engine::InternalBreakpoint *each) { return each->on; }))
         return "ktrace has a breakpoint of its own there";
-    bool is_on = false;
+    std::size_t on = 0, counting = 0;
     for (const Attachment *attachment : site.attachments) {
         if (!attachment->on) continue;
         if (const char *why = why_not(*attachment)) return why;
-        is_on = true;
+        on++;
+        if (only_counts(*attachment)) counting++;
     }
-    return is_on ? nullptr : "its probes are off";
+    if (on > 1 && counting != on) return "several probes are there, and not all only count";
+    return on > 0 ? nullptr : "its probes are off";
+}
+
+std::optional<engine::AgentRun> run_of(const engine::Site &site) {
+    for (const Attachment *attachment : site.attachments)
+        if (attachment->on && !only_counts(*attachment))
+            return engine::AgentRun{*attachment->program, moment_of(*attachment), 0, {}, {}};
+    return std::nullopt;
 }
 
 std::vector<engine::Credit> credits_of(const engine::Site &site) {
     std::vector<engine::Credit> credits;
     for (const Attachment *attachment : site.attachments)
-        if (attachment->on) credits.push_back({attachment->counters, attachment->state});
+        if (attachment->on) credits.push_back({attachment->counters, attachment->state, attachment->location});
     return credits;
 }
 

@@ -1,4 +1,5 @@
-// Countable: the sites whose probes do nothing but count, and why one stays a trap.
+// Countable: the sites whose hits need no stop: a stub counts them, or the agent runs their program; and why one stays
+// a trap.
 #pragma once
 
 #include <optional>
@@ -11,8 +12,11 @@
 
 namespace ktrace::upgrade {
 
-/// Why a site needs a stop at each hit; nullptr: its probes only count, and at least one is on.
+/// Why a site needs a stop at each hit; nullptr: it needs none, and at least one probe is on.
 const char *why_not_countable(const engine::Site &site);
+
+/// The program that the agent runs there; nothing: a stub counts. Without its places.
+std::optional<engine::AgentRun> run_of(const engine::Site &site);
 
 /// The probes that a hit there is counted for.
 std::vector<engine::Credit> credits_of(const engine::Site &site);
@@ -20,7 +24,7 @@ std::vector<engine::Credit> credits_of(const engine::Site &site);
 /// A jump whose window holds the site would serve both: it is needed there. Breakpoints of former jumps are not.
 bool is_in_the_way(const engine::Site &site);
 
-/// The site of a jump that was planned some time ago is a trap still whose probes only count, and none is needed in the
+/// The site of a jump that was planned some time ago is a trap still whose hits need no stop, and none is needed in the
 /// rest of the window.
 bool may_become(const engine::AddressSpaceState &space, const engine::Jump &jump);
 

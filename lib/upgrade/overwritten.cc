@@ -1,11 +1,7 @@
 #include "upgrade/overwritten.h"
 
-#include <chrono>
-
 #include "base/clock.h"
-#include "base/quiet_thread.h"
 #include "engine/space/address_space_state.h"
-#include "os/self/own_signals.h"
 
 namespace ktrace::upgrade {
 
@@ -13,8 +9,6 @@ using engine::AddressSpaceState;
 using engine::Jump;
 
 namespace {
-
-constexpr std::uint64_t every_ns = 1'000'000'000;
 
 std::vector<Jump *> overwritten_in(AddressSpaceState &space) {
     std::vector<VirtAddr> heads;
@@ -49,23 +43,10 @@ std::vector<std::uint32_t> lift_in(AddressSpaceState &space) {
 
 } // namespace
 
-Overwritten::~Overwritten() {
-    {
-        std::lock_guard lock(mutex_);
-        is_over_ = true;
-    }
-    changed_.notify_one();
-    if (waking_.joinable()) waking_.join();
-}
-
 std::vector<std::uint32_t> Overwritten::lift() {
     if (trace_.engine.jumps.empty() || monotonic_ns() < next_ns_) return {};
     next_ns_ = monotonic_ns() + every_ns;
-    if (!waking_.joinable())
-        waking_ = start_quiet_thread([this, wake = os::OwnSignals::waker()] {
-            std::unique_lock lock(mutex_);
-            while (!changed_.wait_for(lock, std::chrono::nanoseconds(every_ns), [this] { return is_over_; })) wake();
-        });
+    waking_.start();
     std::vector<std::uint32_t> locations;
     for (auto &[pid, process] : trace_.engine.processes) {
         if (process->silent || process->borrowed || !process->space->jumps) continue;

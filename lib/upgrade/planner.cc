@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "agent/blob.h"
+#include "agent/layout.h"
 #include "arch/host.h"
 #include "base/check.h"
 #include "engine/space/slots.h"
@@ -24,7 +26,8 @@ namespace {
 
 constexpr std::size_t stub_room = 192; // bytes of a stub, at most and aligned
 constexpr std::size_t name_room = 64;
-constexpr std::size_t least_capacity = 256; // of an area: probes that are added later find room in it
+constexpr std::size_t least_capacity = 256;      // of an area: probes that are added later find room in it
+constexpr std::uint64_t spare_for_images = 8192; // of probes that are added later
 constexpr std::uint64_t page_size = jump::page_size;
 constexpr std::size_t most_mappings = 4096; // runs of pages with landings, before these are put together
 constexpr std::uint64_t widest_gap = 32 << 20;
@@ -58,6 +61,22 @@ bool has_shadow_stack(Pid pid) {
            status->substr(at, status->find('\n', at) - at).find("shstk") != std::string::npos;
 }
 
+/// Of an image in a JumpArea.
+std::uint64_t room_of(const program::Program &program) {
+    const std::uint64_t size = program.image().bytes().size();
+    return (size + program::image_alignment - 1) & ~std::uint64_t{program::image_alignment - 1};
+}
+
+/// Of the next stub.
+std::size_t index_in(const JumpArea &area) { return static_cast<std::size_t>(area.next - area.stubs) / stub_room; }
+
+std::size_t counters_of(const Jump &jump) { return jump.run ? 2 : 1; }
+
+bool is_as(const std::optional<engine::AgentRun> &one, const std::optional<engine::AgentRun> &other) {
+    if (!one || !other) return !one && !other;
+    return one->moment == other->moment && !(one->program < other->program) && !(other->program < one->program);
+}
+
 /// One behind a prefix: while a trap is there, and none before it, the instruction is none.
 bool has_boundary_in_instruction(const arch::Window &window) {
     return std::ranges::any_of(window.inner, [&](const arch::Boundary &each) {
@@ -76,6 +95,11 @@ Planner::Planner(engine::Process &process, std::vector<VirtAddr> wanted)
     std::ranges::sort(sites_);
     for (const auto &[landing, jump] : space_.jumps->by_landing) landings_.keep(landing); // of code that is gone, too
     std::erase_if(space_.jumps->areas, [](const JumpArea &each) { return !each.is_mapped(); }); // of a plan that failed
+    if (!space_.threads) space_.jumps->threads_at = {};
+    std::set<program::Program> programs;
+    for (VirtAddr at : wanted_)
+        if (auto run = run_of(*space_.sites.at(at)); run && programs.insert(run->program).second)
+            images_size_ += room_of(run->program);
 }
 
 bool Planner::plan_next() {
@@ -113,14 +137,16 @@ Planner::Outcome Planner::plan(VirtAddr at) {
     auto [go, is_new] = is_go_.try_emplace(loaded->module.get());
     if (is_new) go->second = !loaded->module->named("runtime.copystack").empty();
     if (go->second) return Refusal{{}, "Go moves its stacks"};
-    auto &known = space_.jumps->at[at];
-    if (!known) known = std::make_unique<Jump>();
-    Jump &jump = *known;
     std::array<std::byte, HostDetour::longest_window> room{};
     const auto code = std::span(room).first(space_.memory->read(at, room));
     auto window = window_of(at, *loaded, code);
-    const bool is_same = window && jump.is_written && jump.window.length == window->length &&
-                         std::equal(jump.code.begin(), jump.code.end(), code.begin(), code.begin() + window->length);
+    auto run = run_of(*space_.sites.at(at));
+    auto &known = space_.jumps->at[at];
+    const bool is_same = known && known->is_written && window && known->window.length == window->length &&
+                         std::equal(known->code.begin(), known->code.end(), code.begin()) && is_as(known->run, run);
+    if (known && known->is_written && !is_same) space_.jumps->former.push_back(std::move(known));
+    if (!known) known = std::make_unique<Jump>();
+    Jump &jump = *known;
     jump.state = Jump::State::lifted;
     if (!window) return Refusal{window.error()};
     if (std::ranges::any_of(window->inner, &arch::Boundary::target))
@@ -129,8 +155,10 @@ Planner::Outcome Planner::plan(VirtAddr at) {
     jump.at = at;
     jump.window = std::move(*window);
     jump.code.assign(code.begin(), code.begin() + jump.window.length);
-    if (!is_same)
+    if (!is_same) {
+        jump.run = std::move(run);
         if (const Outcome refused = lay_out(jump, jump.code)) return refused;
+    }
     jump.state = Jump::State::prepared;
     jumps_.push_back(&jump);
     return std::nullopt;
@@ -139,12 +167,14 @@ Planner::Outcome Planner::plan(VirtAddr at) {
 Planner::Outcome Planner::lay_out(Jump &jump, std::span<const std::byte> code) {
     const auto rule =
         HostDetour::landing_rule(jump.window, jump.at, {HostDetour::trap_byte(), HostDetour::trap_byte()});
-    JumpArea *area = area_for(jump.at);
+    JumpArea *area = area_for(jump);
     const auto landing = area ? take_landing(rule) : std::nullopt;
     if (!landing) return Refusal{NoJump::no_room};
     const VirtAddr counter =
         area->block->address + static_cast<std::int64_t>(area->block->used * sizeof(std::uint64_t));
-    auto stub = HostDetour::counting_stub(jump.window, code, jump.at, area->next, counter);
+    if (jump.run) place(*jump.run, *area);
+    auto stub = jump.run ? HostDetour::agent_stub(jump.window, code, jump.at, area->next, jump.run->site_code)
+                         : HostDetour::counting_stub(jump.window, code, jump.at, area->next, counter);
     auto bytes = HostDetour::jump(jump.at, *landing);
     if (!stub || !bytes || !HostDetour::jump(*landing, area->next) || stub->bytes.size() > stub_room) {
         landings_.give_back(*landing);
@@ -155,8 +185,13 @@ Planner::Outcome Planner::lay_out(Jump &jump, std::span<const std::byte> code) {
     jump.stub = std::move(*stub);
     jump.bytes = std::move(*bytes);
     jump.block = area->block;
-    jump.counter = area->block->used++;
-    jump.taken = jump.undone = 0;
+    jump.index = index_in(*area);
+    jump.counter = area->block->used;
+    area->block->used += counters_of(jump);
+    if (jump.run) {
+        jump.run->number = static_cast<std::uint32_t>(space_.jumps->by_number.size());
+        space_.jumps->by_number.push_back(&jump);
+    }
     jump.is_written = false;
     area->next = area->next + static_cast<std::int64_t>(stub_room);
     return std::nullopt;
@@ -178,32 +213,69 @@ void Planner::note_taken(VirtAddr start, VirtAddr end) {
     maps_.insert(std::ranges::upper_bound(maps_, start, {}, &os::Mapping::start), taken);
 }
 
-JumpArea *Planner::area_for(VirtAddr at) {
+/// Its places: the image of an equal program is there once.
+void Planner::place(engine::AgentRun &run, JumpArea &area) {
+    run.site_code = area.site_codes + static_cast<std::int64_t>(area.site_codes_used++ * sizeof(agent::SiteCode));
+    const auto [known, is_new] = area.image_at.try_emplace(run.program, area.next_image);
+    if (is_new) area.next_image = area.next_image + static_cast<std::int64_t>(room_of(run.program));
+    run.image = known->second;
+}
+
+bool Planner::has_room(const JumpArea &area, const Jump &jump) {
+    if (index_in(area) >= area.capacity) return false;
+    if (!jump.run) return true;
+    return area.has_agent() && area.site_codes_used < area.capacity &&
+           area.next_image + static_cast<std::int64_t>(room_of(jump.run->program)) <= area.counters;
+}
+
+JumpArea *Planner::area_for(const Jump &jump) {
+    const VirtAddr at = jump.at;
     auto found = [&]() -> JumpArea * {
         for (JumpArea &area : space_.jumps->areas) {
             const std::uint64_t low = std::min(area.start.value, at.value),
                                 high = std::max(area.counters.value, at.value);
-            if (area.block->used < area.capacity && high - low < arch::Host::reach) return &area;
+            if (has_room(area, jump) && high - low < arch::Host::reach) return &area;
         }
         return nullptr;
     };
     if (JumpArea *area = found()) return area;
-    return add_area(at) ? found() : nullptr;
+    return add_area(at) && (!jump.run || space_.threads || add_threads(at)) ? found() : nullptr;
+}
+
+/// The memory that the agent's threads find what is theirs in.
+bool Planner::add_threads(VirtAddr at) {
+    if (space_.jumps->threads_at.value != 0) return true;
+    const target::LoadedModule *loaded = target::module_at(process_.target.modules, at);
+    const auto place = engine::place_arena(maps_, loaded->start, loaded->end, engine::AgentThreads::size);
+    if (!place) return false;
+    space_.jumps->threads_at = *place;
+    const VirtAddr end = *place + static_cast<std::int64_t>(engine::AgentThreads::size);
+    note_taken(*place, end);
+    landings_.exclude(*place, end);
+    return true;
 }
 
 bool Planner::add_area(VirtAddr at) {
     const target::LoadedModule *loaded = target::module_at(process_.target.modules, at);
     const std::size_t left = wanted_.size() - next_ + 1;
     JumpArea area;
-    area.capacity = std::clamp(left, least_capacity, engine::CounterBlock::capacity);
+    area.capacity = std::clamp(left, least_capacity, engine::CounterBlock::capacity / 2);
     const std::uint64_t records = area.capacity * sizeof(ktrace_recovery_detour), stubs = area.capacity * stub_room;
-    const std::uint64_t code = whole_pages(name_room + records + stubs);
+    const std::uint64_t blob = (agent::blob().bytes.size() + 63) & ~std::uint64_t{63};
+    const std::uint64_t site_codes = area.capacity * sizeof(agent::SiteCode);
+    const std::uint64_t agent = images_size_ != 0 ? blob + site_codes + images_size_ + spare_for_images : 0;
+    const std::uint64_t code = whole_pages(name_room + records + stubs + agent);
     const auto place = engine::place_arena(maps_, loaded->start, loaded->end, code + engine::CounterBlock::size);
     if (!place) return false;
     area.start = *place;
     area.records = area.start + static_cast<std::int64_t>(name_room);
     area.stubs = area.next = area.records + static_cast<std::int64_t>(records);
     area.counters = area.start + static_cast<std::int64_t>(code);
+    if (agent != 0) {
+        area.agent = area.stubs + static_cast<std::int64_t>(stubs);
+        area.site_codes = area.agent + static_cast<std::int64_t>(blob);
+        area.images = area.next_image = area.site_codes + static_cast<std::int64_t>(site_codes);
+    }
     area.block = std::make_shared<engine::CounterBlock>();
     area.block->address = area.counters;
     const VirtAddr end = area.counters + static_cast<std::int64_t>(engine::CounterBlock::size);

@@ -42,8 +42,11 @@ class Planner {
                                                        std::span<const std::byte> code);
     const std::vector<VirtAddr> &targets_of(const target::LoadedModule &loaded, symbols::Module::Extent function);
     std::optional<VirtAddr> take_landing(const arch::LandingRule &rule);
-    engine::JumpArea *area_for(VirtAddr at);
+    void place(engine::AgentRun &run, engine::JumpArea &area);
+    static bool has_room(const engine::JumpArea &area, const engine::Jump &jump);
+    engine::JumpArea *area_for(const engine::Jump &jump);
     bool add_area(VirtAddr at);
+    bool add_threads(VirtAddr at);
     void note_taken(VirtAddr start, VirtAddr end);
 
     engine::Process &process_;
@@ -56,6 +59,7 @@ class Planner {
     std::vector<engine::Jump *> jumps_;
     std::map<VirtAddr, std::vector<VirtAddr>> targets_; // by function
     std::map<const symbols::Module *, bool> is_go_;
+    std::uint64_t images_size_ = 0; // bytes, of the programs that the agent is to run
     bool has_shadow_stack_ = false;
 };
 

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "agent/blob.h"
+#include "agent/layout.h"
 #include "arming/install.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -80,18 +82,6 @@ const char *why_none(const trace::Trace &trace, const Process &process) {
 
 void refuse_all(AddressSpaceState &space, const std::vector<VirtAddr> &sites, const char *why) {
     for (VirtAddr at : sites) space.jumps->refused[at] = {{}, why};
-}
-
-ktrace_recovery_detour record_of(const Jump &jump) {
-    ktrace_recovery_detour record{};
-    record.site = jump.at.value;
-    record.size = static_cast<std::uint8_t>(jump.bytes.size());
-    std::memcpy(record.original, jump.code.data(), std::min(jump.code.size(), jump.bytes.size()));
-    std::memcpy(record.ours, jump.bytes.data(), jump.bytes.size());
-    for (unsigned i = 1; i < jump.bytes.size(); i++)
-        if (std::ranges::none_of(jump.window.inner, [i](const arch::Boundary &each) { return each.offset == i; }))
-            record.tail = static_cast<std::uint8_t>(record.tail | 1u << i);
-    return record;
 }
 
 std::vector<VirtAddr> boundaries_of(const Jump &jump) {
@@ -343,6 +333,33 @@ bool Upgrader::is_underway() const {
     return process != trace_.engine.processes.end() && process->second->space == work_->space;
 }
 
+/// The agent of an area that was just mapped, and, the first time, the memory of its threads.
+Result<Upgrader::Mapped> Upgrader::put_agent(Process &process, os::Stopped &stopped, const engine::JumpArea &area) {
+    AddressSpaceState &space = *work_->space;
+    const agent::Blob &blob = agent::blob();
+    ktrace_recovery_entry bell{};
+    bell.site = area.agent.value + blob.bell;
+    bell.go_to = bell.site + arch::Host::trap_bytes().size();
+    bell.kind = ktrace_recovery_slot;
+    bell.trap_size = bell.length = static_cast<std::uint8_t>(arch::Host::trap_bytes().size());
+    std::memcpy(bell.original, arch::Host::trap_bytes().data(), bell.trap_size); // it stays, for threads on their way
+    bell.is_of_jump = 1;
+    if (!space.recovery.add(*space.memory, bell) || !space.memory->write_own(area.agent, blob.bytes))
+        return fail(Error::Kind::refused, "memory cannot be written");
+    if (space.threads) return Mapped::all;
+    auto file = engine::map_shared(space, process.target, trace_.engine.waiter, stopped,
+                                   {space.jumps->threads_at, engine::AgentThreads::size, area.start});
+    if (!file) return tl::make_unexpected(file.error());
+    if (!*file) return Mapped::taken;
+    if (auto made = engine::allocate(*file, 0, engine::AgentThreads::first_part); !made)
+        return tl::make_unexpected(made.error());
+    auto threads = engine::AgentThreads::map(std::move(*file), space.jumps->threads_at);
+    if (!threads) return tl::make_unexpected(threads.error());
+    space.threads = std::move(*threads);
+    trace_.engine.processor_clock.compare();
+    return Mapped::all;
+}
+
 /// Maps memory for stubs, counters and landings, as much as there is time for.
 Result<Upgrader::Mapped> Upgrader::map_areas(Process &process, os::Stopped &stopped, std::uint64_t end_ns) {
     AddressSpaceState &space = *work_->space;
@@ -355,13 +372,20 @@ Result<Upgrader::Mapped> Upgrader::map_areas(Process &process, os::Stopped &stop
         if (!*code) return Mapped::taken;
         const auto name = std::as_bytes(std::span(recovery::counters_name, std::strlen(recovery::counters_name) + 1));
         if (!space.memory->write_own(area.start, name)) return fail(Error::Kind::refused, "memory cannot be written");
-        auto block =
-            engine::map_counters(space, process.target, waiter, stopped, area.counters, area.start, area.capacity);
-        if (!block) return tl::make_unexpected(block.error());
-        if (!*block) return Mapped::taken;
+        auto file = engine::map_shared(space, process.target, waiter, stopped,
+                                       {area.counters, engine::CounterBlock::size, area.start});
+        if (!file) return tl::make_unexpected(file.error());
+        if (!*file) return Mapped::taken;
+        for (std::size_t row = 0; row < arch::counter_rows; row++)
+            if (auto made =
+                    engine::allocate(*file, row * arch::counter_row_size, 2 * area.capacity * sizeof(std::uint64_t));
+                !made)
+                return tl::make_unexpected(made.error());
         if (!space.recovery.add_jump_table(*space.memory, area.records, area.capacity))
             return fail(Error::Kind::refused, "the recovery page has no room");
-        area.block->file = std::move((*block)->file); // from now on it may be used, by later plans, too
+        if (area.has_agent())
+            if (auto there = put_agent(process, stopped, area); !there) return there;
+        area.block->file = std::move(*file); // from now on it may be used, by later plans, too
     }
     for (std::vector<Extent> &ranges = work_->room->landings; !ranges.empty(); ranges.pop_back()) {
         const Extent &range = ranges.back();
@@ -399,31 +423,6 @@ Result<Upgrader::Mapped> Upgrader::map_with(Process &process, os::Stopped &stopp
     auto mapped = map_areas(process, stopped, end);
     if (!mapped || *mapped != Mapped::all) return mapped;
     return make_room_for_traps(process, stopped, end);
-}
-
-bool Upgrader::write(Jump &jump) {
-    AddressSpaceState &space = *work_->space;
-    const engine::Site *site = space.site_at(jump.at);
-    if (!site || !engine::list_in_recovery(space, *site)) return false; // before the tail
-    if (!jump.is_written) {
-        const auto landing = arch::HostDetour::jump(jump.landing, jump.stub_at);
-        const auto area =
-            std::ranges::find_if(space.jumps->areas, [&](const auto &each) { return each.block == jump.block; });
-        if (!landing || area == space.jumps->areas.end()) return false;
-        const ktrace_recovery_detour record = record_of(jump);
-        const auto bytes = std::as_bytes(std::span(&record, 1));
-        const VirtAddr at = area->records + static_cast<std::int64_t>(jump.counter * sizeof record);
-        constexpr std::size_t site_size = sizeof record.site;
-        if (!space.memory->write_own(jump.stub_at, jump.stub.bytes) ||
-            !space.memory->write_own(jump.landing, *landing) ||
-            !space.memory->write_own(at + static_cast<std::int64_t>(site_size), bytes.subspan(site_size)) ||
-            !space.memory->write_own(at, bytes.first(site_size)))
-            return false;
-        jump.is_written = true;
-    }
-    space.jumps->by_stub[jump.stub_at] = &jump;
-    space.jumps->by_landing[jump.landing] = &jump;
-    return true;
 }
 
 /// Of the jumps up to `end`.

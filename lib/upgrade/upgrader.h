@@ -51,10 +51,12 @@ class Upgrader {
     enum class Mapped : std::uint8_t { all, some, taken }; // taken: something else is there
     Result<Mapped> map_with(engine::Process &process, os::Stopped &stopped);
     Result<Mapped> map_areas(engine::Process &process, os::Stopped &stopped, std::uint64_t end_ns);
+    Result<Mapped> put_agent(engine::Process &process, os::Stopped &stopped, const engine::JumpArea &area);
     Result<Mapped> make_room_for_traps(engine::Process &process, os::Stopped &stopped, std::uint64_t end_ns);
     void plan_again();
     bool is_underway() const;
     void count_room(engine::Process &process);
+    bool write_run(const engine::Jump &jump, const engine::JumpArea &area);
     bool write(engine::Jump &jump);
     void plant_boundaries(engine::Process &process, std::size_t end);
     bool is_hit_repeated(VirtAddr at) const;

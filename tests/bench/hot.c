@@ -11,6 +11,7 @@
 // It prints "ready", then reads commands, a line each, until its input ends:
 //   go N         each thread calls work N times   → "went calls C wall NS": all calls, ns from the first to the last
 //   twin N       the same with the unprobed twin
+//   stamp N      the same with one that reads the time stamp counter
 //   detour N     the same with one that a detour by hand counts
 //   take NAME N  calls NAME (take_200ns, …) N times → "took NAME calls N ns MEDIAN": the median of what each has
 //                measured itself and returned, between the probed functions that it calls
@@ -63,6 +64,14 @@ __asm__(".text\n.globl stepped\n.type stepped, @function\n"
         ".size stepped, .-stepped\n");
 
 __attribute__((noinline, noclone)) long twin(long n, const char *name, struct request *request) {
+    __asm__ volatile("" : : "r"(name), "r"(request) : "memory", "rbx");
+    return n * 5 + 1;
+}
+
+/// The twin with a time stamp of its own.
+__attribute__((noinline, noclone)) long stamped(long n, const char *name, struct request *request) {
+    static volatile unsigned long stamp;
+    stamp = __builtin_ia32_rdtsc();
     __asm__ volatile("" : : "r"(name), "r"(request) : "memory", "rbx");
     return n * 5 + 1;
 }
@@ -286,6 +295,8 @@ int main(int argc, char **argv) {
             go(called, n);
         else if (sscanf(line, "twin %ld", &n) == 1)
             go(twin, n);
+        else if (sscanf(line, "stamp %ld", &n) == 1)
+            go(stamped, n);
         else if (sscanf(line, "detour %ld", &n) == 1)
             go(detoured, n);
         else if (sscanf(line, "take %63s %ld", name, &n) == 2)

@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     memory.put<std::uint64_t>(0, 0x1000);
     memory.put_text(0x1000, "text");
     test::FakeThread thread;
-    HitView hit{registers, memory, thread, Pid{1}, Tid{1}, 0, 0, 0, {}};
+    HitView hit{registers, &memory, &thread, Pid{1}, Tid{1}, 0, 0, 0, {}};
     ProbeState state(recipe.selection, recipe.table, {}, {}, std::make_shared<TableMemory>());
     std::vector<std::byte> record(max_record);
     std::size_t captured = 0;

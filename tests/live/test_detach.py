@@ -235,7 +235,7 @@ class Detach(LiveTest):
         for way, followed in (("page", True), ("over", False), ("away", False)):
             with self.subTest(way):
                 target = self.start(program("overmaps"))
-                tracer = self.attach(target, "-k", "do_work", "-f", "--count", "--format", "json")
+                tracer = self.attach(target, "-k", "do_work", "-f", "--count", "--format", "json", "--engine", "trap")
                 target.tell(way)
                 target.truth(rf"^{way} (\d+)")
                 for _ in range(3):

@@ -144,14 +144,14 @@ class Counts(Jumps):
     def test_why_there_is_no_jump(self):
         self.begin_with_jumps(names=("counted",), threads=2)
         self.ask("add", "-r", "called", "--count")
-        self.ask("add", "-j", "pushes", "--count", "--if", "arg1 > 3")
-        self.ask("add", "-j", "loads", "--count", "--by", "tid")
-        self.ask("add", "-j", "flags")
+        self.ask("add", "-j", "pushes", "--count", "--every", "3")
+        self.ask("add", "-j", "loads", "--count", "--if", "*arg0 == 3")
+        self.ask("add", "-j", "flags", "--print", "comm")
         self.ask("add", "-j", "counted_locked", "--count")
         self.ask("add", "-j", "loop_inside", "--count")
         why = {"counted": r"\[OPTIMIZED\]", "called": r"\(a trap: returns are watched\)",
-               "pushes": r"\(a trap: --if is asked for\)", "loads": r"\(a trap: --by is asked for\)",
-               "flags": r"\(a trap: events or values are asked for, not --count alone\)",
+               "pushes": r"\(a trap: --every, --chance or --first is asked for\)",
+               "loads": r"\(a trap: memory is read\)", "flags": r"\(a trap: comm is asked for\)",
                "counted_locked": r"\(a trap: an instruction with a lock prefix is there\)",
                "loop_inside": r"\(a trap: the function often comes back into the jump\)"}
         until(lambda: "under way" not in str(self.list()), "all is decided")

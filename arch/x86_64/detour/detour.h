@@ -1,5 +1,6 @@
 // x86-64's answers to isa_detour.h. `jmp rel32` takes five bytes and instructions are shorter, so the distance is
-// chosen so that its bytes on inner boundaries are traps (instruction punning). Files: window.cc, copies.cc, stub.cc.
+// chosen so that its bytes on inner boundaries are traps (instruction punning). Files: window.cc, copies.cc, stub.cc,
+// agent_entry.cc.
 #pragma once
 
 #include "isa_detour.h"
@@ -22,9 +23,14 @@ struct X86_64Detour {
     static tl::expected<Copies, NoJump> copy(const Window &window, std::span<const std::byte> code, VirtAddr site,
                                              VirtAddr to);
     static std::optional<std::vector<std::byte>> jump(VirtAddr from, VirtAddr to);
-    static tl::expected<CountingStub, NoJump> counting_stub(const Window &window, std::span<const std::byte> code,
-                                                            VirtAddr site, VirtAddr to, VirtAddr counter);
-    static OutOfStub leave(const CountingStub &stub, VirtAddr site, VirtAddr at, Registers &registers,
+    static tl::expected<Stub, NoJump> counting_stub(const Window &window, std::span<const std::byte> code,
+                                                    VirtAddr site, VirtAddr to, VirtAddr counter);
+    static tl::expected<Stub, NoJump> agent_stub(const Window &window, std::span<const std::byte> code, VirtAddr site,
+                                                 VirtAddr to, VirtAddr handed_on);
+    static constexpr std::size_t agent_sees = 21 * 8; // up to ss
+    static AgentEntry agent_entry();
+    static std::optional<OutOfAgent> leave_agent(std::uint64_t offset, Registers &registers, Memory &memory);
+    static OutOfStub leave(const Stub &stub, VirtAddr site, VirtAddr at, Registers &registers,
                            std::span<const std::byte> saved);
 };
 

@@ -1,4 +1,5 @@
-// Stub: counts a hit, then runs the copies. Registers that it needs, and the flags, are kept below the red zone:
+// Stub: counts a hit, or calls the agent, then runs the copies. Registers that it needs, and the flags, are kept below
+// the red zone:
 //
 //     lea -152(%rsp), %rsp | mov %rax, (%rsp) | mov %rcx, 8(%rsp) | mov %rdx, 16(%rsp)
 //     lahf | seto %al                                  the flags but for those that nothing here changes
@@ -7,11 +8,18 @@
 //     add $0x7f, %al | sahf                            overflow is al's lowest bit, the others lie in ah
 //     mov 16(%rsp), %rdx | mov 8(%rsp), %rcx | mov (%rsp), %rax | lea 152(%rsp), %rsp
 //
+// and, for the agent's entry (agent_entry.cc), which keeps the rest:
+//
+//     lea -144(%rsp), %rsp | mov %rax, (%rsp) | mov %rdx, 8(%rsp) | mov handed on, %rdx | call *(%rdx)
+//     mov 8(%rsp), %rdx | mov (%rsp), %rax | lea 144(%rsp), %rsp
+//
 // popf would take as long as all of that. A thread is taken out of it as if it had never come: back to the site, with
 // its registers as they were.
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
+#include "x86_64/detour/agent_stack.h"
 #include "x86_64/detour/detour.h"
 
 namespace ktrace::arch {
@@ -48,6 +56,18 @@ static_assert(counter_rows == 16 && counter_row_size == 1 << 16, "as the shifts 
 
 constexpr std::uint64_t overflow = 0x800, in_ah = 0xd5; // flags: of sahf, sign, zero, auxiliary, parity, carry
 
+constexpr std::uint8_t agent_head[] = {
+    0x48, 0x8d, 0xa4, 0x24, 0x70, 0xff, 0xff, 0xff,       // 0
+    0x48, 0x89, 0x04, 0x24,                               // 8
+    0x48, 0x89, 0x54, 0x24, 0x08,                         // 12
+    0x48, 0xba, 0,    0,    0,    0,    0,    0,    0, 0, // 17: what is handed on
+    0xff, 0x12,                                           // 27
+    0x48, 0x8b, 0x54, 0x24, 0x08,                         // 29
+    0x48, 0x8b, 0x04, 0x24,                               // 34
+    0x48, 0x8d, 0xa4, 0x24, 0x90, 0x00, 0x00, 0x00,       // 38
+};
+constexpr std::uint64_t handed_on_at = 19, both_are_kept = 17, is_called = 29, agent_stack_is_back = sizeof agent_head;
+
 std::uint64_t word(std::span<const std::byte> saved, std::size_t at) {
     std::uint64_t value = 0;
     KT_CHECK(saved.size() >= at + sizeof value);
@@ -74,30 +94,58 @@ void leave_head(std::uint64_t offset, X86_64Registers &registers, std::span<cons
     registers.sp += lowered_by;
 }
 
+/// True where the agent has returned: its answer was carried out.
+bool leave_agent_head(std::uint64_t offset, X86_64Registers &registers, std::span<const std::byte> saved) {
+    if (offset < stack_is_lower) return false;
+    if (offset > both_are_kept) {
+        registers.ax = word(saved, 0);
+        registers.dx = word(saved, 8);
+    }
+    registers.sp += agent_stub_lowers_by;
+    return offset >= is_called;
+}
+
+Stub stub_of(std::span<const std::uint8_t> before, Copies copies) {
+    Stub stub;
+    for (std::uint8_t each : before) stub.bytes.push_back(static_cast<std::byte>(each));
+    stub.copies_at = static_cast<std::uint8_t>(stub.bytes.size());
+    stub.bytes.insert(stub.bytes.end(), copies.bytes.begin(), copies.bytes.end());
+    stub.copies = std::move(copies);
+    return stub;
+}
+
 } // namespace
 
-tl::expected<CountingStub, NoJump> X86_64Detour::counting_stub(const Window &window, std::span<const std::byte> code,
-                                                               VirtAddr site, VirtAddr to, VirtAddr counter) {
+tl::expected<Stub, NoJump> X86_64Detour::agent_stub(const Window &window, std::span<const std::byte> code,
+                                                    VirtAddr site, VirtAddr to, VirtAddr handed_on) {
+    auto copies = copy(window, code, site, to + static_cast<std::int64_t>(sizeof agent_head));
+    if (!copies) return tl::unexpected(copies.error());
+    Stub stub = stub_of(agent_head, std::move(*copies));
+    stub.calls_agent = true;
+    std::memcpy(stub.bytes.data() + handed_on_at, &handed_on.value, sizeof handed_on.value);
+    return stub;
+}
+
+tl::expected<Stub, NoJump> X86_64Detour::counting_stub(const Window &window, std::span<const std::byte> code,
+                                                       VirtAddr site, VirtAddr to, VirtAddr counter) {
     const std::int64_t distance = counter - (to + static_cast<std::int64_t>(behind_counter));
     const auto copies_at = to + static_cast<std::int64_t>(sizeof head);
     if (distance != static_cast<std::int32_t>(distance)) return tl::unexpected(NoJump::out_of_reach);
     auto copies = copy(window, code, site, copies_at);
     if (!copies) return tl::unexpected(copies.error());
-    CountingStub stub;
-    for (std::uint8_t each : head) stub.bytes.push_back(static_cast<std::byte>(each));
+    Stub stub = stub_of(head, std::move(*copies));
     const auto field = static_cast<std::int32_t>(distance);
     std::memcpy(stub.bytes.data() + counter_at, &field, sizeof field);
-    stub.copies_at = static_cast<std::uint8_t>(stub.bytes.size());
-    stub.bytes.insert(stub.bytes.end(), copies->bytes.begin(), copies->bytes.end());
-    stub.copies = std::move(*copies);
     return stub;
 }
 
-OutOfStub X86_64Detour::leave(const CountingStub &stub, VirtAddr site, VirtAddr at, Registers &registers,
+OutOfStub X86_64Detour::leave(const Stub &stub, VirtAddr site, VirtAddr at, Registers &registers,
                               std::span<const std::byte> saved) {
     const std::uint64_t offset = registers.ip - at.value;
     OutOfStub out{site, offset >= is_counted};
-    if (offset < stack_is_back) {
+    if (stub.calls_agent && offset < agent_stack_is_back) {
+        out.is_undone = leave_agent_head(offset, registers, saved);
+    } else if (!stub.calls_agent && offset < stack_is_back) {
         leave_head(offset, registers, saved);
     } else {
         for (const Copies::Shown &shown : stub.copies.shown) {

@@ -23,8 +23,8 @@ Outcome run_program(Engine &engine, Process &process, Task &task, const Attachme
     if (needs.registers || needs.floating) registers = stopped.registers();
     Host::set_pc(registers, pc);
     StoppedThread thread(engine, process, stopped, registers);
-    HitView view{registers, *process.space->memory,
-                 thread,    process.target.pid,
+    HitView view{registers, process.space->memory.get(),
+                 &thread,   process.target.pid,
                  task.tid,  0,
                  0,         duration ? duration->ns : 0,
                  earlier,   nullptr};

@@ -4,6 +4,7 @@
 
 #include <sys/syscall.h>
 
+#include "engine/agent/agent_stops.h"
 #include "engine/calls/calls.h"
 #include "engine/calls/doubtful_calls.h"
 #include "engine/calls/repeated_hit.h"
@@ -121,6 +122,14 @@ void late_trap(At &at) {
     run_on(at);
 }
 
+/// The task comes to its site once more.
+void rang(At &at) {
+    before_probes(at.engine, at.process, at.task, at.stopped, at.seen.sent);
+    at.task.outside_at = at.engine.stops;
+    mark_moved(at.process, at.task, at.stopped);
+    run_on(at);
+}
+
 /// A step ends with the same trap as a hit.
 void step_done(At &at) {
     before_probes(at.engine, at.process, at.task, at.stopped, at.seen.sent);
@@ -197,6 +206,7 @@ Event apply(Engine &engine, Process &process, Task &task, Verdict verdict, const
     case Verdict::hit_again: hit_again(at); break;
     case Verdict::hit_dispatched: return hit_dispatched(at);
     case Verdict::watched: watched(at); break;
+    case Verdict::rang: rang(at); break;
     case Verdict::late_trap: late_trap(at); break;
     case Verdict::deliver: run_on(at, at.stopped.stop().signal); break;
     case Verdict::deliver_behind: deliver_outside(engine, process, task, std::move(at.stopped), false); break;
@@ -231,6 +241,7 @@ Event apply_end(Engine &engine, const Stop &stop) {
         event.pid = found->second.pid;
         if (Process *process = engine.process_of(found->second)) {
             end_calls(engine, *process, found->second);
+            part_with_agent(engine, *process, stop.tid);
             if (engine.watches) forget_values(*process->space, found->second);
         }
         engine.tasks.erase(found);

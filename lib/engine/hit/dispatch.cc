@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "engine/agent/agent_stops.h"
 #include "engine/calls/timing.h"
 #include "engine/transparent/points.h"
 
@@ -34,6 +35,7 @@ Event serve(Engine &engine, const Stop &stop) {
     Task &task = found->second;
     task.last_stop = engine.stops;
     if (engine.overhead) engine.overhead->begin_stop();
+    see_agent_stop(engine, *process, task, stopped);
     at_stop(engine, *process, task, stopped);
     const Seen seen = gather(engine, *process, task, stopped);
     if (task.calls.youngest) note_stop(task, stopped);

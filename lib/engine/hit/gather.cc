@@ -1,6 +1,7 @@
 #include "engine/hit/gather.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/signals.h"
 #include "engine/calls/repeated_hit.h"
@@ -118,7 +119,8 @@ Seen gather(Engine &engine, Process &process, Task &task, Stopped &stopped) {
     f.over = task.step.over;
     f.until_exec = task.until_exec;
     f.follows = task.repeat.follows != 0;
-    if (stop.kind != Stop::Kind::signal) return seen;
+    f.rang = std::exchange(task.has_rung, false);
+    if (stop.kind != Stop::Kind::signal || f.rang) return seen;
     if (stop.signal == SIGTRAP) {
         gather_trap(engine, process, task, stopped, seen);
         return seen;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/space/agent_threads.h"
 #include "engine/space/jumps.h"
 #include "engine/space/returns.h"
 #include "engine/space/site.h"
@@ -65,6 +66,7 @@ struct AddressSpaceState {
     std::uint32_t return_probes = 0;                          // that are on: calls are looked at
     std::uint32_t timed_probes = 0;                           // of these: calls are timed
     std::shared_ptr<Jumps> jumps;                             // nullptr: there never was one
+    std::shared_ptr<AgentThreads> threads;                    // nullptr: no agent is there
     const char *why_no_jumps = nullptr;                       // there may be none any more
     bool has_new_probes = false;                              // for lib/upgrade: there is something to do
 

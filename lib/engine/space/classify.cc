@@ -56,6 +56,7 @@ os::Resume way_on(Over over, bool at_calls, bool trap_pending) {
 }
 
 Verdict classify(const Facts &f) {
+    if (f.rang) return Verdict::rang;
     switch (f.kind) {
     case Kind::signal:
         if (f.signal == SIGTRAP && f.from_kernel) return classify_trap(f);

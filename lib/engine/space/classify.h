@@ -28,6 +28,7 @@ struct Facts {
     bool controls_job = false; // SIGSTOP, SIGCONT or one of the terminal's, without a handler
     bool behind = false;       // no trap instruction's, but a step's or breakpoint's: the pc is where the program is
     bool own_step = false;     // a step's that the program makes itself
+    bool rang = false;         // the agent's bell, or a fault of its own: the task is back at its site
     // of a hit:
     bool silent = false;     // the process is only kept clean
     bool repeated = false;   // it was counted before (engine/calls/repeated_hit.h)
@@ -39,6 +40,7 @@ enum class Verdict : std::uint8_t {
     hit_again,      // only step over it: it was counted, or is not to be
     hit_dispatched, // a site that must not be: its probe is taken out
     watched,        // data that is watched was touched: run its probes, nothing else has happened
+    rang,           // back at its site, it goes on
     late_trap,      // hit before the site was disarmed, seen after: back to the address
     deliver,        // the task's own signal, at an address of its own
     deliver_behind, // the same, with the pc in a slot behind the copy: first to behind the site

@@ -13,6 +13,7 @@
 #include "engine/space/overhead.h"
 #include "engine/space/task.h"
 #include "engine/space/verdict_ring.h"
+#include "os/self/processor_clock.h"
 #include "os/tracee/wait.h"
 #include "program/run/changes.h"
 #include "program/run/record.h"
@@ -67,6 +68,8 @@ struct Engine {
     recovery::Ledger *ledger = nullptr; // written before anything is planted; nullptr: this trace has no guardian
     std::unique_ptr<Overhead> overhead; // nullptr: the cost of probes is not measured
     std::vector<std::shared_ptr<Jumps>> jumps; // of all address spaces, until their counts are taken
+    os::ProcessorClock processor_clock;        // of the agents' records
+    std::uint64_t rings = 0;                   // at their bells so far
     std::uint64_t stops = 0;                   // dispatched so far: the clock of retired slots and hits
     std::uint64_t events = 0;                  // records so far
     std::uint64_t max_events = ~std::uint64_t{0};

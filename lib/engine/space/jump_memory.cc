@@ -30,19 +30,16 @@ Result<std::int64_t> call(const recovery::Hands &hands, const recovery::Page &pa
     return *answer;
 }
 
-/// Opens a file that the process has made, if it is that, and gives it its size. Its memory counts on ktrace.
-Result<Fd> open_counters(Tid tid, std::int64_t number, std::size_t counters) {
+/// Opens a file that the process has made, if it is that, and gives it its size, for good.
+Result<Fd> open_shared(Tid tid, std::int64_t number, std::size_t size) {
     Fd file(::open(("/proc/" + std::to_string(tid.value) + "/fd/" + std::to_string(number)).c_str(),
                    O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     struct stat is {};
     const bool is_new =
         file && ::fstat(file.get(), &is) == 0 && S_ISREG(is.st_mode) && is.st_nlink == 0 && is.st_size == 0;
-    if (!is_new || ::ftruncate(file.get(), CounterBlock::size) != 0)
+    if (!is_new || ::ftruncate(file.get(), static_cast<off_t>(size)) != 0 ||
+        ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
         return fail(Error::Kind::refused, "the process may not make shared memory");
-    const auto used = static_cast<off_t>(counters * sizeof(std::uint64_t));
-    for (std::size_t row = 0; row < arch::counter_rows; row++)
-        if (::fallocate(file.get(), 0, static_cast<off_t>(row * arch::counter_row_size), used) != 0)
-            return fail(Error::Kind::refused, std::string("there is no memory for counters: ") + std::strerror(errno));
     return file;
 }
 
@@ -66,28 +63,30 @@ Result<bool> map_jump_code(AddressSpaceState &space, const target::Process &proc
     return *mapped;
 }
 
-Result<std::shared_ptr<CounterBlock>> map_counters(AddressSpaceState &space, const target::Process &process,
-                                                   os::Waiter &waiter, os::Stopped &stopped, VirtAddr at, VirtAddr name,
-                                                   std::size_t counters) {
+Result<Fd> map_shared(AddressSpaceState &space, const target::Process &process, os::Waiter &waiter,
+                      os::Stopped &stopped, const SharedMemory &memory) {
     const recovery::Hands hands = hands_of(space, process, waiter, stopped);
-    auto number = call(hands, space.recovery, "make shared memory", SYS_memfd_create, {name.value, MFD_CLOEXEC});
+    auto number = call(hands, space.recovery, "make shared memory", SYS_memfd_create,
+                       {memory.name.value, MFD_CLOEXEC | MFD_ALLOW_SEALING});
     if (!number) return tl::make_unexpected(number.error());
     const auto fd = static_cast<std::uint64_t>(*number);
-    auto file = open_counters(stopped.tid(), *number, counters);
+    auto file = open_shared(stopped.tid(), *number, memory.size);
     Result<std::int64_t> mapped = std::int64_t{0};
     if (file)
         mapped = call(hands, space.recovery, "map shared memory", SYS_mmap,
-                      {at.value, CounterBlock::size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0});
+                      {memory.at.value, memory.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0});
     auto closed = call(hands, space.recovery, "close a file", SYS_close, {fd});
     if (!file) return tl::make_unexpected(file.error());
     if (!mapped) return tl::make_unexpected(mapped.error());
     if (!closed) return tl::make_unexpected(closed.error());
-    if (*mapped == in_use) return std::shared_ptr<CounterBlock>();
-    keep(space, at, CounterBlock::size);
-    auto block = std::make_shared<CounterBlock>();
-    block->file = std::move(*file);
-    block->address = at;
-    return block;
+    if (*mapped == in_use) return Fd();
+    keep(space, memory.at, memory.size);
+    return std::move(*file);
+}
+
+Status allocate(const Fd &file, std::size_t offset, std::size_t size) {
+    if (::fallocate(file.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(size)) == 0) return {};
+    return fail(Error::Kind::refused, std::string("there is no memory for counters: ") + std::strerror(errno));
 }
 
 } // namespace ktrace::engine

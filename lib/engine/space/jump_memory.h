@@ -10,12 +10,20 @@ namespace ktrace::engine {
 Result<bool> map_jump_code(AddressSpaceState &space, const target::Process &process, os::Waiter &waiter,
                            os::Stopped &stopped, VirtAddr at, std::size_t size);
 
-/// Maps a CounterBlock at a place. Its file is made in the process, so that it counts there as nothing of ktrace's, and
-/// is closed again; no other task of the process runs meanwhile. `name`: memory of ktrace's in the process that holds
-/// recovery::counters_name, with its zero. `counters`: as many are allocated. nullptr: something else is there. Errors:
-/// refused, gone.
-Result<std::shared_ptr<CounterBlock>> map_counters(AddressSpaceState &space, const target::Process &process,
-                                                   os::Waiter &waiter, os::Stopped &stopped, VirtAddr at, VirtAddr name,
-                                                   std::size_t counters);
+/// Memory that a process shares with ktrace.
+struct SharedMemory {
+    VirtAddr at;
+    std::size_t size = 0; // bytes
+    VirtAddr name;        // memory of ktrace's in the process that holds recovery::counters_name, with its zero
+};
+
+/// Maps it. Its file is made in the process, so that it counts there as nothing of ktrace's, and is closed again; it
+/// keeps its size. No other task of the process runs meanwhile. No file: something else is there. Errors: refused,
+/// gone.
+Result<Fd> map_shared(AddressSpaceState &space, const target::Process &process, os::Waiter &waiter,
+                      os::Stopped &stopped, const SharedMemory &memory);
+
+/// Takes memory for bytes of such a file, on ktrace's account. Errors: refused.
+Status allocate(const Fd &file, std::size_t offset, std::size_t size);
 
 } // namespace ktrace::engine

@@ -36,6 +36,12 @@ Jump *Jumps::with(VirtAddr pc) const {
     return in(by_landing, [](const Jump &) { return arch::HostDetour::jump_size; });
 }
 
+const JumpArea *Jumps::with_agent_at(VirtAddr pc) const {
+    const auto found = std::ranges::find_if(
+        areas, [pc](const JumpArea &each) { return each.has_agent() && each.agent <= pc && pc < each.site_codes; });
+    return found == areas.end() ? nullptr : &*found;
+}
+
 Jump *Jumps::over(VirtAddr place) const {
     // Nearer ones may be lifted.
     for (auto each = at.upper_bound(place); each != at.begin();) {

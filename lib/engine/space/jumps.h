@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,14 +45,19 @@ struct CounterBlock {
 };
 
 /// Memory for the stubs of sites that are near to each other, and their counters, in this order: the counters' name,
-/// records for the recovery page, stubs; then the CounterBlock.
+/// records for the recovery page, stubs; the agent, the SiteCodes of the sites whose hits it sees to, images of their
+/// programs; then the CounterBlock.
 struct JumpArea {
-    VirtAddr start, records, stubs, counters;
-    std::size_t capacity = 0;            // sites
-    VirtAddr next;                       // of the stubs: where the next one lies
+    VirtAddr start, records, stubs, agent, site_codes, images, counters;
+    std::size_t capacity = 0;        // sites
+    VirtAddr next;                   // of the stubs: where the next one lies
+    std::size_t site_codes_used = 0; // of `capacity`; the agent is there where `agent` is not 0
+    VirtAddr next_image;
+    std::map<program::Program, VirtAddr> image_at;
     std::shared_ptr<CounterBlock> block; // its address is known before it has a file
 
     std::size_t code_size() const { return static_cast<std::size_t>(counters - start); }
+    bool has_agent() const { return static_cast<bool>(agent); }
     bool is_mapped() const { return static_cast<bool>(block->file); }
 };
 
@@ -59,6 +65,15 @@ struct JumpArea {
 struct Credit {
     program::Counters *counters = nullptr;
     program::ProbeState *state = nullptr;
+    std::uint32_t location = 0; // index of the LocationInfo
+};
+
+/// A program that the agent runs at each hit, in the place of the stub's counting.
+struct AgentRun {
+    program::Program program;
+    program::Moment moment = program::Moment::pre;
+    std::uint32_t number = 0; // of Jumps::by_number
+    VirtAddr site_code, image;
 };
 
 struct Jump {
@@ -71,13 +86,15 @@ struct Jump {
     VirtAddr at, landing, stub_at;
     arch::Window window;
     std::vector<std::byte> code; // of the window
-    arch::CountingStub stub;
+    arch::Stub stub;
+    std::optional<AgentRun> run;  // nothing: hits are only counted
     bool is_written = false;      // landing, stub and record are in the process
     std::vector<std::byte> bytes; // of the jump
     std::shared_ptr<CounterBlock> block;
-    std::size_t counter = 0; // its number there
-    std::uint64_t taken = 0; // of its sum
-    std::uint64_t undone = 0;
+    std::size_t index = 0;   // of its stub in the area
+    std::size_t counter = 0; // its number there: of hits; of an AgentRun: of filtered ones, and behind it dropped ones
+    std::uint64_t taken = 0, taken_dropped = 0; // of their sums
+    std::uint64_t undone = 0, undone_dropped = 0;
     std::vector<Credit> credits;
     State state = State::prepared;
 
@@ -92,13 +109,18 @@ struct Refusal {
 
 struct Jumps {
     std::map<VirtAddr, std::unique_ptr<Jump>> at;
+    std::vector<std::unique_ptr<Jump>> former; // lifted for good: a thread may still be in one's stub
     std::map<VirtAddr, Jump *> by_stub, by_landing;
     std::map<VirtAddr, Refusal> refused; // sites
     std::vector<JumpArea> areas;         // those that are planned, too
+    std::vector<const Jump *> by_number; // with an AgentRun, now or once
+    VirtAddr threads_at;                 // where AgentThreads are, or are planned
     bool plants_boundaries = false;      // traps within windows are its own now
 
     /// The jump that a thread with this pc has taken: the pc is in its landing or its stub. nullptr: none.
     Jump *with(VirtAddr pc) const;
+    /// The area in whose agent, or its entry, an address lies. nullptr: none.
+    const JumpArea *with_agent_at(VirtAddr pc) const;
     /// The jump, planted or about to be, in whose window an address lies. nullptr: none.
     Jump *over(VirtAddr at) const;
     /// The site's jump, and a hit there stops no task.

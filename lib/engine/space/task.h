@@ -84,6 +84,7 @@ struct Task {
     std::uint64_t last_stop = 0;  // by the count of stops
     std::uint64_t outside_at = 0; // when (by that count) it was last seen outside of all slots
     bool wants_registers = false; // its last hit has read them all: the next one's pc is read with them
+    bool has_rung = false;        // its stop is at the agent's bell, and it is back at its site
     bool until_exec = false;      // stops at system calls, until it may be detached at an exec
 };
 

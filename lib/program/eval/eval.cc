@@ -78,7 +78,7 @@ void write_event(Machine &machine, const Image &image, const MomentImage &moment
         header.error_ns = hit.duration->error_ns();
         header.taken_ns = hit.duration->taken_ns;
     }
-    header.set_name(hit.thread.comm());
+    header.set_name(hit.thread->comm());
     std::memcpy(record.data(), &header, sizeof header);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "program/lower/code.h"
+#include "program/lower/fuse.h"
 
 namespace ktrace::program {
 
@@ -22,6 +23,10 @@ class Flattener {
         return {static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(count)};
     }
     template <class T> Array<T> put(const std::vector<T> &all) { return put(all.data(), all.size()); }
+    Part put(const Instrs &code) {
+        const Instrs all = fuse(code);
+        return put(all.data(), all.size());
+    }
     Array<Part> put(const std::vector<Instrs> &parts);
     Array<Array<std::byte>> put(const std::vector<std::string> &constants);
     MomentImage moment(const MomentCode &code);

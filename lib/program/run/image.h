@@ -32,8 +32,9 @@ enum class Opcode : std::uint8_t {
     push_duration,
     push_text, // index: of a constant
     push_comm,
-    push_captured, // index: offset in the capture of a slot that save_slot left
-    tls,           // imm: the block, from the thread pointer; an offset → its address in this thread
+    compare_register, // as push_register, then as compare_with
+    push_captured,    // index: offset in the capture of a slot that save_slot left
+    tls,              // imm: the block, from the thread pointer; an offset → its address in this thread
     // the stack itself
     dup,
     drop,
@@ -67,6 +68,9 @@ enum class Opcode : std::uint8_t {
     le_s,
     le_u,
     ne,
+    compare_with, // reg: one of the comparisons, with imm on its right, or, where is_float, on its left
+    truth,        // → 0 or 1; bad: 0
+    logical_not,  // 0 → 1, else 0
     // doubles
     fadd,
     fsub,
@@ -81,9 +85,7 @@ enum class Opcode : std::uint8_t {
     from_signed,
     from_unsigned, // integer → double
     to_integer,    // size, is_signed: double → integer, saturating; NaN: 0
-    truth,
-    ftruth,      // → 0 or 1; bad: 0
-    logical_not, // 0 → 1, else 0
+    ftruth,        // → 0 or 1; bad: 0
     // flow; imm: relative to the next instruction
     jump,
     jump_false, // pops; bad counts as false
@@ -145,7 +147,7 @@ struct Instr {
     std::uint8_t size = 8;
     bool is_signed = false, is_float = false;
     std::uint32_t index = 0;
-    std::uint32_t reg = 0; // emit_pointee
+    std::uint32_t reg = 0; // emit_pointee, compare_with
     std::uint32_t unused = 0;
     std::int64_t imm = 0;
 };

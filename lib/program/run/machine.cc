@@ -1,7 +1,6 @@
 // The machine's loop, and its instructions on numbers.
 #include "program/run/machine.h"
 
-#include <bit>
 #include <cstring>
 
 namespace ktrace::program {
@@ -17,7 +16,6 @@ std::uint64_t extend(std::uint64_t bits, unsigned width, bool is_signed) {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(bits << shift) >> shift);
 }
 
-double as_double(std::uint64_t bits) { return std::bit_cast<double>(bits); }
 std::int64_t as_signed(std::uint64_t bits) { return static_cast<std::int64_t>(bits); }
 
 bool in(Opcode op, Opcode first, Opcode last) { return op >= first && op <= last; }
@@ -54,8 +52,8 @@ bool Machine::step(const Instr &instr, NodeWriter &out, std::size_t &pc) {
     Opcode op = instr.op;
     if (op <= Opcode::tls) return value(instr);
     if (op <= Opcode::pick) return arrange(instr);
-    if (op <= Opcode::ne) return integer(instr);
-    if (op <= Opcode::logical_not) return floating(instr);
+    if (op <= Opcode::logical_not) return integer(instr);
+    if (op <= Opcode::ftruth) return floating(instr);
     if (op <= Opcode::or_else) return flow(instr, pc);
     if (op <= Opcode::fetch) return memory(instr);
     if (op <= Opcode::object_part) return object(instr);
@@ -67,8 +65,36 @@ bool Machine::step(const Instr &instr, NodeWriter &out, std::size_t &pc) {
 
 const std::byte *Machine::register_at(const Instr &instr, std::uint64_t offset) {
     if (!instr.is_float) return reinterpret_cast<const std::byte *>(&hit_.registers) + offset;
-    const auto *floating = hit_.thread.floating();
+    const auto *floating = hit_.thread->floating();
     return floating ? reinterpret_cast<const std::byte *>(floating) + offset : nullptr;
+}
+
+namespace {
+
+std::uint64_t compare(Opcode op, std::uint64_t a, std::uint64_t b) {
+    switch (op) {
+    case Opcode::lt_s: return as_signed(a) < as_signed(b);
+    case Opcode::le_s: return as_signed(a) <= as_signed(b);
+    case Opcode::lt_u: return a < b;
+    case Opcode::le_u: return a <= b;
+    case Opcode::eq: return a == b;
+    default: return a != b;
+    }
+}
+
+std::uint64_t compare_with(const Instr &instr, std::uint64_t value) {
+    const auto op = static_cast<Opcode>(instr.reg);
+    const auto other = static_cast<std::uint64_t>(instr.imm);
+    return instr.is_float ? compare(op, other, value) : compare(op, value, other);
+}
+
+} // namespace
+
+std::uint64_t compare_register(const Instr &instr, const arch::Host::Registers &registers) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, reinterpret_cast<const std::byte *>(&registers) + instr.index,
+                std::min<std::size_t>(instr.size, 8));
+    return compare_with(instr, extend(bits, instr.size * 8U, instr.is_signed));
 }
 
 bool Machine::value(const Instr &instr) {
@@ -87,13 +113,14 @@ bool Machine::value(const Instr &instr) {
         push(at ? Slot{.bits = extend(bits, instr.size * 8U, instr.is_signed)} : bad(State::unavailable));
         return true;
     }
+    case Opcode::compare_register: push_integer(program::compare_register(instr, hit_.registers)); return true;
     case Opcode::push_text: {
         std::span<const std::byte> constant = image_.constant(instr.index);
         push({.bytes = constant.data(), .size = static_cast<std::uint32_t>(constant.size())});
         return true;
     }
     case Opcode::push_comm: {
-        std::string_view comm = hit_.thread.comm();
+        std::string_view comm = hit_.thread->comm();
         push({.bytes = reinterpret_cast<const std::byte *>(comm.data()),
               .size = static_cast<std::uint32_t>(comm.size())});
         return true;
@@ -111,7 +138,7 @@ bool Machine::value(const Instr &instr) {
             push(offset);
             return true;
         }
-        auto at = hit_.thread.tls(instr.imm, offset.bits);
+        auto at = hit_.thread->tls(instr.imm, offset.bits);
         push(at ? Slot{.bits = at->value} : bad(State::unavailable));
         return true;
     }
@@ -163,13 +190,10 @@ std::uint64_t combine(Opcode op, std::uint64_t a, std::uint64_t b) {
     case Opcode::bit_and: return a & b;
     case Opcode::bit_or: return a | b;
     case Opcode::bit_xor: return a ^ b;
-    case Opcode::lt_s: return as_signed(a) < as_signed(b);
-    case Opcode::le_s: return as_signed(a) <= as_signed(b);
-    case Opcode::lt_u: return a < b;
-    case Opcode::le_u: return a <= b;
-    case Opcode::eq: return a == b;
-    case Opcode::ne: return a != b;
-    default: return shift(op, a, b);
+    case Opcode::shl:
+    case Opcode::shr_s:
+    case Opcode::shr_u: return shift(op, a, b);
+    default: return compare(op, a, b);
     }
 }
 
@@ -193,6 +217,18 @@ bool Machine::integer(const Instr &instr) {
         push(b);
         return !broken_;
     }
+    if (instr.op == Opcode::compare_with) {
+        push_integer(b.state == State::ok ? compare_with(instr, b.bits) : 0);
+        return !broken_;
+    }
+    if (instr.op == Opcode::truth || instr.op == Opcode::logical_not) {
+        const bool is_zero = b.bits == 0;
+        if (b.state == State::ok)
+            push_integer((instr.op == Opcode::logical_not) == is_zero ? 1 : 0);
+        else
+            push(instr.op == Opcode::truth ? Slot{} : b);
+        return !broken_;
+    }
     Slot a = pop();
     const Slot &problem = a.state != State::ok ? a : b;
     if (problem.state != State::ok)
@@ -201,77 +237,6 @@ bool Machine::integer(const Instr &instr) {
         push(divide(instr.op, a.bits, b.bits));
     else
         push_integer(combine(instr.op, a.bits, b.bits));
-    return !broken_;
-}
-
-namespace {
-
-std::uint64_t from_bool(bool value) { return value ? 1 : 0; }
-
-std::uint64_t combine_doubles(Opcode op, double a, double b) {
-    switch (op) {
-    case Opcode::fadd: return std::bit_cast<std::uint64_t>(a + b);
-    case Opcode::fsub: return std::bit_cast<std::uint64_t>(a - b);
-    case Opcode::fmul: return std::bit_cast<std::uint64_t>(a * b);
-    case Opcode::fdiv: return std::bit_cast<std::uint64_t>(a / b);
-    case Opcode::flt: return from_bool(a < b);
-    case Opcode::fle: return from_bool(a <= b);
-    case Opcode::feq: return from_bool(a == b);
-    default: return from_bool(a != b); // fne
-    }
-}
-
-/// To an integer of `size` bytes, cut towards zero; out of its range: its nearest end. NaN: 0.
-std::uint64_t to_integer(double value, unsigned size, bool is_signed) {
-    if (value != value) return 0;
-    if (is_signed) {
-        double limit = size >= 8 ? 0x1p63 : static_cast<double>(std::uint64_t{1} << (size * 8 - 1));
-        auto end = static_cast<std::int64_t>((std::uint64_t{1} << (std::min(size, 8U) * 8 - 1)) - 1);
-        if (value >= limit) return static_cast<std::uint64_t>(end);
-        if (value < -limit) return static_cast<std::uint64_t>(-end - 1);
-        return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
-    }
-    double limit = size >= 8 ? 0x1p64 : static_cast<double>(std::uint64_t{1} << (size * 8));
-    if (value >= limit) return extend(~std::uint64_t{0}, size * 8, false);
-    return value <= -1 ? extend(static_cast<std::uint64_t>(static_cast<std::int64_t>(std::max(value, -0x1p63))),
-                                size * 8, false)
-                       : static_cast<std::uint64_t>(value);
-}
-
-std::uint64_t convert(const Instr &instr, std::uint64_t bits) {
-    switch (instr.op) {
-    case Opcode::fneg: return std::bit_cast<std::uint64_t>(-as_double(bits));
-    case Opcode::round_float:
-        return std::bit_cast<std::uint64_t>(static_cast<double>(static_cast<float>(as_double(bits))));
-    case Opcode::from_signed: return std::bit_cast<std::uint64_t>(static_cast<double>(as_signed(bits)));
-    case Opcode::from_unsigned: return std::bit_cast<std::uint64_t>(static_cast<double>(bits));
-    case Opcode::truth: return from_bool(bits != 0);
-    case Opcode::ftruth: return from_bool(as_double(bits) != 0);
-    case Opcode::logical_not: return from_bool(bits == 0);
-    default: return to_integer(as_double(bits), instr.size, instr.is_signed);
-    }
-}
-
-} // namespace
-
-bool Machine::floating(const Instr &instr) {
-    Slot b = pop();
-    Opcode op = instr.op;
-    bool binary = in(op, Opcode::fadd, Opcode::fdiv) || in(op, Opcode::flt, Opcode::fne);
-    if (!binary) {
-        if (b.state == State::ok)
-            b = {.bits = convert(instr, b.bits)};
-        else if (op == Opcode::truth || op == Opcode::ftruth)
-            b = {.bits = 0};
-        push(b);
-        return !broken_;
-    }
-    Slot a = pop();
-    const Slot &problem = a.state != State::ok ? a : b;
-    if (problem.state != State::ok)
-        push(in(op, Opcode::flt, Opcode::fne) ? Slot{.bits = 0} : problem);
-    else
-        push_integer(combine_doubles(op, as_double(a.bits), as_double(b.bits)));
     return !broken_;
 }
 

@@ -27,6 +27,9 @@ struct Slot {
     bool truncated = false; // text: there is more
 };
 
+/// The answer of Opcode::compare_register: most filters are just that.
+std::uint64_t compare_register(const Instr &instr, const arch::Host::Registers &registers);
+
 class Machine {
   public:
     Machine(const Image &image, const HitView &hit) : image_(image), hit_(hit), cache_(hit.memory) {}

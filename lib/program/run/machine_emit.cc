@@ -1,4 +1,5 @@
 // The machine's instructions that write: nodes of a record or a key, and what Moment::call saves for Moment::ret.
+#include "program/run/floats.h"
 #include "program/run/machine.h"
 
 #include <cstring>
@@ -55,9 +56,7 @@ void Machine::emit_raw(const Instr &instr, const Slot &slot, NodeWriter &out) {
     std::byte bytes[8];
     std::size_t size = std::min<std::size_t>(instr.size, 8);
     if (instr.is_float && size == 4) {
-        double value;
-        std::memcpy(&value, &slot.bits, 8);
-        auto narrow = static_cast<float>(value);
+        const std::uint32_t narrow = float_bits(slot.bits);
         std::memcpy(bytes, &narrow, 4);
     } else {
         std::memcpy(bytes, &slot.bits, size);
@@ -94,7 +93,7 @@ void Machine::emit_pointee(const Instr &instr, const Slot &slot, NodeWriter &out
 
 void Machine::emit_stack(const Instr &instr, NodeWriter &out) {
     std::size_t wanted = std::min(static_cast<std::size_t>(instr.imm), max_frames);
-    std::size_t count = hit_.thread.stack(std::span(frames_).first(wanted));
+    std::size_t count = hit_.thread->stack(std::span(frames_).first(wanted));
     out.stack(std::span(frames_).first(std::min(count, wanted)));
 }
 

@@ -1,17 +1,10 @@
 // The machine's instruction that asks for a change of the thread.
-#include <bit>
+#include <cstring>
 
+#include "program/run/floats.h"
 #include "program/run/machine.h"
 
 namespace ktrace::program {
-
-namespace {
-
-std::uint64_t as_float(std::uint64_t double_bits) {
-    return std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(double_bits)));
-}
-
-} // namespace
 
 /// A value that could not be read changes nothing.
 bool Machine::inject(const Instr &instr) {
@@ -25,7 +18,7 @@ bool Machine::inject(const Instr &instr) {
     Change change;
     change.size = to.size;
     change.offset = to.offset;
-    change.bits = to.single ? as_float(slot.bits) : slot.bits;
+    change.bits = to.single ? float_bits(slot.bits) : slot.bits;
     switch (to.kind) {
     case Destination::Kind::nowhere: return true;
     case Destination::Kind::general: change.where = Change::Where::general; break;

@@ -1,7 +1,7 @@
 // The machine's instructions on the target's memory, and on the objects and texts that were read from it.
+#include "program/run/floats.h"
 #include "program/run/machine.h"
 
-#include <bit>
 #include <cstring>
 
 namespace ktrace::program {
@@ -17,23 +17,6 @@ std::uint64_t integer_of(const std::byte *bytes, std::size_t size, bool is_signe
     unsigned shift = 64 - 8 * static_cast<unsigned>(size);
     if (!is_signed) return bits << shift >> shift;
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(bits << shift) >> shift);
-}
-
-/// A float, a double, or the target's long double, which is the host's (10 bytes of it count on x86-64).
-double double_of(const std::byte *bytes, std::size_t size) {
-    if (size == 4) {
-        float value;
-        std::memcpy(&value, bytes, 4);
-        return static_cast<double>(value);
-    }
-    if (size <= 8) {
-        double value = 0;
-        std::memcpy(&value, bytes, size);
-        return value;
-    }
-    long double value = 0;
-    std::memcpy(&value, bytes, std::min(size, sizeof value));
-    return static_cast<double>(value);
 }
 
 bool has_nul(std::uint64_t word) { return ((word - 0x0101010101010101U) & ~word & 0x8080808080808080U) != 0; }
@@ -91,7 +74,7 @@ Slot Machine::load(const Instr &instr, std::uint64_t address) {
     std::size_t readable = cache_.read(address, std::span(bytes).first(size));
     if (readable < size) return bad(State::fault, address + readable);
     if (instr.op == Opcode::load) return {.bits = integer_of(bytes, size, instr.is_signed)};
-    return {.bits = std::bit_cast<std::uint64_t>(double_of(bytes, size))};
+    return {.bits = double_bits(bytes, size)};
 }
 
 Slot Machine::read(const Instr &instr, std::uint64_t address, const Slot &length) {
@@ -179,7 +162,7 @@ bool Machine::object(const Instr &instr) {
         else if (instr.op == Opcode::object_load)
             object = {.bits = integer_of(into, instr.size, instr.is_signed)};
         else
-            object = {.bits = std::bit_cast<std::uint64_t>(double_of(into, instr.size))};
+            object = {.bits = double_bits(into, instr.size)};
         return true;
     }
     case Opcode::object_text:

@@ -36,8 +36,8 @@ class ThreadPort {
 /// A hit, as a program sees it.
 struct HitView {
     const arch::Host::Registers &registers;
-    Memory &memory;
-    ThreadPort &thread;
+    Memory *memory; // nullptr, as `thread`: the program asks for nothing of it
+    ThreadPort *thread;
     Pid pid;
     Tid tid;
     std::uint64_t time_ns = 0; // CLOCK_REALTIME

@@ -18,11 +18,11 @@ namespace ktrace::program {
 
 class ReadCache {
   public:
-    explicit ReadCache(Memory &memory) : memory_(memory) {}
+    explicit ReadCache(Memory *memory) : memory_(memory) {}
 
     /// As Memory::read: the number of bytes that were readable, from the front.
     std::size_t read(std::uint64_t at, std::span<std::byte> into) {
-        if (into.size() > window_size / 2) return memory_.read(VirtAddr{at}, into);
+        if (into.size() > window_size / 2) return memory_->read(VirtAddr{at}, into);
         const Window &window = window_of(at, into.size());
         std::uint64_t offset = at - window.start;
         std::size_t size = offset < window.size ? std::min<std::size_t>(into.size(), window.size - offset) : 0;
@@ -33,24 +33,24 @@ class ReadCache {
   private:
     static constexpr std::size_t window_size = 512, align = 128;
     struct Window {
-        std::uint64_t start = 0;
-        std::size_t asked = 0; // bytes of the target that were asked for; 0: unused
-        std::size_t size = 0;  // and of these, readable
+        std::uint64_t start;
+        std::size_t asked; // bytes of the target that were asked for
+        std::size_t size;  // and of these, readable
         std::array<std::byte, window_size> bytes;
     };
 
     const Window &window_of(std::uint64_t at, std::size_t size) {
-        for (const Window &window : windows_)
+        for (const Window &window : std::span(windows_).first(std::min(next_, windows_.size())))
             if (at - window.start < window.asked && at - window.start + size <= window.asked) return window;
         Window &window = windows_[next_++ % windows_.size()];
         window.start = at & ~std::uint64_t{align - 1};
         window.asked = std::min<std::uint64_t>(window_size, 0 - window.start - 1); // not beyond the end of addresses
-        window.size = memory_.read(VirtAddr{window.start}, std::span(window.bytes).first(window.asked));
+        window.size = memory_->read(VirtAddr{window.start}, std::span(window.bytes).first(window.asked));
         return window;
     }
 
-    Memory &memory_;
-    std::array<Window, 4> windows_;
+    Memory *memory_;
+    std::array<Window, 4> windows_; // not cleared: only the first ones are in use
     std::size_t next_ = 0;
 };
 

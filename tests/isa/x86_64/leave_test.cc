@@ -20,8 +20,8 @@ namespace ktrace::test {
 
 namespace {
 
-using arch::CountingStub;
 using arch::OutOfStub;
+using arch::Stub;
 using arch::X86_64;
 using arch::X86_64Detour;
 using Registers = arch::X86_64Registers;
@@ -251,7 +251,7 @@ class X86Leave : public ::testing::TestWithParam<Row> {
     }
 
     Stage stage_;
-    CountingStub stub_;
+    Stub stub_;
 };
 
 TEST_P(X86Leave, IsAsIfItHadNeverCome) {

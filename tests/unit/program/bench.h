@@ -215,7 +215,7 @@ struct Bench {
         bool operator==(const Hit &) const = default;
     };
     Hit hit(const Image &image, Moment moment, ProbeState &probe) {
-        HitView view{registers, memory, thread, Pid{100}, Tid{101}, 5'000, 6'000, duration, capture};
+        HitView view{registers, &memory, &thread, Pid{100}, Tid{101}, 5'000, 6'000, duration, capture};
         Hit made;
         made.capture.resize(image.header().capture_size);
         std::size_t captured = 0;

@@ -91,7 +91,7 @@ TEST(Images, ChecksTheIndexOfADestination) {
     auto bytes = flatten(code);
     Bench bench;
     Changes changes;
-    HitView view{bench.registers, bench.memory, bench.thread, Pid{1}, Tid{1}, 0, 0, 0, {}, &changes};
+    HitView view{bench.registers, &bench.memory, &bench.thread, Pid{1}, Tid{1}, 0, 0, 0, {}, &changes};
     Machine machine(Image(bytes), view);
     NodeWriter nothing({}, 0, false);
     auto body = Image(bytes)[Image(bytes).moment(Moment::pre).body];

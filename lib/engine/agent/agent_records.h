@@ -1,0 +1,15 @@
+// Agent records: what threads have left in their rings becomes records and rows of tables, as if each hit had been a
+// stop.
+#pragma once
+
+#include "engine/space/engine.h"
+
+namespace ktrace::engine {
+
+/// Of one task. It stands, or has ended.
+void take_records(Engine &engine, Process &process, Tid tid);
+
+/// Of all tasks, of all address spaces, in order of time.
+void take_all_records(Engine &engine);
+
+} // namespace ktrace::engine

@@ -1,0 +1,61 @@
+#include "os/self/processor_clock.h"
+
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <string>
+
+#include "arch/in_process.h"
+#include "base/clock.h"
+
+namespace ktrace::os {
+
+namespace {
+
+constexpr std::uint64_t apart_ns = 1'000'000; // two comparisons, at least: the error of one counts less then
+constexpr unsigned reads = 5;
+
+std::string content(const char *path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+} // namespace
+
+bool ProcessorClock::is_steady() {
+    const std::string flags = content("/proc/cpuinfo");
+    const std::string sources = content("/sys/devices/system/clocksource/clocksource0/available_clocksource");
+    return flags.find(" constant_tsc") != std::string::npos && flags.find(" nonstop_tsc") != std::string::npos &&
+           sources.find("tsc") != std::string::npos; // not where it was found to be unstable
+}
+
+/// The closest of some.
+ProcessorClock::Pair ProcessorClock::read() {
+    Pair best;
+    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+    for (unsigned i = 0; i < reads; i++) {
+        const std::uint64_t begin = arch::processor_time(), ns = ktrace::monotonic_ns(), end = arch::processor_time();
+        if (end - begin >= least) continue;
+        least = end - begin;
+        best = {begin + least / 2, ns};
+    }
+    return best;
+}
+
+void ProcessorClock::compare() {
+    const Pair now = read();
+    if (before_.ns == 0)
+        before_ = now;
+    else if (last_.ns >= before_.ns + apart_ns)
+        before_ = last_;
+    last_ = now;
+}
+
+std::uint64_t ProcessorClock::monotonic_ns(std::uint64_t time) const {
+    if (last_.time <= before_.time) return last_.ns;
+    const double rate = static_cast<double>(last_.ns - before_.ns) / static_cast<double>(last_.time - before_.time);
+    const auto since = static_cast<std::int64_t>(time - last_.time);
+    return last_.ns + static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<double>(since) * rate));
+}
+
+} // namespace ktrace::os

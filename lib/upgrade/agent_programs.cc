@@ -1,0 +1,79 @@
+#include "upgrade/agent_programs.h"
+
+#include "arch/host.h"
+
+namespace ktrace::upgrade {
+
+using program::Image;
+using program::Instr;
+using program::Opcode;
+
+namespace {
+
+constexpr const char *floats = "floating point is asked for";
+constexpr const char *memory = "memory is read";
+
+/// The agent has the general registers alone.
+const char *why_not_register(std::uint64_t offset, const Instr &instr) {
+    if (instr.is_float) return floats;
+    const bool is_seen = offset + instr.size <= arch::HostDetour::agent_sees;
+    return is_seen ? nullptr : "a register is asked for that only a stop shows";
+}
+
+const char *why_not(const Instr &instr) {
+    switch (instr.op) {
+    case Opcode::compare_register: return why_not_register(instr.index, {.size = instr.size});
+    case Opcode::push_register: return why_not_register(instr.index, instr);
+    case Opcode::object_register: return why_not_register(static_cast<std::uint64_t>(instr.imm), instr);
+    case Opcode::push_nsecs: return "nsecs is asked for";
+    case Opcode::push_comm: return "comm is asked for";
+    case Opcode::tls: return "a thread's own variable is asked for";
+    case Opcode::emit_stack: return "a stack is asked for";
+    case Opcode::emit_registers: return "registers are asked for";
+    case Opcode::load:
+    case Opcode::str:
+    case Opcode::str_imm:
+    case Opcode::counted_text:
+    case Opcode::array_text:
+    case Opcode::buf:
+    case Opcode::fetch:
+    case Opcode::object_read:
+    case Opcode::emit_memory:
+    case Opcode::emit_pointer:
+    case Opcode::emit_pointee: return memory;
+    case Opcode::load_float:
+    case Opcode::object_float: return floats;
+    case Opcode::emit_raw: return instr.is_float ? floats : nullptr;
+    default: break;
+    }
+    if (instr.op >= Opcode::fadd && instr.op <= Opcode::ftruth) return floats;
+    const bool is_of_calls = instr.op == Opcode::push_duration || instr.op == Opcode::push_captured ||
+                             instr.op == Opcode::object_captured || instr.op >= Opcode::save_slot;
+    return is_of_calls ? "it is more than an event or a row" : nullptr;
+}
+
+const char *why_not(const Image &image, program::Part part) {
+    for (const Instr &instr : image[part])
+        if (const char *why = why_not(instr)) return why;
+    return nullptr;
+}
+
+const char *why_not(const Image &image, program::Parts parts) {
+    for (const program::Part part : image[parts])
+        if (const char *why = why_not(image, part)) return why;
+    return nullptr;
+}
+
+} // namespace
+
+const char *why_stops(const Image &image, program::Moment when) {
+    const auto &moment = image.moment(when);
+    if (moment.selects) return "--every, --chance or --first is asked for";
+    if (moment.injections.count != 0) return "values are changed there";
+    if (const char *why = why_not(image, moment.condition)) return why;
+    if (!moment.aggregates) return why_not(image, moment.body);
+    if (const char *why = why_not(image, moment.key)) return why;
+    return moment.has_value ? why_not(image, moment.value) : nullptr;
+}
+
+} // namespace ktrace::upgrade

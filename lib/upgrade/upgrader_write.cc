@@ -1,0 +1,73 @@
+// The Upgrader's writing: what a jump needs in the process before it is planted.
+#include <algorithm>
+#include <cstring>
+
+#include "agent/layout.h"
+#include "engine/space/address_space_state.h"
+#include "upgrade/upgrader.h"
+
+namespace ktrace::upgrade {
+
+using engine::AddressSpaceState;
+using engine::Jump;
+
+namespace {
+
+ktrace_recovery_detour record_of(const Jump &jump) {
+    ktrace_recovery_detour record{};
+    record.site = jump.at.value;
+    record.size = static_cast<std::uint8_t>(jump.bytes.size());
+    std::memcpy(record.original, jump.code.data(), std::min(jump.code.size(), jump.bytes.size()));
+    std::memcpy(record.ours, jump.bytes.data(), jump.bytes.size());
+    for (unsigned i = 1; i < jump.bytes.size(); i++)
+        if (std::ranges::none_of(jump.window.inner, [i](const arch::Boundary &each) { return each.offset == i; }))
+            record.tail = static_cast<std::uint8_t>(record.tail | 1u << i);
+    return record;
+}
+
+} // namespace
+
+/// The image of the jump's program, and where the agent finds it.
+bool Upgrader::write_run(const Jump &jump, const engine::JumpArea &area) {
+    AddressSpaceState &space = *work_->space;
+    const engine::AgentRun &run = *jump.run;
+    auto counter = [&](std::size_t number) { return area.counters.value + number * sizeof(std::uint64_t); };
+    const agent::SiteCode code{area.agent.value,
+                               jump.at.value,
+                               run.image.value,
+                               space.threads->address().value,
+                               counter(jump.counter),
+                               counter(jump.counter + 1),
+                               run.number,
+                               static_cast<std::uint32_t>(run.moment)};
+    return space.memory->write_own(run.image, run.program.image().bytes()) &&
+           space.memory->write_own(run.site_code, std::as_bytes(std::span(&code, 1)));
+}
+
+bool Upgrader::write(Jump &jump) {
+    AddressSpaceState &space = *work_->space;
+    const engine::Site *site = space.site_at(jump.at);
+    if (!site || !engine::list_in_recovery(space, *site)) return false; // before the tail
+    if (!jump.is_written) {
+        const auto landing = arch::HostDetour::jump(jump.landing, jump.stub_at);
+        const auto area =
+            std::ranges::find_if(space.jumps->areas, [&](const auto &each) { return each.block == jump.block; });
+        if (!landing || area == space.jumps->areas.end()) return false;
+        if (jump.run && !write_run(jump, *area)) return false;
+        const ktrace_recovery_detour record = record_of(jump);
+        const auto bytes = std::as_bytes(std::span(&record, 1));
+        const VirtAddr at = area->records + static_cast<std::int64_t>(jump.index * sizeof record);
+        constexpr std::size_t site_size = sizeof record.site;
+        if (!space.memory->write_own(jump.stub_at, jump.stub.bytes) ||
+            !space.memory->write_own(jump.landing, *landing) ||
+            !space.memory->write_own(at + static_cast<std::int64_t>(site_size), bytes.subspan(site_size)) ||
+            !space.memory->write_own(at, bytes.first(site_size)))
+            return false;
+        jump.is_written = true;
+    }
+    space.jumps->by_stub[jump.stub_at] = &jump;
+    space.jumps->by_landing[jump.landing] = &jump;
+    return true;
+}
+
+} // namespace ktrace::upgrade
