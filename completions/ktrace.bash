@@ -72,17 +72,17 @@ _ktrace() {
     --format) mapfile -t COMPREPLY < <(compgen -W 'text json' -- "$cur"); return ;;
     --duration | --interval) mapfile -t COMPREPLY < <(compgen -W '1s 10s 1m' -- "$cur"); return ;;
     --if | --print | --by)
-        mapfile -t COMPREPLY < <(compgen -W 'arg0 args. retval duration tid pid comm nsecs func var.' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'arg0 args. retval duration tid pid comm nsecs func caller stack var.' -- "$cur")
         return
         ;;
     --sort) mapfile -t COMPREPLY < <(compgen -W 'total self count avg min p50 p90 p99 max function' -- "$cur"); return ;;
     --engine) mapfile -t COMPREPLY < <(compgen -W 'trap jump' -- "$cur"); return ;;
     --max-events | --max-overhead | --maxactive | --top | --every | --chance | --seed | --first) return ;;
     esac
-    local tracing='-f --follow --allow-missing --duration --max-events --max-overhead --engine -k --probe -j --entry -r --ret -w --watch --plugin --if --inside --print
+    local tracing='-f --follow --allow-missing --duration --max-events --max-overhead --engine -k --probe -j --entry -r --ret -w --watch --plugin --if --inside --print --no-args --full
         --post --regs --stack --set-arg --set-reg --set-ret --set-errno --skip --maxactive --count --stats --hist --by --sort --top --interval --ns --every --chance --seed --first -o --output --format
         -q --quiet -v --verbose -h --help -V --version'
-    local probing='-k --probe -j --entry -r --ret -w --watch --if --inside --print --post --regs --stack --maxactive --count --stats --hist --by
+    local probing='-k --probe -j --entry -r --ret -w --watch --if --inside --print --no-args --full --post --regs --stack --maxactive --count --stats --hist --by
         --every --chance --seed --first --allow-missing --format'
     case $command in
     attach) mapfile -t COMPREPLY < <(compgen -W "-p --pid $tracing" -- "$cur") ;;

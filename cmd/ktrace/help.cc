@@ -52,7 +52,7 @@ Examples:
 constexpr std::string_view examples_run = R"(
 Examples:
   ktrace run -j libc:write ls -l                    the arguments of each call
-  ktrace run -r parse --if 'duration > 1000000' ./a calls of more than 1 ms
+  ktrace run -r parse --if 'duration > 1ms' ./a     calls of more than 1 ms
   ktrace run -r parse --stats --format json ./a     statistics for a script
 )";
 

@@ -138,7 +138,6 @@ Status compile_set(const Snapshot &now, probe::ProbeSet &set, const std::vector<
                             place->watch ? place->watch->binding : std::nullopt, wanted.probe.own.get()});
     }
     probe::CompileOptions options;
-    options.arguments_at_return = now.trace.config.format == trace::Config::Format::json;
     options.additional = set.compiled;
     options.modules = modules;
     options.memory = &now.memory;

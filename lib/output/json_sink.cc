@@ -140,7 +140,7 @@ class JsonSink final : public Sink {
         bool returns = header.moment == Moment::ret;
         if (returns && !retval_.empty()) out += ",\"retval\":" + retval_;
         if (returns) append_times(out, header);
-        if (returns || header.moment == Moment::entry) out += ",\"args\":{" + arguments_ + '}';
+        if ((returns || header.moment == Moment::entry) && values_.empty()) out += ",\"args\":{" + arguments_ + '}';
         out += watch_;
         if (!values_.empty()) out += ",\"values\":{" + values_ + '}';
         if (!regs_.empty()) out += ",\"regs\":" + regs_;

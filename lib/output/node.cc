@@ -108,20 +108,60 @@ void append_stack(JsonNotation, std::string &out, const Node &node, const Contex
     out += separator[0] == '[' ? "[]" : "]";
 }
 
-void append_typed(TextNotation, std::string &out, const value::Type &type, std::span<const std::byte> bytes) {
-    append_text(out, type, bytes);
+/// `main+0x24 [worker]` of an address, `main [worker]` of a function: inlined ones are left out, since they have no
+/// address of their own.
+std::string symbol_text(const Node &node, const Context &context) {
+    const bool is_function = node.tag == Tag::function;
+    const std::uint64_t address = is_function ? node.number & ~program::interrupted : node.number;
+    const bool is_return = is_function && (node.number & program::interrupted) == 0;
+    std::vector<NamedFrame> named;
+    if (context.symbolizer) named = context.symbolizer->name(context.pid, address, is_return);
+    std::string out;
+    if (named.empty() || (named.back().symbol.empty() && named.back().module.empty())) {
+        append_hex(out, address);
+        return out;
+    }
+    const NamedFrame &frame = named.back();
+    if (is_function && !frame.symbol.empty())
+        out = text::escape(frame.symbol);
+    else
+        append_frame_place(out, frame);
+    if (!frame.module.empty()) out += " [" + text::escape(frame.module) + ']';
+    return out;
 }
 
-void append_typed(JsonNotation, std::string &out, const value::Type &type, std::span<const std::byte> bytes) {
-    append_json(out, type, bytes);
+void append_symbol(TextNotation, std::string &out, const Node &node, const Context &context) {
+    out += symbol_text(node, context);
+}
+
+void append_symbol(JsonNotation, std::string &out, const Node &node, const Context &context) {
+    append_json_string(out, symbol_text(node, context));
+}
+
+void append_typed(TextNotation, std::string &out, const Node &node, const Context &context) {
+    if (node.tag == Tag::pointee && !context.limits->follows) return TextNotation::pointer(out, node.number);
+    append_text(out, type_of(node, context), node.bytes, *context.limits);
+}
+
+void append_typed(JsonNotation, std::string &out, const Node &node, const Context &context) {
+    append_json(out, type_of(node, context), node.bytes);
+}
+
+void append_string(TextNotation, std::string &out, const Node &node, const Context &context) {
+    const std::string_view shown = shortened(node.text(), context.limits->text);
+    TextNotation::string(out, shown, node.truncated || shown.size() < node.text().size());
+}
+
+void append_string(JsonNotation, std::string &out, const Node &node, const Context &) {
+    JsonNotation::string(out, node.text(), node.truncated);
 }
 
 template <class Notation> void append_node(std::string &out, const Node &node, const Context &context) {
     switch (node.tag) {
     case Tag::raw:
-    case Tag::pointee: return append_typed(Notation{}, out, type_of(node, context), node.bytes);
-    case Tag::string: return Notation::string(out, node.text(), node.truncated);
-    case Tag::buffer: return Notation::string(out, node.text(), false);
+    case Tag::pointee: return append_typed(Notation{}, out, node, context);
+    case Tag::string:
+    case Tag::buffer: return append_string(Notation{}, out, node, context);
     case Tag::sint: return append_decimal(out, Signed128{node.sint()});
     case Tag::uint: return append_decimal(out, Unsigned128{node.number});
     case Tag::hex: return Notation::pointer(out, node.number);
@@ -131,6 +171,8 @@ template <class Notation> void append_node(std::string &out, const Node &node, c
     case Tag::na: return Notation::not_applicable(out);
     case Tag::unavailable: return Notation::unavailable(out);
     case Tag::stack: return append_stack(Notation{}, out, node, context);
+    case Tag::symbol:
+    case Tag::function: return append_symbol(Notation{}, out, node, context);
     case Tag::registers: return append_registers(Notation{}, out, node);
     }
 }

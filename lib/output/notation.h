@@ -18,8 +18,6 @@ void append_json_string(std::string &out, std::string_view raw);
 void append_utf8(std::string &out, std::uint32_t code_point);
 
 struct TextNotation {
-    static constexpr std::size_t most_elements = 64; // of an array; then `...`
-
     static void begin_object(std::string &out) { out += '{'; }
     static void end_object(std::string &out) { out += '}'; }
     static void key(std::string &out, std::string_view name, bool first);
@@ -38,8 +36,6 @@ struct TextNotation {
 };
 
 struct JsonNotation {
-    static constexpr std::size_t most_elements = SIZE_MAX;
-
     static void begin_object(std::string &out) { out += '{'; }
     static void end_object(std::string &out) { out += '}'; }
     static void key(std::string &out, std::string_view name, bool first);

@@ -16,6 +16,7 @@ using value::Type;
 using Bytes = std::span<const std::byte>;
 
 constexpr int most_depth = 16;
+constexpr ValueLimits unlimited{SIZE_MAX, most_depth, SIZE_MAX, SIZE_MAX, true}; // JSON
 
 Bytes part(Bytes bytes, std::uint64_t offset, std::uint64_t size) {
     if (offset >= bytes.size()) return {};
@@ -57,18 +58,26 @@ bool ends_in_zero(Bytes bytes, std::size_t size) {
 /// The walk over one value in one notation.
 template <class Notation> class Walk {
   public:
-    explicit Walk(std::string &out) : out_(out) {}
+    Walk(std::string &out, const ValueLimits &limits) : out_(out), limits_(limits) {}
 
     void value(const Type &type, Bytes bytes) {
         bool whole = type.kind == Type::Kind::structure || type.kind == Type::Kind::union_ ||
                      type.kind == Type::Kind::array || type.kind == Type::Kind::unknown;
-        if ((!whole && bytes.size() < type.size) || depth_ == most_depth) return Notation::elided_value(out_);
+        if ((!whole && bytes.size() < type.size) || depth_ == most_depth || is_too_deep(type))
+            return Notation::elided_value(out_);
         depth_++;
         dispatch(type, bytes);
         depth_--;
     }
 
   private:
+    /// A structure or an array of other than characters within as many others as are shown.
+    bool is_too_deep(const Type &type) const {
+        const bool is_list = type.kind == Type::Kind::array && type.target && !is_character(*type.target);
+        return (is_list || type.kind == Type::Kind::structure || type.kind == Type::Kind::union_) &&
+               depth_ >= limits_.levels;
+    }
+
     void dispatch(const Type &type, Bytes bytes) {
         switch (type.kind) {
         case Type::Kind::bool_: out_ += load_unsigned(part(bytes, 0, type.size)) != 0 ? "true" : "false"; return;
@@ -144,9 +153,12 @@ template <class Notation> class Walk {
         if (is_character(*type.target)) {
             Bytes held = part(bytes, 0, count * size);
             auto unit = static_cast<std::size_t>(size);
-            return Notation::string(out_, text_of(held, unit), there < count && !ends_in_zero(held, unit));
+            const std::string text = text_of(held, unit);
+            const std::string_view shown = shortened(text, limits_.text);
+            const bool is_cut = shown.size() < text.size() || (there < count && !ends_in_zero(held, unit));
+            return Notation::string(out_, shown, is_cut);
         }
-        std::uint64_t shown = std::min({count, there, std::uint64_t{Notation::most_elements}});
+        std::uint64_t shown = std::min({count, there, std::uint64_t{limits_.elements}});
         out_ += '[';
         for (std::uint64_t i = 0; i < shown; i++) {
             if (i != 0) Notation::separator(out_);
@@ -211,13 +223,27 @@ template <class Notation> class Walk {
     }
 
     std::string &out_;
+    const ValueLimits &limits_;
     int depth_ = 0;
 };
 
 } // namespace
 
-void append_text(std::string &out, const Type &type, Bytes bytes) { Walk<TextNotation>(out).value(type, bytes); }
+const ValueLimits ValueLimits::brief{10, 3, 200, 200, false};
+const ValueLimits ValueLimits::full{64, most_depth, SIZE_MAX, SIZE_MAX, true};
 
-void append_json(std::string &out, const Type &type, Bytes bytes) { Walk<JsonNotation>(out).value(type, bytes); }
+std::string_view shortened(std::string_view text, std::size_t bytes) {
+    if (text.size() <= bytes) return text;
+    while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) bytes--; // within a character
+    return text.substr(0, bytes);
+}
+
+void append_text(std::string &out, const Type &type, Bytes bytes, const ValueLimits &limits) {
+    Walk<TextNotation>(out, limits).value(type, bytes);
+}
+
+void append_json(std::string &out, const Type &type, Bytes bytes) {
+    Walk<JsonNotation>(out, unlimited).value(type, bytes);
+}
 
 } // namespace ktrace::output

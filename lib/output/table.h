@@ -23,6 +23,7 @@ struct FunctionTable {
 struct TableLayout {
     std::size_t width = 0;          // of the terminal; 0: there is none, names and columns are whole
     std::size_t height = 0;         // of the terminal, in lines
+    bool in_place = false;          // the terminal is ktrace's alone: tables may replace each other
     std::string sort;               // a column; empty: total, else count
     std::optional<std::size_t> top; // rows, and the rest as one
     bool exact_times = false;       // in whole ns

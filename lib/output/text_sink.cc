@@ -78,15 +78,14 @@ class TextSink final : public Sink {
 
     void tables(const std::vector<FunctionTable> &functions, const TableLayout &layout,
                 std::uint64_t interval) override {
-        const bool in_place = layout.width != 0;
-        TableLayout fitting = layout;
         constexpr std::size_t others = 4; // lines of the terminal: the heading, the rest, the live line, the cursor's
-        if (interval != 0 && in_place && !layout.top && layout.height > others) fitting.top = layout.height - others;
+        TableLayout fitting = layout;
+        const bool replaces = layout.in_place && layout.height > others;
+        if (interval != 0 && replaces && !layout.top) fitting.top = layout.height - others;
         std::string text;
         append_tables(text, functions, fitting, symbolizer_);
         std::string &out = writer_.buffer();
-        if (in_place && table_lines_ != 0) out += fmt::format("\x1b[{}A\x1b[J", table_lines_);
-        if (!in_place && table_lines_ != 0) out += '\n';
+        if (table_lines_ != 0) out += replaces ? fmt::format("\x1b[{}A\x1b[J", table_lines_) : "\n";
         table_lines_ = interval == 0 ? 0 : static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
         out += text;
         writer_.appended();
@@ -110,24 +109,30 @@ class TextSink final : public Sink {
         now_.clear();
         at_.clear();
         stack_.clear();
+        const bool is_of_call =
+            header.moment == Moment::entry || header.moment == Moment::call || header.moment == Moment::ret;
         Context context{location.types, symbolizer_, header.pid};
+        context.limits = location.full ? &ValueLimits::full : &ValueLimits::brief;
         for_each_field(record, location.fields[static_cast<std::size_t>(header.moment)],
                        [&](const Field &field, std::size_t number, const Node &node) {
                            context.lines = field.lines;
-                           take(field, number, node, context);
+                           take(field, number, node, context, is_of_call);
                        });
     }
 
-    void take(const Field &field, std::size_t number, const Node &node, const Context &context) {
+    /// `is_of_call`: values stand where the arguments would.
+    void take(const Field &field, std::size_t number, const Node &node, const Context &context, bool is_of_call) {
         switch (field.role) {
         case Field::Role::argument:
+        case Field::Role::print:
+            if (!is_of_call) {
+                values_ += ' ' + label_of(field, number) + '=';
+                return append_value(values_, node, context);
+            }
             arguments_ += number == 0 ? "" : ", ";
             arguments_ += label_of(field, number) + '=';
-            return append_text(arguments_, node, context);
-        case Field::Role::retval: return append_text(retval_, node, context);
-        case Field::Role::print:
-            values_ += ' ' + label_of(field, number) + '=';
-            return append_text(values_, node, context);
+            return append_value(arguments_, node, context);
+        case Field::Role::retval: return append_value(retval_, node, context);
         case Field::Role::injected:
         case Field::Role::skipped:
             values_ += field.role == Field::Role::skipped ? " [skipped: " : " [set ";
@@ -135,12 +140,25 @@ class TextSink final : public Sink {
             append_text(values_, node, context);
             values_ += ']';
             return;
-        case Field::Role::before: return append_text(before_, node, context);
-        case Field::Role::now: return append_text(now_, node, context);
+        case Field::Role::before: return append_value(before_, node, context);
+        case Field::Role::now: return append_value(now_, node, context);
         case Field::Role::at: return append_text(at_, node, context);
         case Field::Role::regs: values_ += ' '; return append_text(values_, node, context);
         case Field::Role::stack: return append_frames(node, context);
         }
+    }
+
+    /// No value is wider than its limit.
+    static void append_value(std::string &out, const Node &node, const Context &context) {
+        const std::size_t before = out.size();
+        append_text(out, node, context);
+        if (out.size() - before <= context.limits->columns) return;
+        std::size_t end = before, columns = 0;
+        for (; end < out.size() && columns < context.limits->columns; columns++)
+            end += std::max<std::size_t>(1, text::utf8_length(std::string_view(out).substr(end)));
+        if (end >= out.size()) return;
+        out.resize(end);
+        out += "...";
     }
 
     void append_frames(const Node &node, const Context &context) {
@@ -177,7 +195,7 @@ class TextSink final : public Sink {
             return;
         case Moment::ret:
             append_function(out, location);
-            out += " returned ";
+            out += '(' + arguments_ + ") returned ";
             if (!retval_.empty()) out += retval_ + ' ';
             append_duration(out, header);
             return;

@@ -171,7 +171,8 @@ program::Recipe Compiler::recipe(const LocationRequest &request, LocationScope &
     if (recipe.table != Table::Kind::none) return recipe;
     recipe.watched = request.watched;
     if (recipe.watched) entry.open_debug_information();
-    recipe.shows_arguments = request.kind == Kind::entry || (request.kind == Kind::ret && options_.arguments_at_return);
+    const bool has_arguments = request.kind == Kind::entry || request.kind == Kind::ret;
+    recipe.shows_arguments = has_arguments && actions_.print.empty() && !actions_.no_args;
     if (recipe.shows_arguments) recipe.arguments = entry.arguments();
     recipe.shows_result = request.kind == Kind::ret;
     if (recipe.shows_result) recipe.result = after.result();
@@ -211,6 +212,7 @@ Compiled Compiler::compile(const LocationRequest &request) {
     if (at.module) info.module = at.module->name();
     info.address = at.vaddr + request.bias;
     info.injects = !wanted.injections.empty();
+    info.full = actions_.full;
     info.result_void = wanted.shows_result && !wanted.result;
     for (std::size_t m = 0; m < program::moments; ++m) info.fields[m] = std::move(built.fields[m]);
     info.types = entry.types() ? entry.types() : after.types();

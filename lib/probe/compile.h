@@ -37,8 +37,6 @@ struct LocationRequest {
 };
 
 struct CompileOptions {
-    /// Return probes keep the arguments that they saw at entry for the event (JSON shows them, text does not).
-    bool arguments_at_return = false;
     /// These locations come on top of others (a library was loaded, a child was forked): an EXPR that fits none of them
     /// is n/a there, no error.
     bool additional = false;

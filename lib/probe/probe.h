@@ -23,7 +23,9 @@ namespace ktrace::probe {
 struct Actions {
     std::string condition;          // --if, empty: none
     std::optional<Spec> inside;     // --inside: only under calls of this function
-    std::vector<std::string> print; // --print
+    std::vector<std::string> print; // --print, in place of the arguments
+    bool no_args = false;           // --no-args
+    bool full = false;              // --full: values are not shortened
     /// --set-arg, --set-reg, --set-ret, --skip, --set-errno: `name` (an argument's number or name, a register) becomes
     /// `value`.
     struct Injection {

@@ -221,7 +221,9 @@ std::string summary_text(const trace::Trace &trace, const std::vector<std::size_
     const engine::Timed &calls = trace.engine.timed;
     if (timed && (!trace.engine.corrections.is_empty() || calls.by_switches.all() + calls.by_stops.all() != 0))
         text += timing_text(trace.engine);
-    text += output::totals_text(totals_of(trace, order));
+    const output::Totals totals = totals_of(trace, order);
+    if (trace.began_ns == 0 && totals.counters.hits == 0) return text; // it never began
+    text += output::totals_text(totals);
     for (std::size_t i : order) {
         const trace::CountedLocation &location = *trace.installed.locations[i];
         if (location.counters.lost() != 0)

@@ -1,5 +1,6 @@
 #include "report/tables.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <tuple>
@@ -10,6 +11,8 @@
 #include "base/clock.h"
 #include "base/quiet_thread.h"
 #include "os/self/own_signals.h"
+#include "output/render.h"
+#include "output/table_lines.h"
 #include "report/namesakes.h"
 
 namespace ktrace::report {
@@ -43,23 +46,53 @@ std::vector<Locations> functions_with_hits(const trace::Trace &trace) {
 
 enum class Hits : std::uint8_t { all, recent };
 
-program::Table table_of(const trace::Trace &trace, const Locations &locations, Hits hits) {
-    const program::Aggregation &first = trace.installed.locations[locations[0]]->state->aggregation;
-    if (locations.size() == 1) return hits == Hits::all ? first.snapshot() : first.recent();
-    program::Aggregation sum = first.empty_copy();
-    for (std::size_t i : locations) {
-        const program::Aggregation &each = trace.installed.locations[i]->state->aggregation;
-        hits == Hits::all ? sum.add_all(each) : sum.add_recent(each);
-    }
-    return sum.snapshot();
+bool has_callers(const program::Table &table) {
+    return std::any_of(table.rows.begin(), table.rows.end(), [](const program::Row &row) {
+        return std::any_of(row.key.begin(), row.key.end(),
+                           [](const program::KeyPart &part) { return part.tag == program::Tag::function; });
+    });
+}
+
+/// Two calls in one function are two addresses, and one caller.
+program::Table by_names(const trace::Trace &trace, const program::LocationInfo &location,
+                        const program::Aggregation &hits) {
+    program::Aggregation named = hits.empty_copy();
+    named.add_named(hits, [&](const std::vector<program::KeyPart> &key, std::int32_t pid) {
+        std::string name;
+        for (const program::KeyPart &part : key) {
+            output::append_text(name, output::node_of(part), {location.types, trace.output.symbolizer.get(), pid});
+            name += '\0';
+        }
+        return name;
+    });
+    return named.snapshot();
+}
+
+program::Table table_of(const trace::Trace &trace, const Locations &locations, Hits wanted) {
+    auto hits_of = [&](std::size_t i) -> const program::Aggregation & {
+        const program::Aggregation &all = trace.installed.locations[i]->state->aggregation;
+        return wanted == Hits::all ? all : all.recent_hits();
+    };
+    program::Aggregation sum = hits_of(locations[0]).empty_copy();
+    if (locations.size() > 1)
+        for (std::size_t i : locations) sum.add_all(hits_of(i));
+    const program::Aggregation &hits = locations.size() > 1 ? sum : hits_of(locations[0]);
+    program::Table table = hits.snapshot();
+    return has_callers(table) ? by_names(trace, trace.installed.locations[locations[0]]->info, hits) : table;
 }
 
 output::TableLayout layout_of(const trace::Config &config) {
+    output::TableLayout layout;
+    layout.sort = config.sort;
+    layout.top = config.top;
+    layout.exact_times = config.exact_times;
     winsize size{};
-    const bool is_terminal = config.output.empty() && ::isatty(STDOUT_FILENO) == 1 &&
-                             ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0;
-    if (!is_terminal) return {0, 0, config.sort, config.top, config.exact_times};
-    return {size.ws_col, size.ws_row, config.sort, config.top, config.exact_times};
+    if (!config.output.empty() || ::isatty(STDOUT_FILENO) != 1) return layout;
+    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return layout;
+    layout.width = size.ws_col;
+    layout.height = size.ws_row;
+    layout.in_place = config.program.empty(); // else the program writes there, too
+    return layout;
 }
 
 void report(trace::Trace &trace, output::Sink &sink, Hits hits, std::uint64_t interval) {

@@ -20,6 +20,9 @@ const char *why_not_register(std::uint64_t offset, const Instr &instr) {
     return is_seen ? nullptr : "a register is asked for that only a stop shows";
 }
 
+// One that is new has to be looked at: may the agent run it?
+static_assert(static_cast<int>(Opcode::inject) == 110);
+
 const char *why_not(const Instr &instr) {
     switch (instr.op) {
     case Opcode::compare_register: return why_not_register(instr.index, {.size = instr.size});
@@ -28,6 +31,7 @@ const char *why_not(const Instr &instr) {
     case Opcode::push_nsecs: return "nsecs is asked for";
     case Opcode::push_comm: return "comm is asked for";
     case Opcode::tls: return "a thread's own variable is asked for";
+    case Opcode::emit_caller:
     case Opcode::emit_stack: return "a stack is asked for";
     case Opcode::emit_registers: return "registers are asked for";
     case Opcode::load:

@@ -61,7 +61,7 @@ int main(void) { return twice(3) + twice(4) - 14; }
 END
 gcc -O1 -g program.c -o program
 "$ktrace" run -q -r twice -j twice -- ./program >events || fail "a trace ended with $?"
-for event in 'twice\(n=3\)$' 'twice returned 6 ' 'twice\(n=4\)$' 'twice returned 8 '; do
+for event in 'twice\(n=3\)$' 'twice\(n=3\) returned 6 ' 'twice\(n=4\)$' 'twice\(n=4\) returned 8 '; do
     [ "$(grep -cE " $event" events)" -eq 1 ] || fail "a trace printed: $(cat events)"
 done
 

@@ -57,7 +57,7 @@ EXPECT ktrace: --max-events needs a whole number, not `-5'
 
 NAME an expression that begins with a dash
 RUN ktrace run -r libc:setlocale --print -1 --first 1 -qo - ls /dev/null | sed -n 's/.* setlocale/setlocale/p'
-EXPECT_RE setlocale.* returned .* -1=-1
+EXPECT_RE setlocale\(-1=-1\) returned .*
 
 NAME options of other tools: a count
 RUN ktrace run -c -j main ls

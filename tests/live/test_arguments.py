@@ -70,12 +70,12 @@ def arguments(*flags, compiler="g++"):
 
 class ArgumentTest(LiveTest):
     def run_once(self, path, *options):
-        """A trace of one round, its output apart from the program's."""
+        """A trace of one round, its output apart from the program's; values in full."""
         out = os.path.join(room(), "events")
         with tempfile.TemporaryFile() as stdin:
             stdin.write(b"go\n")
             stdin.seek(0)
-            trace = ktrace("run", "-o", out, *options, "--", path, stdin=stdin)
+            trace = ktrace("run", "-o", out, "--full", *options, "--", path, stdin=stdin)
         self.assertEqual(trace.status, 0, trace)
         self.assertEqual(trace.out, "ready\ndone\n")
         with open(out) as f:
@@ -83,7 +83,10 @@ class ArgumentTest(LiveTest):
         return trace
 
     def payload(self, trace, start):
-        found = [p for p in trace.payloads if p.startswith(start)]
+        """The only one that begins so: `f(` of an entry, `f returned` of a return, without its arguments."""
+        returns = [re.sub(r"^([^(]+)\(.*\) returned ", r"\1 returned ", p) for p in trace.payloads if ") returned " in p]
+        others = [p for p in trace.payloads if ") returned " not in p]
+        found = [p for p in returns + others if p.startswith(start)]
         self.assertEqual(len(found), 1, f"{start}: {found}\n{trace}")
         return found[0]
 
@@ -202,8 +205,8 @@ class Classes(ArgumentTest):
         trace = self.run_once(arguments("-O2", "-g"), "-j", "Account::pay", "--if", 'args.to == "a shop"', "--print",
                               "args.to, args.this->cents_, args.where.y, str(args.this->owner_._M_dataplus._M_p, 7)")
         self.assertTrue(self.payload(trace, "Account::pay(").endswith(
-            ' to="a shop" this->cents_=1000 where.y=4 '
-            'str(args.this->owner_._M_dataplus._M_p, 7)="someone"...'), trace)
+            '(to="a shop", this->cents_=1000, where.y=4, '
+            'str(args.this->owner_._M_dataplus._M_p, 7)="someone"...)'), trace)
         trace = self.run_once(arguments("-O2", "-g"), "-j", "Account::pay", "--if", 'args.to == "another"')
         self.assertEqual(trace.payloads, [])
 
@@ -244,8 +247,8 @@ class AtReturn(ArgumentTest):
         for flags in (("-O0", "-g"), ("-O2", "-g")):
             trace = self.run_once(arguments(*flags), "-r", "changes", "--if", "args.n == 5 && retval == 830", "--print",
                                   'args.n, args.text, retval - args.n, arg0')
-            self.assertRegex(self.payload(trace, "changes"),
-                             rf'^changes returned 830 and {TOOK} n=5 text="a" retval - args.n=825 arg0=5$')
+            self.assertRegex(trace.payloads[0],
+                             rf'^changes\(n=5, text="a", retval - args.n=825, arg0=5\) returned 830 and {TOOK}$')
 
 
 class Variables(ArgumentTest):
@@ -303,7 +306,7 @@ class WithoutDwarf(ArgumentTest):
         target.truth("result 42")
         entry, back = tracer.stop().payloads
         self.assertRegex(entry, r"^asm_work\(arg0=0x3, arg1=0x27, .*arg5=0x[0-9a-f]+\)$")
-        self.assertRegex(back, rf"^asm_work returned 42 and {TOOK}$")
+        self.assertRegex(back, rf"^asm_work\(arg0=0x3, .*\) returned 42 and {TOOK}$")
         tracer = self.attach(target, "-k", "asm_work", "--print", "arg1", "--post=arg1, reg(\"ax\")")
         target.tell()
         target.truth("result 42")

@@ -142,7 +142,7 @@ class Errors(LiveTest):
         target.truth("calls 20")
         tracer.send_signal(signal.SIGINT)
         out, err = tracer.communicate(timeout=LIMIT)
-        self.assertEqual((tracer.returncode, out.count(b"do_work returned")), (0, 20), err)
+        self.assertEqual((tracer.returncode, out.count(b") returned ")), (0, 20), err)
         self.check_works(target)
 
     def test_own_program_without_privileges(self):

@@ -68,7 +68,7 @@ class Filters(OptionTest):
     def test_if_duration(self):
         trace = self.traced("calls 50", "-r", "work", "--if", f"duration >= 0 && duration < {AGES_NS}")
         self.assertEqual(trace.summary("work")["events"], 50)
-        trace = self.traced("calls 50", "-r", "work", "--if", f"duration > {AGES_NS}")
+        trace = self.traced("calls 50", "-r", "work", "--if", "duration > 20000m")
         self.assertEqual(trace.summary("work")["filtered"], 50)
 
     def test_if_enum(self):
@@ -463,8 +463,8 @@ class Tables(OptionTest):
 class Output(OptionTest):
     def test_json_schema(self):
         trace = self.traced("calls 2", "-k", "work", "-j", "work", "-r", "work", "--post", "--print", "args.n")
-        keys = {"pre": {"values"}, "post": set(), "entry": {"args", "values"},
-                "return": {"retval", "entry_ns", "duration_ns", "error_ns", "args", "values"}}
+        keys = {"pre": {"values"}, "post": set(), "entry": {"values"},
+                "return": {"retval", "entry_ns", "duration_ns", "error_ns", "values"}}
         for event in trace.events():
             self.assertEqual(set(event), COMMON | keys[event["type"]], event)
             self.assertEqual((event["symbol"], event["offset"], event["module"]), ("work", 0, "options"))
@@ -481,10 +481,18 @@ class Output(OptionTest):
     def test_text_payloads(self):
         trace = self.traced("calls 2", "-k", "work", "-j", "work", "-r", "work", "--print", "n", trace_format="text")
         payloads = [re.sub(TOOK, "took a while", p) for p in trace.payloads]
-        self.assertEqual(payloads[3:], ["work+0x0 n=1", 'work(op=OP_WRITE, name="beta", n=1, half=0.5) n=1',
-                                        "work returned 1 and took a while n=1"])
+        self.assertEqual(payloads[3:], ["work+0x0 n=1", "work(n=1)", "work(n=1) returned 1 and took a while"])
         trace = self.traced("calls 1", "-r", "work", trace_format="text")
-        self.assertRegex(trace.lines[0], rf"^\d\d:\d\d:\d\d\.\d{{6}} options/\d+ work returned 0 and {TOOK}$")
+        self.assertRegex(trace.lines[0], rf"^\d\d:\d\d:\d\d\.\d{{6}} options/\d+ work\(op=OP_READ, name=\"alpha\", n=0, half=0\) "
+                                         rf"returned 0 and {TOOK}$")
+        trace = self.traced("calls 1", "-r", "work", "-j", "work", "--no-args", trace_format="text")
+        self.assertEqual([re.sub(TOOK, "took a while", p) for p in trace.payloads],
+                         ["work()", "work() returned 0 and took a while"])
+        trace = self.traced("visit", "-j", "visit", trace_format="text")
+        self.assertRegex(trace.payloads[0], r"^visit\(tree=0x[0-9a-f]+, first=0x[0-9a-f]+, mask=3735928559\)$")
+        trace = self.traced("visit", "-j", "visit", "--full", trace_format="text")
+        self.assertRegex(trace.payloads[0], r"^visit\(tree=\{.*\}, first=\{\.id=300, .*\}, mask=3735928559\)$")
+        trace = self.traced("calls 1", "-r", "work", trace_format="text")
         self.assertRegex(trace.err, r"(?m)^ktrace: 1 hit at 1 of 1 place in [\d.]+ [mu]?s: 1 event, none lost$")
         self.assertNotIn("hits =", trace.err)
         self.assertNotIn("Missed probing", trace.err)

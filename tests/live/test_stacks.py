@@ -147,6 +147,27 @@ class Programs(StackTest):
         callers = sorted(next(f["symbol"] for f in row["key"] if f["symbol"] in ("outer", "main")) for row in rows)
         self.assertEqual(callers, ["main", "outer"])
 
+    def test_by_caller(self):
+        """Of return probes, too: at the return it would be the function itself. Calls in one function are one row."""
+        found = []
+        for kind in ("-k", "-r"):
+            trace = self.once(kind, "place", "--by", "caller,stack(2)", "--format", "json")
+            for row in trace.summary("place")["by"]:
+                caller, frames = row["key"]
+                self.assertEqual((frames[0]["symbol"], sum(not f["inlined"] for f in frames)), ("place", 2), row)
+                self.assertEqual(caller, f"{frames[-1]['symbol']} [{frames[-1]['module']}]")
+            trace = self.once(kind, "place", "--by", "caller", "--format", "json")
+            rows = [o for o in trace.objects if o["type"] == "row"]
+            self.assertEqual(sum(row["count"] for row in rows), trace.summary("place")["events"])
+            found.append({row["key"]: row["count"] for row in rows})
+            self.assertEqual(len(found[-1]), len(rows), rows)
+        self.assertEqual(*found)
+
+    def test_address_by_its_name(self):
+        trace = self.once("-k", "place", "--print", 'usym(reg("ip")), usym((void *)8)', "--format", "json", "--first", "1")
+        values = [e["values"] for e in trace.events()]
+        self.assertEqual(values, [{'usym(reg("ip"))': "place+0x0 [stacks]", "usym((void *)8)": "0x8"}])
+
     def test_by_stack_of_an_ended_program(self):
         trace = self.once("-k", "place", "--by", "stack", "--format", "json")
         for row in trace.summary("place")["by"]:

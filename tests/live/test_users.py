@@ -132,7 +132,7 @@ class Users(UsersTest):
         target.tell()
         target.truth(r"^do_work 50 ")
         out, err = tracer.communicate(timeout=LIMIT)
-        self.assertEqual((tracer.returncode, out.count(b"do_work returned")), (0, 50), err)
+        self.assertEqual((tracer.returncode, out.count(b") returned ")), (0, 50), err)
         self.assertEqual(target.end(), 0)
 
     def test_in_a_chroot(self):
@@ -432,7 +432,7 @@ class Changes(UsersTest):
                 out, err = tracer.communicate(timeout=LIMIT)
                 wait_until_let_go(target.pid)
                 if end in (None, detach):
-                    self.assertEqual((tracer.returncode, out.count(b"do_work returned")), (0, 40 if end else 50), err)
+                    self.assertEqual((tracer.returncode, out.count(b") returned ")), (0, 40 if end else 50), err)
                 if end is kill_tracing and prefix and "undumpable" in orders:
                     self.assertIn(f"as root, by: ktrace repair -p {target.pid}".encode(), err)
                     self.work(target, 20)
@@ -465,7 +465,7 @@ class Changes(UsersTest):
         self.work(target, 50)
         out, err = tracer.communicate(timeout=LIMIT)
         self.assertIn(b"may not be read any more: it has made itself not dumpable", err)
-        self.assertEqual((tracer.returncode, out.count(b"do_work returned")), (0, 50), err)
+        self.assertEqual((tracer.returncode, out.count(b") returned ")), (0, 50), err)
         self.work(target, 20)
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)

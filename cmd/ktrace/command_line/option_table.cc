@@ -270,6 +270,11 @@ template <bool ListRequest::*flag> Status set_list_flag(Invocation &into, const 
     return {};
 }
 
+template <bool Actions::*flag> Status set_action(Invocation &into, const std::string &) {
+    into.config.actions.*flag = true;
+    return {};
+}
+
 Status set_regs(Invocation &into, const std::string &) {
     into.config.actions.regs = true;
     return {};
@@ -332,7 +337,11 @@ constexpr std::array table{
     Option{0, "inside", Takes::value, "SPEC", Group::handlers, probing,
            "only under calls of this function by the thread", set_inside},
     Option{0, "print", Takes::value, "EXPR[,EXPR...]", Group::handlers, probing,
-           "print these values with each event", add_expressions<&Actions::print>},
+           "print these values in place of the arguments", add_expressions<&Actions::print>},
+    Option{0, "no-args", Takes::nothing, "", Group::handlers, probing,
+           "events without the arguments", set_action<&Actions::no_args>},
+    Option{0, "full", Takes::nothing, "", Group::handlers, probing,
+           "values are not shortened", set_action<&Actions::full>},
     Option{0, "post", Takes::optional_value, "EXPR,...", Group::handlers, probing,
            "an event after the instruction, too, with values", set_post},
     Option{0, "regs", Takes::nothing, "", Group::handlers, probing,

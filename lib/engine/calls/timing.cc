@@ -111,11 +111,13 @@ program::Duration duration(Engine &engine, const Task &task, const Instance &cal
 }
 
 void add_to_caller(const Instance &call, std::uint64_t ns) {
-    const Instance *oldest = older_at_another_hit(&call);
-    if (call.older_call != oldest) return;                   // another probe of the same hit adds it
-    if (!oldest || oldest->frame.sp < call.frame.sp) return; // or it is on another stack
-    for (Instance *caller = call.older_call; caller && caller->hit == oldest->hit; caller = caller->older_call)
-        caller->inner_ns += ns;
+    auto is_shown = [](const Instance *each) { return each->attachment->encloses == 0; }; // not --inside's own
+    Instance *caller = call.older_call;
+    for (; caller && caller->hit == call.hit; caller = caller->older_call)
+        if (is_shown(caller)) return; // another probe of the same hit adds it
+    while (caller && !is_shown(caller)) caller = caller->older_call;
+    if (!caller || caller->frame.sp < call.frame.sp) return; // there is none, or it is on another stack
+    for (Instance *each = caller; each && each->hit == caller->hit; each = each->older_call) each->inner_ns += ns;
 }
 
 } // namespace ktrace::engine

@@ -109,14 +109,6 @@ void choose_integer_type(Expr &node, bool decimal, bool suffix_u, bool suffix_l)
     node.is_unsigned = suffix_u || v > 0x7fffffffffffffffU;
 }
 
-/// A number with a unit, as --duration has it, in the place of a plain one.
-std::string hint_for_unit(std::string_view word) {
-    const std::string_view unit = word.substr(std::min(word.find_first_not_of("0123456789"), word.size()));
-    static constexpr std::string_view units[] = {"ns", "us", "ms", "s"};
-    const bool is_time = std::find(std::begin(units), std::end(units), unit) != std::end(units);
-    return is_time ? "times are in nanoseconds: 1 ms is 1000000" : "";
-}
-
 } // namespace
 
 int ExprBuilder::integer(TextRange at, std::string_view word) {
@@ -138,7 +130,7 @@ int ExprBuilder::integer(TextRange at, std::string_view word) {
                                                    : 10);
     if (problem == std::errc::result_out_of_range) throw SyntaxError{at, "this number does not fit in 64 bits", {}};
     if (!known || problem != std::errc{} || stop != digits.data() + digits.size())
-        throw SyntaxError{at, "`" + std::string(word) + "` is no number", hint_for_unit(word)};
+        throw SyntaxError{at, "`" + std::string(word) + "` is no number", {}};
     choose_integer_type(node, !hex && !octal, suffix.find('u') != std::string::npos,
                         suffix.find('l') != std::string::npos);
     return add(std::move(node));
@@ -156,6 +148,16 @@ int ExprBuilder::floating(TextRange at, std::string_view word) {
         throw SyntaxError{at, "`" + std::string(word) + "` is no number", {}};
     node.is_single = word.back() == 'f' || word.back() == 'F';
     if (node.is_single) node.real = static_cast<double>(static_cast<float>(node.real));
+    return add(std::move(node));
+}
+
+int ExprBuilder::time(TextRange at, std::string_view word) {
+    const auto ns = text::parse_duration(word);
+    if (!ns) throw SyntaxError{at, "this time does not fit in 64 bits", {}};
+    Expr node;
+    node.at = at;
+    node.number = *ns;
+    node.is_long = true;
     return add(std::move(node));
 }
 
@@ -183,10 +185,10 @@ struct Word {
     Expr::Kind kind;
 };
 constexpr Word words[] = {
-    {"retval", Expr::Kind::retval},      {"tid", Expr::Kind::tid},      {"pid", Expr::Kind::pid},
-    {"comm", Expr::Kind::comm},          {"nsecs", Expr::Kind::nsecs},  {"func", Expr::Kind::func},
-    {"stack", Expr::Kind::stack},        {"ustack", Expr::Kind::stack}, {"duration", Expr::Kind::duration},
-    {"errno", Expr::Kind::error_number},
+    {"retval", Expr::Kind::retval},      {"tid", Expr::Kind::tid},       {"pid", Expr::Kind::pid},
+    {"comm", Expr::Kind::comm},          {"nsecs", Expr::Kind::nsecs},   {"func", Expr::Kind::func},
+    {"stack", Expr::Kind::stack},        {"ustack", Expr::Kind::stack},  {"duration", Expr::Kind::duration},
+    {"errno", Expr::Kind::error_number}, {"caller", Expr::Kind::caller},
 };
 
 bool is_integer_arg(std::string_view name) {
@@ -217,9 +219,13 @@ int ExprBuilder::name(TextRange at, std::string_view name) {
 
 namespace {
 
+constexpr std::uint64_t most_frames = 127;
+
 SyntaxError no_function(std::string_view name, TextRange at) {
-    return {at, "there is no function `" + std::string(name) + "` here",
-            "the functions are reg(\"NAME\"), str(POINTER[, LENGTH]), buf(POINTER, LENGTH) and sizeof(TYPE or EXPR)"};
+    return {
+        at, "there is no function `" + std::string(name) + "` here",
+        "the functions are reg(\"NAME\"), str(POINTER[, LENGTH]), buf(POINTER, LENGTH), stack(FRAMES), usym(ADDRESS) "
+        "and sizeof(TYPE or EXPR)"};
 }
 
 } // namespace
@@ -240,7 +246,19 @@ int ExprBuilder::call(TextRange at, std::string_view name, TextRange name_at, co
         node.text = which.text;
         return add(std::move(node));
     }
-    if (name == "str") {
+    if (name == "stack" || name == "ustack") {
+        takes(1, 1, "stack(5)");
+        const Expr &frames = tree_.at(arguments[0]);
+        if (frames.kind != Expr::Kind::integer || frames.number < 1 || frames.number > most_frames)
+            throw SyntaxError{frames.at, "stack takes a number of frames, from 1 to 127", "write stack(5)"};
+        node.kind = Expr::Kind::stack;
+        node.number = frames.number;
+        return add(std::move(node));
+    }
+    if (name == "usym") {
+        takes(1, 1, "usym(ADDRESS)");
+        node.kind = Expr::Kind::usym;
+    } else if (name == "str") {
         takes(1, 2, "str(POINTER) or str(POINTER, LENGTH)");
         node.kind = Expr::Kind::str;
     } else if (name == "buf") {

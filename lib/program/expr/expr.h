@@ -42,7 +42,9 @@ struct Expr {
         nsecs,
         func,
         duration,
-        stack,
+        stack,       // number: of frames; 0: all
+        caller,      // the function that called this one
+        usym,        // a: an address, shown by its name
         reg,         // text: reg("NAME")
         str,         // a: pointer; b: length or -1
         buf,         // a: pointer; b: length

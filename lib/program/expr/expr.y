@@ -38,7 +38,7 @@ using Op = ktrace::program::Expr::Op;
 }
 
 %token END 0
-%token <std::string> NAME INTEGER FLOATING CHARACTER TEXT CAST
+%token <std::string> NAME INTEGER FLOATING TIME CHARACTER TEXT CAST
 %token LPAREN "(" RPAREN ")" LBRACKET "[" RBRACKET "]" DOT "." ARROW "->" COMMA "," QUESTION "?" COLON ":"
 %token OROR "||" ANDAND "&&" OR "|" XOR "^" AND "&" EQ "==" NE "!=" LT "<" LE "<=" GT ">" GE ">="
 %token SHL "<<" SHR ">>" PLUS "+" MINUS "-" STAR "*" SLASH "/" PERCENT "%" NOT "!" TILDE "~"
@@ -95,6 +95,7 @@ expr: postfix
 
 postfix: NAME { $$ = build.name(@$, $1); }
 | INTEGER { $$ = build.integer(@$, $1); }
+| TIME { $$ = build.time(@$, $1); }
 | FLOATING { $$ = build.floating(@$, $1); }
 | CHARACTER { $$ = build.character(@$, $1); }
 | TEXT { $$ = build.text(@$, $1); }

@@ -24,6 +24,7 @@ class ExprBuilder {
 
     int integer(TextRange at, std::string_view digits); // decimal, 0x, 0 octal; suffixes u, l, ll
     int floating(TextRange at, std::string_view digits);
+    int time(TextRange at, std::string_view word); // 100us, 1.5ms: in ns
     int character(TextRange at, std::string_view quoted);
     int text(TextRange at, std::string_view quoted);
     int name(TextRange at, std::string_view name); // also argN, retval, tid, …

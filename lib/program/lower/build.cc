@@ -194,17 +194,19 @@ std::uint32_t Builder::end_blob(Instrs instrs, std::size_t payload) {
     return number;
 }
 
-/// An EXPR of a return probe: parts that use arguments, and nothing that is known at the return alone, are evaluated at
-/// entry; the rest at the return, with the arguments' values of the entry.
+/// An EXPR of a return probe: one that uses arguments, and nothing that is known at the return alone, is evaluated at
+/// entry, and so is a key with all that it follows; others at the return, with the arguments' values of the entry.
 void Builder::at_return(const Tree &tree, Role role, std::vector<Instrs> &parts, Lowering::Style style) {
     Uses used = uses(tree, *recipe_.entry);
     if (role == Role::print) field(Moment::ret, role, tree.source);
-    if (!used.arguments || used.outcome || used.present) {
+    const bool is_key = style == Lowering::Style::key;
+    const bool at_entry = !used.outcome && (is_key ? used.arguments || used.present : used.arguments && !used.present);
+    if (!at_entry) {
         parts.push_back(shown(tree, *recipe_.after, &capture_, style));
         return;
     }
     Instrs instrs;
-    begin_blob(instrs, style == Lowering::Style::key);
+    begin_blob(instrs, is_key);
     Instrs value = shown(tree, *recipe_.entry, nullptr, style);
     instrs.insert(instrs.end(), value.begin(), value.end());
     std::uint32_t blob = end_blob(std::move(instrs), payload_);
@@ -344,7 +346,8 @@ void Builder::find_needs(Moment when) {
             bool reads = instr.op == Opcode::push_register || instr.op == Opcode::object_register;
             if (reads && instr.is_float) needs.floating = true;
             needs.registers = needs.registers || (reads && !instr.is_float) || instr.op == Opcode::emit_registers ||
-                              instr.op == Opcode::emit_stack || instr.op == Opcode::tls || instr.op == Opcode::inject;
+                              instr.op == Opcode::emit_stack || instr.op == Opcode::emit_caller ||
+                              instr.op == Opcode::tls || instr.op == Opcode::inject;
             needs.time = needs.time || instr.op == Opcode::push_nsecs;
             needs.duration = needs.duration || instr.op == Opcode::push_duration;
         }

@@ -80,6 +80,8 @@ Operand Lowering::lower(int node) {
         put(Opcode::push_duration);
         return {.type = &types::uint64};
     case Kind::stack: return {.type = &types::stack};
+    case Kind::caller: return {.type = &types::caller};
+    case Kind::usym: return usym(e);
     case Kind::reg: return reg(e);
     case Kind::str: return str(e);
     case Kind::buf: return buf(e);
@@ -343,6 +345,15 @@ Operand Lowering::str(const Expr &e) {
     return {.type = &types::text};
 }
 
+Operand Lowering::usym(const Expr &e) {
+    const Expr &inner = tree_.at(e.a);
+    Operand operand = lower(e.a);
+    const Type &type = rvalue(inner, operand);
+    if (!types::is_pointer(type) && !(types::is_integer(type) && type.size == 8))
+        misfit(inner, "usym takes an address, not " + type.name, "a cast makes one of it: usym((void *)x)");
+    return {.type = &types::symbol};
+}
+
 Operand Lowering::buf(const Expr &e) {
     const Expr &inner = tree_.at(e.a), &length_expr = tree_.at(e.b);
     Operand operand = lower(e.a);
@@ -363,6 +374,7 @@ void collect(const Tree &tree, int node, Scope &entry, Uses &found) {
     const Expr &e = tree.at(node);
     switch (e.kind) {
     case Kind::integer_arg:
+    case Kind::caller: // at the return it runs itself
     case Kind::arg: found.arguments = true; break;
     case Kind::name: (entry.argument(e.text) ? found.arguments : found.present) = true; break;
     case Kind::retval:

@@ -95,6 +95,7 @@ class Lowering {
     Operand address_of(const Expr &e);
     Operand str(const Expr &e);
     Operand buf(const Expr &e);
+    Operand usym(const Expr &e);
 
     // lower_values.cc: loads, conversions, showing
     Operand through_reference(Operand operand);

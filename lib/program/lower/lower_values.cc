@@ -109,7 +109,8 @@ const value::Type &Lowering::rvalue(const Expr &e, Operand &operand) {
         operand = {.type = &pointer_to(*type.target)};
         return *operand.type;
     }
-    if (&type == &types::text || &type == &types::buffer || &type == &types::stack) return type;
+    for (const Type *shown : {&types::text, &types::buffer, &types::stack, &types::caller, &types::symbol})
+        if (&type == shown) return type;
     if (!types::is_scalar(type)) {
         if (type.kind == Type::Kind::void_) misfit(e, "`" + text_of(e) + "` has no value: it is void");
         misfit(e, "`" + text_of(e) + "` is " + type.name + ": that is no number and no pointer",
@@ -252,8 +253,13 @@ std::size_t Lowering::show(const Expr &e, Operand operand, Style style, bool fol
         return max_value;
     }
     if (&type == &types::stack) {
-        put({.op = Opcode::emit_stack, .imm = max_frames});
-        return max_frames * 8;
+        const std::uint64_t frames = e.kind == Expr::Kind::stack && e.number != 0 ? e.number : max_frames;
+        put({.op = Opcode::emit_stack, .imm = static_cast<std::int64_t>(frames)});
+        return frames * 8;
+    }
+    if (&type == &types::caller || &type == &types::symbol) {
+        put(&type == &types::caller ? Opcode::emit_caller : Opcode::emit_symbol);
+        return 8;
     }
     // In a key it is a double: equal ones may differ in the bytes that pad them.
     bool wide = type.kind == Type::Kind::floating && type.size > 8 && style != Style::key;

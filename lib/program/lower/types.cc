@@ -28,7 +28,8 @@ const Type character = make(Kind::char_, 1, static_cast<char>(-1) < 0, "char");
 const Type boolean = make(Kind::bool_, 1, false, "bool"), float32 = make(Kind::floating, 4, true, "float"),
            float64 = make(Kind::floating, 8, true, "double"), void_type = make(Kind::void_, 0, false, "void");
 const Type text = make(Kind::unknown, 0, false, "a string"), buffer = make(Kind::unknown, 0, false, "a buffer"),
-           stack = make(Kind::unknown, 0, false, "a stack");
+           stack = make(Kind::unknown, 0, false, "a stack"), caller = make(Kind::unknown, 0, false, "a caller"),
+           symbol = make(Kind::unknown, 8, false, "an address by its name");
 
 const Type *named(std::string_view name) {
     static const std::pair<std::string_view, const Type *> names[] = {
@@ -109,7 +110,8 @@ bool is_pointer(const Type &type) { return type.kind == Kind::pointer && type.si
 bool is_scalar(const Type &type) { return is_integer(type) || is_floating(type) || is_pointer(type); }
 bool is_object(const Type &type) {
     return !is_scalar(type) && type.kind != Kind::void_ && type.kind != Kind::function &&
-           type.kind != Kind::reference && &type != &text && &type != &buffer && &type != &stack;
+           type.kind != Kind::reference && &type != &text && &type != &buffer && &type != &stack && &type != &caller &&
+           &type != &symbol;
 }
 bool is_record(const Type &type) { return type.kind == Kind::structure || type.kind == Kind::union_; }
 bool is_char(const Type &type) { return type.kind == Kind::char_ && type.size == 1; }

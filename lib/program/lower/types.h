@@ -13,8 +13,9 @@ using value::Type;
 
 extern const Type int8, int16, int32, int64, uint8, uint16, uint32, uint64;
 extern const Type character, boolean, float32, float64, void_type;
-/// Types that only expressions have: the text of comm or str(), the bytes of buf(), a stack.
-extern const Type text, buffer, stack;
+/// Types that only expressions have: the text of comm or str(), the bytes of buf(), a stack, a caller,
+/// an address that is shown by its name.
+extern const Type text, buffer, stack, caller, symbol;
 
 /// A built-in type by name: `int32`, `uint8_t`, `unsigned long`, `double`, …; nullptr: none of these.
 const Type *named(std::string_view name);

@@ -127,10 +127,12 @@ enum class Opcode : std::uint8_t {
     emit_memory, // index: type, imm: bytes; of an address
     emit_text,
     emit_buffer,
-    emit_pointer,   // index: type; a char * (imm: bytes read at most): its string
-    emit_pointee,   // index: type of the pointer, reg: type of the pointee, imm: its size
-    emit_na,        // pops nothing
-    emit_stack,     // imm: frames; pops nothing
+    emit_pointer, // index: type; a char * (imm: bytes read at most): its string
+    emit_pointee, // index: type of the pointer, reg: type of the pointee, imm: its size
+    emit_na,      // pops nothing
+    emit_stack,   // imm: frames; pops nothing
+    emit_caller,  // pops nothing
+    emit_symbol,
     emit_registers, // pops nothing
     // what Moment::call leaves for Moment::ret
     save_slot,   // index: offset in the capture

@@ -88,6 +88,7 @@ class Machine {
     void emit_pointee(const Instr &instr, const Slot &slot, NodeWriter &out);
     void emit_char_pointer(const Instr &instr, const Slot &slot, NodeWriter &out);
     void emit_stack(const Instr &instr, NodeWriter &out);
+    void emit_caller(NodeWriter &out);
 
     const Image image_;
     const HitView &hit_;

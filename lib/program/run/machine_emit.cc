@@ -24,6 +24,7 @@ bool Machine::emit(const Instr &instr, NodeWriter &out) {
     switch (instr.op) {
     case Opcode::emit_na: out.empty(Tag::na); return true;
     case Opcode::emit_stack: emit_stack(instr, out); return true;
+    case Opcode::emit_caller: emit_caller(out); return true;
     case Opcode::emit_registers: out.sized(Tag::registers, std::as_bytes(std::span(&hit_.registers, 1))); return true;
     default: break;
     }
@@ -38,6 +39,7 @@ bool Machine::emit(const Instr &instr, NodeWriter &out) {
     case Opcode::emit_sint: out.number(Tag::sint, slot.bits); break;
     case Opcode::emit_uint: out.number(Tag::uint, slot.bits); break;
     case Opcode::emit_hex: out.number(Tag::hex, slot.bits); break;
+    case Opcode::emit_symbol: out.number(Tag::symbol, slot.bits); break;
     case Opcode::emit_floating: out.number(Tag::floating, slot.bits); break;
     case Opcode::emit_boolean: out.boolean(slot.bits != 0); break;
     case Opcode::emit_raw: emit_raw(instr, slot, out); break;
@@ -95,6 +97,11 @@ void Machine::emit_stack(const Instr &instr, NodeWriter &out) {
     std::size_t wanted = std::min(static_cast<std::size_t>(instr.imm), max_frames);
     std::size_t count = hit_.thread->stack(std::span(frames_).first(wanted));
     out.stack(std::span(frames_).first(std::min(count, wanted)));
+}
+
+void Machine::emit_caller(NodeWriter &out) {
+    if (hit_.thread->stack(std::span(frames_).first(2)) < 2) return out.empty(Tag::na);
+    out.number(Tag::function, frames_[1]);
 }
 
 bool Machine::save(const Instr &instr, NodeWriter &out) {

@@ -59,6 +59,8 @@ enum class Tag : std::uint8_t {
     unavailable, // optimized out
     stack,       // u32 count, u64 addresses: innermost first (absolute; the sink asks a symbolizer); see interrupted
     registers,   // u32 size, bytes: the ISA's Registers
+    symbol,      // u64: an address, shown by its name
+    function,    // u64: a frame of a stack (see interrupted): the function that it is in
 };
 
 /// In an address of a stack: execution was interrupted there, as under a signal handler; others but the first one are
@@ -103,6 +105,7 @@ struct LocationInfo {
     std::string which; // distinguishes it from others of its name, in the summary; empty: there are none
     bool result_void = false;
     bool injects = false; // changes something
+    bool full = false;    // values are not shortened in text
     std::vector<Field> fields[moments];
     const value::TypeTable *types = nullptr; // for Tag::raw and Tag::pointee
 };

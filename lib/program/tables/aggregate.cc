@@ -306,6 +306,21 @@ void Aggregation::add_all(const Aggregation &other) {
     other_->add_all(*other.other_, *memory_);
 }
 
+void Aggregation::add_named(const Aggregation &other, const Name &name) {
+    for (const auto &[bytes, each] : other.cells_) {
+        auto &known = cells_[name(each->key, each->pid)];
+        if (!known) {
+            known = std::make_unique<Cell>();
+            known->key = each->key;
+            known->pid = each->pid;
+        }
+        known->add_all(*each, *memory_);
+    }
+    if (!other.other_) return;
+    if (!other_) other_ = std::make_unique<Cell>();
+    other_->add_all(*other.other_, *memory_);
+}
+
 void Aggregation::keep_recent() { recent_.reset(new Aggregation(kind_, by_, of_, memory_)); }
 
 void Aggregation::clear_recent() {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -98,13 +99,14 @@ class Aggregation {
 
     /// Adds the hits of another one of the same kind.
     void add_all(const Aggregation &other);
+    /// The same where keys that `name` calls alike are one (callers, by address).
+    using Name = std::function<std::string(const std::vector<KeyPart> &key, std::int32_t pid)>;
+    void add_named(const Aggregation &other, const Name &name);
 
     /// From now on the hits since the last clear_recent() are kept apart, too.
     void keep_recent();
     bool keeps_recent() const { return recent_ != nullptr; }
-    Table recent() const { return recent_->snapshot(); }
-    /// Adds those of another one that keeps them.
-    void add_recent(const Aggregation &other) { add_all(*other.recent_); }
+    const Aggregation &recent_hits() const { return *recent_; }
     void clear_recent();
 
     Table::Kind kind() const { return kind_; }

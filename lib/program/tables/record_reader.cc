@@ -56,6 +56,8 @@ bool RecordReader::decode(Node &node) {
     case Tag::sint:
     case Tag::uint:
     case Tag::hex:
+    case Tag::symbol:
+    case Tag::function:
     case Tag::fault: return take(node.number);
     case Tag::floating: return take(node.floating);
     case Tag::boolean:

@@ -153,6 +153,16 @@ TEST_F(Calls, OfAnotherStackAreNotInside) {
     EXPECT_EQ(caller.inner_ns, 0U);
 }
 
+TEST_F(Calls, PassThoseThatOnlyEnclose) {
+    Instance &caller = call(outer, 1, 0x900);
+    twin.encloses = 1;
+    Instance &enclosing = call(twin, 2, 0x880);
+    Instance &callee = call(inner, 3, 0x800);
+    add_to_caller(callee, 70);
+    EXPECT_EQ(caller.inner_ns, 70U);
+    EXPECT_EQ(enclosing.inner_ns, 0U);
+}
+
 TEST_F(Duration, OfANestedCallIsKnownAsSuch) {
     Returns returns;
     auto begin = [&](Attachment &of, std::uint64_t hit) -> Instance & {

@@ -196,5 +196,25 @@ TEST(Render, NamesCannotSteerTheTerminal) {
     EXPECT_EQ(json(evil, bytes_of(1)), "{\"a\\u001b[2J\":1}");
 }
 
+TEST(Render, LevelsAreCountedInStructuresAndArrays) {
+    Types t;
+    const Type &i = t.integer(4, true);
+    const Type &three = t.structure({member("d", i, 0)}, 4);
+    const Type &two = t.structure({member("c", three, 0), member("n", i, 0)}, 4);
+    const Type &one = t.structure({member("b", two, 0)}, 4);
+    const Type &all = t.structure({member("a", one, 0)}, 4);
+    std::string out;
+    output::append_text(out, all, bytes_of(7), output::ValueLimits::brief);
+    EXPECT_EQ(out, "{.a={.b={.c=..., .n=7}}}");
+    EXPECT_EQ(text(all, bytes_of(7)), "{.a={.b={.c={.d=7}, .n=7}}}");
+}
+
+TEST(Render, TextsAreCutBetweenCharacters) {
+    EXPECT_EQ(output::shortened("abc", 3), "abc");
+    EXPECT_EQ(output::shortened("abcd", 3), "abc");
+    EXPECT_EQ(output::shortened("ab\xc3\xa9", 3), "ab");
+    EXPECT_EQ(output::shortened("\xa9\xa9\xa9\xa9", 3), "");
+}
+
 } // namespace
 } // namespace ktrace::test

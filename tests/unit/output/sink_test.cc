@@ -148,12 +148,47 @@ TEST_F(Sinks, ReturnOfAValue) {
     fields(Moment::ret) = {{Field::Role::argument, "n"}, {Field::Role::retval, "retval"}};
     RecordOf record(Moment::ret);
     record.took(1234, 500).raw(i, bytes_of(3)).raw(i, bytes_of(42));
-    EXPECT_EQ(payload(record), "do_work returned 42 and took ~1.234 us");
+    EXPECT_EQ(payload(record), "do_work(n=3) returned 42 and took ~1.234 us");
     EXPECT_EQ(
         json(record),
         R"({"type":"return","time_ns":1000000000123456789,"pid":100,"tid":101,"comm":"worker","probe":1,)"
         R"("symbol":"do_work","offset":0,"module":"worker","retval":42,"entry_ns":1000000000123455555,"duration_ns":1234,"error_ns":500,"args":{"n":3}})"
         "\n");
+}
+
+TEST_F(Sinks, ValuesStandInPlaceOfTheArguments) {
+    location.kind = 'r';
+    location.offset = 0;
+    fields(Moment::ret) = {
+        {Field::Role::retval, "retval"}, {Field::Role::print, "args.n"}, {Field::Role::print, "tid"}};
+    RecordOf record(Moment::ret);
+    record.took(12'300)
+        .node(Tag::sint, std::int64_t{42})
+        .node(Tag::sint, std::int64_t{3})
+        .node(Tag::sint, std::int64_t{7});
+    EXPECT_EQ(payload(record), "do_work(n=3, tid=7) returned 42 and took 12.30 us");
+    const std::string object = json(record);
+    EXPECT_NE(object.find(R"("values":{"args.n":3,"tid":7})"), std::string::npos) << object;
+    EXPECT_EQ(object.find("args\":{"), std::string::npos) << object;
+}
+
+TEST_F(Sinks, ValuesAreShortUnlessAllIsAskedFor) {
+    fields(Moment::pre) = {{Field::Role::print, "v"}};
+    const value::Type &point = types.structure({member("x", types.integer(4, true), 0)}, 4);
+    RecordOf pointer(Moment::pre);
+    pointer.node(Tag::pointee, std::uint64_t{0x7f00}, point.index, std::uint32_t{4}, std::int32_t{5});
+    EXPECT_EQ(payload(pointer), "do_work+0x4 v=0x7f00");
+    RecordOf text(Moment::pre);
+    text.string(std::string(199, 'a') + "\xc3\xa9");
+    EXPECT_EQ(payload(text), "do_work+0x4 v=\"" + std::string(199, 'a') + "...");
+    RecordOf list(Moment::pre);
+    const value::Type &ints = types.array(types.integer(2, true), 12);
+    list.raw(ints, std::vector<std::byte>(24));
+    EXPECT_EQ(payload(list), "do_work+0x4 v=[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ...]");
+    location.full = true;
+    EXPECT_EQ(payload(pointer), "do_work+0x4 v={.x=5}");
+    EXPECT_EQ(payload(text), "do_work+0x4 v=\"" + std::string(199, 'a') + "\xc3\xa9\"");
+    EXPECT_EQ(payload(list), "do_work+0x4 v=[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]");
 }
 
 TEST_F(Sinks, ReturnsWithTimesThatAreNotKnown) {
@@ -163,12 +198,12 @@ TEST_F(Sinks, ReturnsWithTimesThatAreNotKnown) {
         RecordOf record(Moment::ret);
         return payload(record.took(ns, error_ns, taken_ns));
     };
-    EXPECT_EQ(took(12'300, 1000, 4000), "do_work returned and took 12.30 us");
-    EXPECT_EQ(took(999, 1000, 0), "do_work returned and took <1 us");
-    EXPECT_EQ(took(12'300, 1000, 12'300), "do_work returned and took ~12.30 us");
-    EXPECT_EQ(took(12'300, 0, 0), "do_work returned and took ~12.30 us");
+    EXPECT_EQ(took(12'300, 1000, 4000), "do_work() returned and took 12.30 us");
+    EXPECT_EQ(took(999, 1000, 0), "do_work() returned and took <1 us");
+    EXPECT_EQ(took(12'300, 1000, 12'300), "do_work() returned and took ~12.30 us");
+    EXPECT_EQ(took(12'300, 0, 0), "do_work() returned and took ~12.30 us");
     exact_times = true;
-    EXPECT_EQ(took(12'300, 1000, 0), "do_work returned and took 12300 ns");
+    EXPECT_EQ(took(12'300, 1000, 0), "do_work() returned and took 12300 ns");
     RecordOf unknown(Moment::ret);
     EXPECT_EQ(json(unknown.took(12'300, 0)).find("error_ns"), std::string::npos);
 }
@@ -178,7 +213,7 @@ TEST_F(Sinks, ReturnOfNothing) {
     location.result_void = true;
     RecordOf record(Moment::ret);
     record.took(7);
-    EXPECT_EQ(payload(record), "do_work returned and took 7 ns");
+    EXPECT_EQ(payload(record), "do_work() returned and took 7 ns");
     EXPECT_EQ(json(record).find("retval"), std::string::npos);
 }
 
@@ -233,6 +268,26 @@ TEST_F(Sinks, DamagedRecordsAreNotRead) {
     bytes.resize(bytes.size() - 1);
     sink->record(bytes, location);
     EXPECT_EQ(writer.buffer(), "");
+}
+
+TEST_F(Sinks, TablesOfIntervalsReplaceEachOtherOnATerminal) {
+    program::Row row;
+    row.count = 3;
+    const std::vector<output::FunctionTable> tables{{&location, {program::Table::Kind::count, {}, "", {row}}}};
+    const std::string table = "   count  function [worker]\n       3  do_work+0x4\n";
+    output::TableLayout layout;
+    layout.width = 80;
+    layout.height = 24;
+    for (bool in_place : {false, true}) {
+        layout.in_place = in_place;
+        auto sink = output::make_text_sink(writer, nullptr, false);
+        sink->tables(tables, layout, 1);
+        EXPECT_EQ(std::exchange(writer.buffer(), {}), table);
+        sink->tables(tables, layout, 2);
+        EXPECT_EQ(std::exchange(writer.buffer(), {}), (in_place ? "\x1b[2A\x1b[J" : "\n") + table);
+        sink->tables(tables, layout, 0);
+        EXPECT_EQ(std::exchange(writer.buffer(), {}), (in_place ? "\x1b[2A\x1b[J" : "\n") + table);
+    }
 }
 
 TEST_F(Sinks, TheEndIsOneLine) {

@@ -194,6 +194,7 @@ TEST_F(Compile, IntegerArgumentsAreThoseOfTheirRegisters) {
 }
 
 TEST_F(Compile, ReturnValues) {
+    actions.no_args = true;
     auto compiled = compile({request("debug", Kind::ret, "do_work"), request("debug", Kind::ret, "nothing"),
                              request("debug", Kind::ret, "make"), request("plain", Kind::ret, "do_work")});
     bench.registers.ax = 9UL << 32 | 42;
@@ -209,21 +210,29 @@ TEST_F(Compile, ReturnValues) {
     EXPECT_EQ(run(compiled[3], Moment::ret).at(0).sint(), static_cast<std::int64_t>(9UL << 32 | 42));
 }
 
-TEST_F(Compile, ReturnProbesKeepArgumentsForJson) {
+TEST_F(Compile, ReturnProbesKeepTheArguments) {
     call_do_work();
-    actions.print = {"args.p->x"};
-    auto compiled = compile({request("optimized", Kind::ret, "do_work")}, {.arguments_at_return = true});
+    auto compiled = compile({request("optimized", Kind::ret, "do_work")});
     auto state = make_probe_state(actions, std::make_shared<program::TableMemory>());
     ASSERT_EQ(bench.run(compiled[0].program, Moment::call, *state), Outcome::accepted);
     bench.registers = {};
     bench.registers.ax = 1;
     bench.memory.put(0x3000, std::array<int, 2>{0, 0});
     auto nodes = run(compiled[0], Moment::ret);
-    ASSERT_EQ(nodes.size(), 6U);
+    ASSERT_EQ(nodes.size(), 5U);
     EXPECT_EQ(integer(nodes[0]), 3);
     EXPECT_EQ(nodes[1].text(), "alice");
     EXPECT_EQ(integer(nodes[4]), 1);
-    EXPECT_EQ(integer(nodes[5]), 8);
+}
+
+TEST_F(Compile, ValuesToPrintStandInPlaceOfTheArguments) {
+    call_do_work();
+    actions.print = {"args.p->x"};
+    EXPECT_EQ(integer(run(compile({request("optimized", Kind::entry, "do_work")})[0], Moment::entry).at(0)), 8);
+    EXPECT_EQ(run(compile({request("optimized", Kind::entry, "do_work")})[0], Moment::entry).size(), 1U);
+    actions.print.clear();
+    actions.no_args = true;
+    EXPECT_TRUE(run(compile({request("optimized", Kind::entry, "do_work")})[0], Moment::entry).empty());
 }
 
 TEST_F(Compile, AnExpressionThatFitsSomeIsNothingOnTheOthers) {
@@ -306,9 +315,9 @@ TEST_F(Compile, AVariableWithoutDebugInformationIsThatOfItsSymbol) {
     actions.print = {"var.counter", "counter + 1"};
     auto compiled = compile({at});
     auto nodes = run(compiled[0], Moment::entry);
-    ASSERT_EQ(nodes.size(), 8U); // six registers first
-    EXPECT_EQ(integer(nodes[6]), -77);
-    EXPECT_EQ(integer(nodes[7]), -76);
+    ASSERT_EQ(nodes.size(), 2U);
+    EXPECT_EQ(integer(nodes[0]), -77);
+    EXPECT_EQ(integer(nodes[1]), -76);
     actions.print = {"var.main"};
     EXPECT_NE(refusal({at}).message.find("no DWARF debug information"), std::string::npos);
 }

@@ -118,6 +118,8 @@ TEST(Aggregation, StatsLeaveOutNaN) {
     EXPECT_EQ(row.stats.count, 1U);
 }
 
+std::vector<std::byte> key_of(std::uint64_t value);
+
 Duration call(std::uint64_t ns, std::uint64_t inner_ns = 0, bool is_nested = false) {
     Duration made;
     made.ns = ns;
@@ -197,16 +199,31 @@ TEST(Aggregation, AddsUp) {
     EXPECT_NEAR(row.stats.p50.as_double(), 200, 2);
 }
 
+TEST(Aggregation, KeysOfOneNameAreOne) {
+    Aggregation table(Table::Kind::stats, {"caller"}, "n", std::make_shared<TableMemory>()), all = table.empty_copy();
+    for (std::uint64_t site : {0x11, 0x12, 0x21}) {
+        Number number = unsigned_number(site);
+        table.add(key_of(site), 1, &number);
+    }
+    all.add_named(table, [](const auto &key, std::int32_t) { return std::to_string(key.at(0).number >> 4); });
+    const Table named = all.snapshot();
+    ASSERT_EQ(named.rows.size(), 2U);
+    const Row &row = named.rows[named.rows[0].count == 2 ? 0 : 1];
+    EXPECT_EQ(row.count, 2U);
+    EXPECT_EQ(row.stats.total, 0x23);
+    EXPECT_EQ(row.stats.max.bits, 0x12U);
+}
+
 TEST(Aggregation, RecentHitsAreApart) {
     Aggregation table(Table::Kind::count, {}, "", std::make_shared<TableMemory>());
     table.keep_recent();
     table.add({}, 1, nullptr);
     table.add_hits(2, 1);
-    EXPECT_EQ(table.recent().rows.at(0).count, 3U);
+    EXPECT_EQ(table.recent_hits().snapshot().rows.at(0).count, 3U);
     table.clear_recent();
-    EXPECT_TRUE(table.recent().rows.empty());
+    EXPECT_TRUE(table.recent_hits().snapshot().rows.empty());
     table.add({}, 1, nullptr);
-    EXPECT_EQ(table.recent().rows.at(0).count, 1U);
+    EXPECT_EQ(table.recent_hits().snapshot().rows.at(0).count, 1U);
     EXPECT_EQ(table.snapshot().rows.at(0).count, 4U);
 }
 
