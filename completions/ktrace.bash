@@ -72,7 +72,7 @@ _ktrace() {
     --format) mapfile -t COMPREPLY < <(compgen -W 'text json' -- "$cur"); return ;;
     --duration | --interval) mapfile -t COMPREPLY < <(compgen -W '1s 10s 1m' -- "$cur"); return ;;
     --if | --print | --by)
-        mapfile -t COMPREPLY < <(compgen -W 'arg0 args. retval duration tid pid comm nsecs func caller stack var.' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'arg0 args. retval errno duration tid pid comm nsecs func caller stack var.' -- "$cur")
         return
         ;;
     --sort) mapfile -t COMPREPLY < <(compgen -W 'total self count avg min p50 p90 p99 max function' -- "$cur"); return ;;
