@@ -239,7 +239,7 @@ class Errors(LiveTest):
         target = self.start(program("threads"))
         for option, text, hint in (("--if", "durration > 5", "did you mean duration?"),
                                    ("--by", "commm", "did you mean comm?"),
-                                   ("--by", "caller", ", stack, "),
+                                   ("--by", "thread_name", ", stack, "),
                                    ("--print", "arg12", "arg0 to arg9"),
                                    ("--print", "rax", 'reg("NAME") a register')):
             self.refused("-p", target.pid, "-r", "do_work", option, text, says=["means nothing here", hint], lines=2)

@@ -17,6 +17,8 @@ namespace {
 
 /// True for what one probe can have: what happens at it, its table, which hits.
 bool is_for_one_probe(const Option &option) {
+    for (std::string_view of_tables : {"sort", "top", "interval"}) // which are the command's
+        if (option.name == of_tables) return false;
     return option.group == Group::handlers || option.group == Group::aggregates || option.group == Group::selection;
 }
 
