@@ -77,8 +77,7 @@ Examples:
 )";
 
 constexpr std::string_view spec_note = R"(
-SPEC  [MODULE:]SYMBOL[+OFFSET] [MODULE:]GLOB [MODULE:]FILE:LINE 0xADDRESS
-      MODULE:0xVADDR
+SPEC  [MODULE:]SYMBOL[+OFFSET]|GLOB|FILE:LINE  0xADDRESS  MODULE:0xVADDR
 EXPR  arg0...arg9 args.NAME retval duration tid pid comm nsecs func reg("ax")
       str(P[, N]) buf(P, N) var.NAME errno stack *P p->f a[i] (int32)x operators
 )";
