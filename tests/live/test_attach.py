@@ -187,7 +187,7 @@ class Attach(LiveTest):
             target.tell()
             trace = tracer.finish()
             self.assertIn(f" {shown}/{target.pid} do_work", trace.out)
-            self.assertIn(f"do_work+0x0 [{shown}] k: ", trace.err)
+            self.assertNotIn("\x1b", trace.err)
             target.truth("do_work")
             self.assertEqual(target.end(), 0)
 
@@ -417,7 +417,8 @@ class Leader(LiveTest):
         with self.subTest(request=request, options=options):
             self.assertEqual(traced.returncode, 0, traced)
             self.assertNotIn("waiting", traced.stderr)
-            summaries = [json.loads(line) for line in traced.stdout.splitlines() if line.startswith("{")]
+            lines = [json.loads(line) for line in traced.stdout.splitlines() if line.startswith("{")]
+            summaries = [line for line in lines if line["type"] == "summary"]
             self.assertTrue(summaries and all(map(adds_up, summaries)), traced)
             if not reached:
                 os.kill(target.pid, signal.SIGUSR1)
@@ -452,7 +453,7 @@ class Rehearsal(LiveTest):
     def test_it_does_not_wait_for_long(self):
         """The child does not come to run: ktrace attaches nevertheless, and says what it does not know."""
         target = self.start(program("calls"), 1, 10)
-        tracer = self.attach(target, "-r", "do_work", wait=False)
+        tracer = self.attach(target, "-r", "do_work", "-v", wait=False)
 
         def speaks():
             for tracing in self.children_of_all(tracer.pid):

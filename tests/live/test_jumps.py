@@ -144,7 +144,7 @@ class Counts(Jumps):
     def test_why_there_is_no_jump(self):
         self.begin_with_jumps(names=("counted",), threads=2)
         self.ask("add", "-r", "called", "--count")
-        self.ask("add", "-j", "pushes", "--count", "--every", "3")
+        self.ask("add", "-j", "pushes", "--every", "3")
         self.ask("add", "-j", "loads", "--count", "--if", "*arg0 == 3")
         self.ask("add", "-j", "flags", "--print", "comm")
         self.ask("add", "-j", "counted_locked", "--count")
