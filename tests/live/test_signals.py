@@ -210,7 +210,7 @@ class Masks(LiveTest):
         with tempfile.TemporaryFile() as orders:
             orders.write(b"handler\nother\nignore\nhandler\n")
             orders.seek(0)
-            trace = ktrace("run", "-k", "do_work", "--count", "--", program("actions"), stdin=orders)
+            trace = ktrace("run", "-v", "-k", "do_work", "--count", "--", program("actions"), stdin=orders)
         self.assertEqual(trace.status, 0, trace)
         self.assertIn("handler handled 3 bad 0", trace.out, trace)
         self.assertIn(f"do_work+0x0 [actions] k: {4 * 40} hits", trace.err)
