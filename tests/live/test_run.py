@@ -257,7 +257,7 @@ class Signals(LiveTest):
             self.addCleanup(process.kill)
             lines = Lines(process.stdout, "calls")
             pid = int(lines.until(r"ready (\d+)")[1])
-            Lines(process.stderr, "ktrace").until("do_work.* hits")
+            Lines(process.stderr, "ktrace").until("^ktrace: [0-9]+ hits? at ")
 
             def free():
                 with open(f"/proc/{pid}/status") as f:
