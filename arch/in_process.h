@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "arch/host.h"
+
 namespace ktrace::arch {
 
 /// The thread pointer; in a thread that has none it may fault.
@@ -11,5 +13,16 @@ std::uint64_t own_thread_pointer();
 
 /// Of the counter that all processors share and that runs on in any state of theirs.
 std::uint64_t processor_time();
+
+/// Where a call's return address lies on the stack, and what lies there.
+struct CallPlace {
+    std::uint64_t at = 0, return_address = 0;
+};
+
+/// Of the call whose function's first instruction is about to run.
+CallPlace place_of_begun(const Host::Registers &registers);
+
+/// Of the call that has returned to where the thread is now.
+CallPlace place_of_returned(const Host::Registers &registers);
 
 } // namespace ktrace::arch

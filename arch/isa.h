@@ -179,6 +179,7 @@ concept InstructionSet = requires(
     { I::argument(cregs, memory, n) } -> std::same_as<std::optional<std::uint64_t>>; // nth integer argument, at a function's first instruction
     { I::return_value(cregs) } -> std::same_as<std::uint64_t>;             // of a function or a system call
     { I::set_return_value(regs, number) };
+    { I::code_address(number) } -> std::same_as<VirtAddr>;                  // of a return address as functions save it: without a signature in it
     { I::return_address(cregs, memory) } -> std::same_as<std::optional<VirtAddr>>; // at a function's first instruction
     { I::return_at_once(regs, memory) } -> std::same_as<bool>;             // at a function's first instruction: as if it had returned; false: fault
     { I::frame(cregs, address) } -> std::same_as<Frame>;                   // at a function's first instruction; its return address
@@ -186,6 +187,7 @@ concept InstructionSet = requires(
     { I::frame_alive(frame, address, when) } -> std::same_as<bool>;        // sp of now, on the same stack
     { I::redirect_return(regs, memory, address) } -> std::same_as<bool>;   // for the in-process engine
     { I::signal_trampoline() } -> std::same_as<std::span<const std::byte>>; // the C library's code that signal handlers return to
+    { I::interrupted(address, memory) } -> std::same_as<std::optional<typename I::Registers>>; // the stack pointer when a handler has returned to that: the registers that its signal has interrupted; nothing: call frame information says it, or memory cannot be read
     { I::thread_pointer(cregs) } -> std::same_as<std::optional<VirtAddr>>;  // nothing where it is not among the Registers
     { I::program_tls(number, number) } -> std::same_as<std::int64_t>;       // size, alignment of the program's own TLS block → its start, from the thread pointer
     { I::call_before(code, address) } -> std::same_as<std::optional<CallBefore>>; // the bytes up to a return address, and that address
@@ -195,13 +197,14 @@ concept InstructionSet = requires(
     // the calling convention, for typed values at a function's first instruction and at its return
     { I::parameter_places(parameters, type) } -> std::same_as<std::vector<value::Place>>; // types of parameters, of the result (or void_)
     { I::result_place(type) } -> std::same_as<value::Place>;
+    { I::go_result_places(parameters) } -> std::same_as<std::vector<value::Place>>; // types of all results of a function of Go's own (ABIInternal)
     // system calls made by a task on our behalf
     { I::syscall_bytes() } -> std::same_as<std::span<const std::byte>>;
     { I::set_syscall(regs, number, std::span<const std::uint64_t>{}) };    // number and up to six arguments
     { I::is_foreign_syscall(std::byte{}) } -> std::same_as<bool>;          // by its last byte: its number is of another set than SYS_*
     { I::own_syscall_number(number) } -> std::same_as<std::uint64_t>;      // of that other set → SYS_*, for calls that ktrace knows; no_syscall: none
     { I::interrupted_for_good(cregs) } -> std::same_as<bool>;              // a system call that can be restarted has just failed with EINTR
-    { I::restart_syscall(regs) };                                          // make that call once more, as the kernel restarts one
+    { I::restart_syscall(regs, number) };                                  // its first argument: make that call once more, as the kernel restarts one
     { I::let_syscall_fail(regs) };                                         // it has failed: not interrupted_for_good any more
     { I::syscall_result(cregs) } -> std::same_as<std::int64_t>;            // -errno or the value
 };

@@ -120,7 +120,17 @@ struct Stub {
 /// (agent::Effect) by one instruction. The agent leaves the register that holds the Registers' address alone.
 struct AgentEntry {
     std::vector<std::byte> bytes; // of `size`
-    std::size_t bell = 0; // where in it a trap rings: ktrace finds the answer's value in the first result register
+    std::size_t bell = 0;         // where in it a trap rings
+};
+
+/// Code whose functions begin with an instruction as long as a jump, as do the places that their calls return to; they
+/// do nothing else. Position-free.
+struct RehearsalCode {
+    std::vector<std::byte> bytes;
+    /// Offsets. `call_alone`, `call_around`: a C function of one unsigned number, which calls `inner` or `around` so
+    /// many times; `around` calls `inner`.
+    std::size_t call_alone = 0, call_around = 0, inner = 0, around = 0;
+    std::array<std::size_t, 3> returns{}; // of the calls of call_alone, call_around, around
 };
 
 /// A thread that was in the entry or the agent, and has its own registers again but for the pc.
@@ -156,6 +166,7 @@ concept Detour = requires(const DetourSite &site, const Window &window, const Tr
     { D::agent_stub(window, code, address, address, address) } -> std::same_as<tl::expected<Stub, NoJump>>; // the same; it hands on the address of the entry's address
     { D::agent_sees } -> std::convertible_to<std::size_t>;                              // bytes of Registers, from the first on, that the agent is given
     { D::agent_entry() } -> std::same_as<AgentEntry>;
+    { D::rehearsal_code() } -> std::same_as<RehearsalCode>;
     { D::leave_agent(std::uint64_t{}, registers, memory) } -> std::same_as<std::optional<OutOfAgent>>; // where the pc is behind the entry's start; nothing: memory cannot be read
     { D::leave(stub, address, address, registers, code) } -> std::same_as<OutOfStub>;          // site, where the stub is, of a thread whose pc is in it; the bytes at its stack pointer
 };

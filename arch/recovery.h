@@ -39,6 +39,7 @@ enum ktrace_recovery_kind {
     ktrace_recovery_loop_not_equal,
     ktrace_recovery_branch_count_zero,
     ktrace_recovery_restart, /* no way is known: the trap's bytes are taken back by others, the task tries again */
+    ktrace_recovery_word,    /* arm64: as the instruction in `original` says, on the registers */
 };
 
 /* One trap. Registers are numbered as in x86 instructions, -1: none; base 16: the pc. */

@@ -47,7 +47,12 @@ std::vector<SignalFrame> signal_frames(VirtAddr sp, VirtAddr end, Memory &memory
 /// At the entry of rt_sigreturn; nothing: the frame cannot be read.
 std::optional<SignalReturn> signal_return(const Host::Registers &registers, Memory &memory);
 
-void set_stack_pointer(Host::Registers &registers, VirtAddr sp);
+/// Before a signal's frame: what takes the return address of a call where that lies on the stack.
+inline constexpr std::size_t before_signal_frame = sizeof(std::uint64_t);
+
+/// The task is to make the call at `call_and_return`, and to come to `returns_to`, which is rt_sigreturn, with the
+/// stack pointer at the frame. `start`: of `before_signal_frame` bytes that hold `returns_to`, right before the frame.
+void lead_to_frame(Host::Registers &registers, VirtAddr start, VirtAddr returns_to);
 
 /// True in a system call that the kernel restarts when the task is resumed.
 bool awaits_restart(const Host::Registers &registers);

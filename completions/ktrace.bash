@@ -11,14 +11,14 @@ _ktrace_processes() {
 }
 
 # Where the program of `ktrace run` stands on the command line: behind --, or the first word that is neither an option nor
-# an option's value; 0: it is not there yet.
+# an option's value; 0: it is not there yet. $1: only words before this one are looked at.
 _ktrace_program() {
     local i
-    for ((i = 2; i < COMP_CWORD; i++)); do
+    for ((i = 2; i < $1; i++)); do
         case ${COMP_WORDS[i]} in
         --) echo $((i + 1)); return ;;
-        -[pkjrwo] | --pid | --probe | --entry | --ret | --watch | --plugin | --if | --inside | --print | --set-arg | --set-reg | --set-ret | --set-errno | --maxactive | --by | --every | \
-            --chance | --seed | --first | --output | --format | --duration | --max-events | --max-overhead | --engine)
+        -[pkjrwo] | --pid | --probe | --entry | --ret | --watch | --plugin | --if | --inside | --print | --set-arg | --set-reg | --set-ret | --set-errno | --expect | --maxactive | --by | --sort | --top | --interval | --every | \
+            --chance | --seed | --first | --output | --format | --report | --duration | --max-events | --max-overhead | --engine)
             ((i++))
             ;;
         -*) ;;
@@ -37,9 +37,12 @@ _ktrace_functions() {
             target=(-p "${COMP_WORDS[i + 1]%%,*}")
             [ -d "/proc/${target[1]}" ] || target[1]=$(pidof -s -- "${target[1]}") # one of several
             ;;
-        --) target=("$(type -P -- "${COMP_WORDS[i + 1]}")") ;;
         esac
     done
+    if [ "${COMP_WORDS[1]}" = run ]; then
+        i=$(_ktrace_program "${#COMP_WORDS[@]}")
+        [ "$i" -gt 0 ] && target=("$(type -P -- "${COMP_WORDS[i]}")")
+    fi
     [ "${#target[@]}" -gt 0 ] && [ -n "${target[-1]}" ] || return
     "${COMP_WORDS[0]}" list "${target[@]}" ${1:+"$1*"} 2>/dev/null | sed -n 's/^[0-9a-f]* .*[ *&]\([A-Za-z_][A-Za-z0-9_.:~]*\)(.*/\1/p; s/^[0-9a-f]* \([^ (]*\) \[.*/\1/p'
 }
@@ -48,11 +51,11 @@ _ktrace() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W 'attach run list ctl plugin repair bench doctor --help --version' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'attach run stack profile diff list ctl plugin repair bench doctor --help --version' -- "$cur")
         return
     fi
     if [ "$command" = run ]; then
-        i=$(_ktrace_program)
+        i=$(_ktrace_program "$COMP_CWORD")
         if [ "$i" -eq "$COMP_CWORD" ]; then
             mapfile -t COMPREPLY < <(compgen -c -- "$cur"; compgen -f -- "$cur")
             return
@@ -68,19 +71,19 @@ _ktrace() {
         return
         ;;
     --plugin) mapfile -t COMPREPLY < <(compgen -f -X '!*.so' -- "$cur"; compgen -d -- "$cur"); return ;;
-    -o | --output) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
-    --format) mapfile -t COMPREPLY < <(compgen -W 'text json' -- "$cur"); return ;;
+    -o | --output | --report) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+    --format) mapfile -t COMPREPLY < <(compgen -W 'text json csv folded chrome' -- "$cur"); return ;;
     --duration | --interval) mapfile -t COMPREPLY < <(compgen -W '1s 10s 1m' -- "$cur"); return ;;
     --if | --print | --by)
         mapfile -t COMPREPLY < <(compgen -W 'arg0 args. retval errno duration tid pid comm nsecs func caller stack var.' -- "$cur")
         return
         ;;
     --sort) mapfile -t COMPREPLY < <(compgen -W 'total self count avg min p50 p90 p99 max function' -- "$cur"); return ;;
-    --engine) mapfile -t COMPREPLY < <(compgen -W 'trap jump' -- "$cur"); return ;;
-    --max-events | --max-overhead | --maxactive | --top | --every | --chance | --seed | --first) return ;;
+    --engine) mapfile -t COMPREPLY < <(compgen -W 'auto trap jump' -- "$cur"); return ;;
+    -F | --frequency | --max-events | --max-overhead | --maxactive | --top | --every | --chance | --seed | --first) return ;;
     esac
-    local tracing='-f --follow --allow-missing --duration --max-events --max-overhead --engine -k --probe -j --entry -r --ret -w --watch --plugin --if --inside --print --no-args --full
-        --post --regs --stack --set-arg --set-reg --set-ret --set-errno --skip --maxactive --count --stats --hist --by --sort --top --interval --ns --every --chance --seed --first -o --output --format
+    local tracing='-f --follow --allow-missing --duration --max-events --max-overhead --engine --lossless -k --probe -j --entry -r --ret -w --watch --plugin --if --inside --print --no-args --full
+        --post --regs --stack --set-arg --set-reg --set-ret --set-errno --skip --expect --maxactive --count --stats --hist --by --sort --top --interval --ns --every --chance --seed --first -o --output --format --report
         -q --quiet -v --verbose -h --help -V --version'
     local probing='-k --probe -j --entry -r --ret -w --watch --if --inside --print --no-args --full --post --regs --stack --maxactive --count --stats --hist --by
         --every --chance --seed --first --allow-missing --format'
@@ -92,6 +95,11 @@ _ktrace() {
     ctl)
         mapfile -t COMPREPLY < <(compgen -W "-p --pid list stats add remove enable disable on off $probing" -- "$cur")
         ;;
+    stack) mapfile -t COMPREPLY < <(compgen -W '-p --pid -o --output --format -q --quiet -h --help -V --version' -- "$cur") ;;
+    profile)
+        mapfile -t COMPREPLY < <(compgen -W '-p --pid -F --frequency --duration --top -o --output --format --waiting -q --quiet -h --help -V --version' -- "$cur")
+        ;;
+    diff) mapfile -t COMPREPLY < <(compgen -W '--expect --format --report -h --help -V --version' -- "$cur"; compgen -f -- "$cur") ;;
     repair) mapfile -t COMPREPLY < <(compgen -W '-p --pid -h --help -V --version' -- "$cur") ;;
     plugin)
         mapfile -t COMPREPLY < <(compgen -W 'build -o --output -h --help' -- "$cur"; compgen -f -- "$cur")

@@ -19,7 +19,15 @@ nothing in it.")
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "ktrace maintainers <maintainers@ktrace.invalid>")
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+if(CMAKE_CROSSCOMPILING) # dpkg-shlibdeps knows the libraries of this machine alone
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+  file(STRINGS "${KTRACE_ARM64_CACHE}/packages" libraries
+       REGEX "^(libc6|libdw1|libelf1|libfmt[0-9]+|libgcc-s1|liblzma5|libspdlog[0-9.]+|libstdc\\+\\+6) ")
+  list(TRANSFORM libraries REPLACE " (.*)" " (>= \\1)")
+  list(JOIN libraries ", " CPACK_DEBIAN_PACKAGE_DEPENDS)
+else()
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+endif()
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libdebuginfod1) # is loaded only where DEBUGINFOD_URLS asks for it
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "gcc | c-compiler, libc6-dev") # of ktrace plugin build
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

@@ -16,7 +16,7 @@ namespace ktrace::arch {
 
 /// DWARF register numbers (AADWARF64, 4.1).
 namespace arm64_dwarf {
-inline constexpr int x0 = 0, sp = 31, pc = 32, v0 = 64;
+inline constexpr int x0 = 0, sp = 31, pc = 32, tpidr = 36, v0 = 64;
 }
 
 struct Arm64Plan : PlanCommon {
@@ -66,6 +66,8 @@ struct Arm64 {
     static std::optional<std::uint64_t> argument(const Registers &regs, Memory &memory, unsigned n);
     static std::uint64_t return_value(const Registers &regs) { return regs.x[0]; }
     static void set_return_value(Registers &regs, std::uint64_t value) { regs.x[0] = value; }
+    /// Pointer authentication signs in the bits above those that a program's addresses have.
+    static VirtAddr code_address(std::uint64_t saved) { return VirtAddr{saved & 0xffffffffffff}; }
     static std::optional<VirtAddr> return_address(const Registers &regs, Memory &) { return VirtAddr{regs.x[30]}; }
     static Frame frame(const Registers &regs, VirtAddr return_address) { return {VirtAddr{regs.sp}, return_address}; }
     static bool frame_alive(const Frame &frame, VirtAddr sp, When when) {
@@ -88,14 +90,14 @@ struct Arm64 {
     static int fault_number(int signal, bool with_address);
     static void leave_slot_in_syscall(const Plan &plan, VirtAddr site, Registers &regs);
     static std::span<const std::byte> signal_trampoline();
-    static std::optional<VirtAddr> thread_pointer(const Registers &) { return std::nullopt; } // TPIDR_EL0 is elsewhere
+    static std::optional<Registers> interrupted(VirtAddr sp, Memory &memory);
+    static std::optional<VirtAddr> thread_pointer(const Registers &regs) { return VirtAddr{regs.tpidr}; }
     /// ELF TLS, variant I: the program's block follows two words at the thread pointer.
     static std::int64_t program_tls(std::uint64_t, std::uint64_t alignment) {
         return static_cast<std::int64_t>((16 + alignment - 1) / alignment * alignment);
     }
     static std::optional<CallBefore> call_before(std::span<const std::byte> code, VirtAddr end);
-    /// The guard that glibc encrypts the buffer with is not found from the registers.
-    static std::optional<VirtAddr> longjmp_sp(const Registers &, Memory &) { return std::nullopt; }
+    static std::optional<VirtAddr> longjmp_sp(const Registers &regs, Memory &memory);
     static std::uint64_t go_argument(const Registers &regs) { return regs.x[0]; } // Go's abi-internal.md, arm64
     static std::optional<VirtAddr> plt_target_slot(std::span<const std::byte> code, VirtAddr at);
 
@@ -103,14 +105,18 @@ struct Arm64 {
                                                       const value::Type *result);
     /// A result in memory lies where x8 pointed at entry; a callee need not keep x8, so its place is that entry value.
     static value::Place result_place(const value::Type *result);
+    static std::vector<value::Place> go_result_places(std::span<const value::Type *const> results);
 
     static std::span<const std::byte> syscall_bytes();
     static void set_syscall(Registers &regs, std::uint64_t number, std::span<const std::uint64_t> arguments);
     static bool is_foreign_syscall(std::byte) { return false; } // there is one instruction for them
     static std::uint64_t own_syscall_number(std::uint64_t foreign) { return foreign; }
-    /// The registers do not show whether x0 holds a result, nor what it was before: never restarted by hand.
-    static bool interrupted_for_good(const Registers &) { return false; }
-    static void restart_syscall(Registers &) {}
+    /// The registers do not show whether x0 holds a result: Arm64Native::was_in_call.
+    static bool interrupted_for_good(const Registers &regs) { return regs.x[0] == static_cast<std::uint64_t>(-4); }
+    static void restart_syscall(Registers &regs, std::uint64_t first_argument) {
+        regs.x[0] = first_argument;
+        regs.pc -= a64_size;
+    }
     static void let_syscall_fail(Registers &) {}
     static std::int64_t syscall_result(const Registers &regs) { return static_cast<std::int64_t>(regs.x[0]); }
 };

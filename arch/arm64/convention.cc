@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "go_results.h"
+
 namespace ktrace::arch {
 
 namespace {
@@ -159,7 +161,7 @@ class Allocation {
     Place next(const Type *type) {
         if (type == nullptr || lost_ || !(type->by_reference || size_is_known(*type))) {
             lost_ = true;
-            return Place::unavailable(
+            return Place::not_known(
                 "the debug information does not give the size of this parameter or of one before it");
         }
         if (type->by_reference) return by_pointer();
@@ -235,6 +237,13 @@ Place Arm64::result_place(const Type *result) {
     place.pieces.emplace_back().ops.push_back(
         {.code = Op::Code::entry_register, .size = 8, .reg = indirect_result, .operand = 0});
     return place;
+}
+
+/// R0 to R15, F0 to F15.
+std::vector<Place> Arm64::go_result_places(std::span<const Type *const> results) {
+    static constexpr std::uint16_t integers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    static constexpr std::uint16_t floats[] = {64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79};
+    return go_results(results, integers, floats);
 }
 
 } // namespace ktrace::arch

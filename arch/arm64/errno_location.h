@@ -1,13 +1,14 @@
-// arm64's answers to isa_errno.h: the thread pointer, TPIDR_EL0, is not among the Registers.
+// arm64's answers to isa_errno.h.
 #pragma once
 
+#include "arm64/arm64.h"
 #include "isa_errno.h"
 
 namespace ktrace::arch {
 
 struct Arm64Errno {
-    static std::optional<ErrnoOffset> offset(std::span<const std::byte>, VirtAddr) { return std::nullopt; }
-    static std::optional<std::uint16_t> thread_pointer() { return std::nullopt; }
+    static std::optional<ErrnoOffset> offset(std::span<const std::byte> code, VirtAddr at);
+    static std::optional<std::uint16_t> thread_pointer() { return arm64_dwarf::tpidr; }
 };
 
 static_assert(Errno<Arm64Errno>);

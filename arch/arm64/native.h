@@ -25,13 +25,22 @@ struct Arm64Native {
     static std::optional<VirtAddr> read_pc(Tid tid);
     static bool write_pc(Tid tid, VirtAddr pc);
     static std::optional<VirtAddr> read_sp(Tid tid);
-    /// Debug registers are not used on this machine yet.
-    static constexpr std::size_t watch_registers = 0;
-    /// perf_event_attr::bp_len of one that stops where an instruction begins.
     static constexpr std::uint32_t audit_arch = AUDIT_ARCH_AARCH64;
-    static bool set_watches(Tid, std::span<const WatchRegister>) { return false; }
-    static unsigned watch_hits(Tid) { return 0; }
+    /// Debug registers: all of a task's are set (those that are not given are switched off). They stop a task before it
+    /// reads or writes.
+    static constexpr std::size_t watch_registers = 4;
+    static constexpr bool watches_stop_before = true;
+    static bool set_watches(Tid tid, std::span<const WatchRegister> watches);
+    /// Which of them has made the task stop where it stands, bit N for the Nth.
+    static unsigned watch_hits(Tid tid);
     static void clear_watch_hits(Tid) {}
+    /// At an interrupt's stop: the task was in a system call, which has failed with EINTR, or which the kernel
+    /// restarts: it has moved the pc to the call's instruction then, where a task may stand that has not made it yet.
+    static constexpr bool moves_to_restart = true;
+    static bool was_in_call(Tid tid, const Arm64Registers &registers);
+    /// Where the kernel restarts it, /proc/TID/syscall shows that call until `hide_call`.
+    static void show_call(Tid tid, const Arm64Registers &registers);
+    static void hide_call(Tid tid);
     /// The SIGTRAP handler for a target's page (recovery.h); empty bytes: there is none for this machine.
     static RecoveryCode recovery_code();
 };

@@ -14,4 +14,9 @@ std::uint64_t processor_time() {
     return time;
 }
 
+CallPlace place_of_begun(const Host::Registers &registers) { return {registers.sp, registers.x[30]}; }
+
+/// The stack does not show that the call was made here.
+CallPlace place_of_returned(const Host::Registers &registers) { return {registers.sp, registers.pc}; }
+
 } // namespace ktrace::arch

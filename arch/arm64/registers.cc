@@ -27,7 +27,7 @@ constexpr std::string_view x_alias(unsigned n) {
     return {};
 }
 
-constexpr std::size_t count = 31 + 3 + 32 + 2;
+constexpr std::size_t count = 31 + 4 + 32 + 2;
 
 constexpr std::array<RegisterInfo, count> make_table() {
     std::array<RegisterInfo, count> table{};
@@ -42,6 +42,7 @@ constexpr std::array<RegisterInfo, count> make_table() {
     table[next++] = {"sp", "", arm64_dwarf::sp, File::general, offsetof(Arm64Registers, sp), 8};
     table[next++] = {"pc", "", arm64_dwarf::pc, File::general, offsetof(Arm64Registers, pc), 8};
     table[next++] = {"pstate", "", -1, File::general, offsetof(Arm64Registers, pstate), 8};
+    table[next++] = {"tpidr", "tpidr_el0", arm64_dwarf::tpidr, File::general, offsetof(Arm64Registers, tpidr), 8};
     for (unsigned n = 0; n < 32; ++n)
         table[next++] = {v_names[n],
                          q_names[n],

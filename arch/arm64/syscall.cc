@@ -4,6 +4,10 @@
 // change of it (arch/arm64/kernel/ptrace.c, report_syscall): x7 must not be trusted there.
 #include "arm64/arm64.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "arm64/signal_frame.h"
 #include "arm64/words.h"
 #include "base/check.h"
 
@@ -20,6 +24,21 @@ std::span<const std::byte> Arm64::signal_trampoline() {
     static constexpr std::byte code[] = {std::byte{0x68}, std::byte{0x11}, std::byte{0x80}, std::byte{0xd2},
                                          std::byte{0x01}, std::byte{0x00}, std::byte{0x00}, std::byte{0xd4}};
     return code;
+}
+
+std::optional<Arm64Registers> Arm64::interrupted(VirtAddr sp, Memory &memory) {
+    struct {
+        std::uint64_t x[31], sp, pc;
+    } saved;
+    static_assert(offsetof(KernelFrame, pc) - offsetof(KernelFrame, x) == offsetof(decltype(saved), pc));
+    const VirtAddr at = sp + static_cast<std::int64_t>(offsetof(KernelFrame, x));
+    const auto into = std::as_writable_bytes(std::span(&saved, 1));
+    if (memory.read(at, into) != into.size()) return std::nullopt;
+    Registers registers;
+    std::copy(std::begin(saved.x), std::end(saved.x), registers.x);
+    registers.sp = saved.sp;
+    registers.pc = saved.pc;
+    return registers;
 }
 
 void Arm64::set_syscall(Registers &regs, std::uint64_t number, std::span<const std::uint64_t> arguments) {

@@ -61,6 +61,10 @@ class Classifier {
         }
         classes_.count = (size_ + eightbyte - 1) / eightbyte;
         add(type, 0, /*depth=*/0);
+        if (classes_.unknown && is_record(type) && size_ > most_in_two_registers) {
+            classes_.unknown = false; // whatever is in there: it is not one vector
+            to_memory();
+        }
         if (!classes_.unknown) clean_up();
     }
 
@@ -131,6 +135,14 @@ class Classifier {
     }
 
     void add_array(const Type &type, std::uint64_t offset, int depth) {
+        // The psABI has no vectors of 4 bytes, and no one of a single number: so the compilers pass them. Of a single
+        // float each has a way of its own.
+        if (is_lone_float(type) && type.size == 4) {
+            classes_.unknown = true;
+            return;
+        }
+        if (is_lone_float(type)) return to_memory();
+        if (type.is_vector && type.size == 4) return add_scalar(Class::integer, Class::integer, offset, type.size);
         // An array is no parameter in C: at the top it can only be a vector (__m128).
         if (type.is_vector || depth == 0) return add_scalar(Class::sse, Class::sseup, offset, type.size);
         if (type.target == nullptr) {
@@ -182,24 +194,35 @@ class Classifier {
     int visited_ = 0;
 };
 
-std::uint64_t alignment_within(const Type &type, int depth) {
-    constexpr int most_depth = 16;
-    if (type.alignment != 0) return type.alignment;
-    if (depth > most_depth) return 1;
+constexpr int deepest = 16;
+
+bool is_int128(const Type &type) { // whose alignment says more: see psabi.cc, two_words
+    return type.kind == Type::Kind::integer && type.size == 2 * eightbyte;
+}
+
+/// `counts_declared`: where a type's alignment is declared, those of its members do not count.
+std::uint64_t alignment_within(const Type &type, bool counts_declared, int depth) {
+    const std::uint64_t declared = is_int128(type) ? 0 : type.alignment;
+    if (declared != 0 && (counts_declared || !is_record(type))) return declared;
+    if (depth > deepest) return 1;
     if (type.kind == Type::Kind::array && !type.is_vector && depth != 0)
-        return type.target != nullptr ? alignment_within(*type.target, depth + 1) : 1;
+        return type.target != nullptr ? alignment_within(*type.target, counts_declared, depth + 1) : 1;
     if (type.kind == Type::Kind::complex) return std::max<std::uint64_t>(type.size / 2, 1);
     if (!is_record(type)) return std::max<std::uint64_t>(type.size, 1);
-    std::uint64_t most = 1;
+    std::uint64_t most = std::max<std::uint64_t>(declared, 1);
     for (const Member &member : type.members) {
         if (member.is_static || member.type == nullptr) continue;
-        const std::uint64_t own = alignment_within(*member.type, depth + 1);
+        const std::uint64_t own = alignment_within(*member.type, counts_declared, depth + 1);
         if (member.offset % own == 0 && type.size % own == 0) most = std::max(most, own);
     }
     return most;
 }
 
 } // namespace
+
+bool is_lone_float(const Type &type) {
+    return type.is_vector && type.target && type.target->kind == Type::Kind::floating && type.target->size == type.size;
+}
 
 bool is_record(const Type &type) { return type.kind == Type::Kind::structure || type.kind == Type::Kind::union_; }
 
@@ -213,6 +236,8 @@ Classes classify(const Type &type) {
     return Classifier(type).classes();
 }
 
-std::uint64_t alignment_of(const Type &type) { return alignment_within(type, 0); }
+std::uint64_t alignment_of(const Type &type) { return alignment_within(type, /*counts_declared=*/true, 0); }
+
+std::uint64_t largest_alignment_of(const Type &type) { return alignment_within(type, /*counts_declared=*/false, 0); }
 
 } // namespace ktrace::arch::x86

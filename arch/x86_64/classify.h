@@ -34,6 +34,12 @@ Classes classify(const value::Type &type);
 /// disprove it (packed).
 std::uint64_t alignment_of(const value::Type &type);
 
+/// The same if a declared alignment that is less than a member's is without effect: it is the type's own where that is
+/// packed, which the debug information does not say.
+std::uint64_t largest_alignment_of(const value::Type &type);
+
 bool is_record(const value::Type &type); // a struct, class or union
+/// A vector of a single float or double, which gcc and clang pass and return in different ways.
+bool is_lone_float(const value::Type &type);
 
 } // namespace ktrace::arch::x86

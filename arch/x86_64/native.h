@@ -25,14 +25,22 @@ struct X86_64Native {
     static std::optional<VirtAddr> read_pc(Tid tid);
     static bool write_pc(Tid tid, VirtAddr pc);
     static std::optional<VirtAddr> read_sp(Tid tid);
-    /// Debug registers: all of a task's are set (those that are not given are switched off).
-    static constexpr std::size_t watch_registers = 4;
-    /// perf_event_attr::bp_len of one that stops where an instruction begins.
     static constexpr std::uint32_t audit_arch = AUDIT_ARCH_X86_64;
+    /// Debug registers: all of a task's are set (those that are not given are switched off). They stop a task when it
+    /// has read or written.
+    static constexpr std::size_t watch_registers = 4;
+    static constexpr bool watches_stop_before = false;
     static bool set_watches(Tid tid, std::span<const WatchRegister> watches);
     /// Which of them have fired since they were cleared, bit N for the Nth.
     static unsigned watch_hits(Tid tid);
     static void clear_watch_hits(Tid tid);
+    /// At an interrupt's stop: the task was in a system call, which has failed with EINTR, or which the kernel is about
+    /// to restart.
+    static constexpr bool moves_to_restart = false;
+    static bool was_in_call(Tid tid, const X86_64Registers &registers);
+    /// Then /proc/TID/syscall shows that call until `hide_call`: it always does.
+    static void show_call(Tid, const X86_64Registers &) {}
+    static void hide_call(Tid) {}
     /// The SIGTRAP handler for a target's page (recovery.h); empty bytes: there is none for this machine.
     static RecoveryCode recovery_code();
 };

@@ -163,11 +163,15 @@ std::optional<SignalReturn> signal_return(const Host::Registers &registers, Memo
     return SignalReturn{VirtAddr{context->ip}, VirtAddr{context->sp}};
 }
 
-void set_stack_pointer(Host::Registers &registers, VirtAddr sp) { registers.sp = sp.value; }
+void lead_to_frame(Host::Registers &registers, VirtAddr start, VirtAddr) { registers.sp = start.value; }
 
 bool awaits_restart(const Host::Registers &registers) {
     const auto result = static_cast<std::int64_t>(registers.ax); // ERESTARTSYS, _NOINTR, _NOHAND, _RESTARTBLOCK
     return static_cast<std::int64_t>(registers.orig_ax) >= 0 && ((-514 <= result && result <= -512) || result == -516);
+}
+
+bool X86_64Native::was_in_call(Tid, const X86_64Registers &registers) {
+    return awaits_restart(registers) || X86_64::interrupted_for_good(registers);
 }
 
 } // namespace ktrace::arch

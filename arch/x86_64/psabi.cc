@@ -5,8 +5,10 @@
 // than guessed.
 #include "x86_64/x86_64.h"
 
-#include "x86_64/classify.h"
 #include <algorithm>
+
+#include "go_results.h"
+#include "x86_64/classify.h"
 
 namespace ktrace::arch {
 
@@ -43,9 +45,9 @@ Piece padding(std::uint64_t size) {
     return piece;
 }
 
-Piece unavailable_piece(std::uint64_t size) {
+Piece unread_piece(std::uint64_t size) {
     Piece piece;
-    piece.kind = Piece::Kind::unavailable;
+    piece.kind = Piece::Kind::not_known;
     piece.size = static_cast<std::uint32_t>(size);
     return piece;
 }
@@ -82,7 +84,7 @@ void append_vector(const Classes &classes, std::size_t &i, std::uint64_t left, s
     size = std::min(size, left);
     place.pieces.push_back(register_piece(reg, std::min<std::uint64_t>(size, xmm_size)));
     if (size <= xmm_size) return;
-    place.pieces.push_back(unavailable_piece(size - xmm_size));
+    place.pieces.push_back(unread_piece(size - xmm_size));
     place.why = "only the low 16 bytes of a vector register are read";
 }
 
@@ -120,7 +122,8 @@ bool is_returned_in_memory(const Type &type) {
 class Arguments {
   public:
     /// `hidden`: the first integer register holds the address where the result is to go.
-    explicit Arguments(bool hidden) { order_.next_integer = hidden ? 1 : 0; }
+    /// `lost`: whether it does is not known.
+    Arguments(bool hidden, bool lost) : lost_(lost) { order_.next_integer = hidden ? 1 : 0; }
 
     Place next(const Type *type) {
         if (lost_ || type == nullptr) return lose();
@@ -128,6 +131,8 @@ class Arguments {
         const Classes classes = x86::classify(*type);
         if (classes.unknown) return lose();
         if (classes.empty()) return empty_place(*type);
+        if (type->kind == Type::Kind::integer && type->size == 2 * eightbyte && type->alignment == eightbyte)
+            return two_words();
         switch (classes.of[0]) {
         case Class::memory:
         case Class::x87:
@@ -137,12 +142,12 @@ class Arguments {
     }
 
   private:
-    Place lose() {
+    Place lose(const char *why = "the debug information does not describe its type") {
         if (!lost_) {
             lost_ = true;
-            return Place::unavailable("the debug information does not describe its type");
+            return Place::not_known(why);
         }
-        return Place::unavailable("the debug information does not describe the type of a parameter before it");
+        return Place::not_known("the debug information does not describe the type of a parameter before it");
     }
 
     /// The object that a pointer argument, made by the compiler, points to.
@@ -154,29 +159,51 @@ class Arguments {
         return place;
     }
 
+    /// An __int128 of early clang's: each half wherever the next word goes.
+    Place two_words() {
+        Place place;
+        for (int half = 0; half < 2; ++half) {
+            if (order_.next_integer < order_.integer.size()) {
+                place.pieces.push_back(register_piece(order_.integer[order_.next_integer++], eightbyte));
+                continue;
+            }
+            place.pieces.push_back(Place::at_register(dwarf_sp, take_stack(eightbyte, eightbyte)).pieces[0]);
+            place.pieces.back().size = eightbyte;
+        }
+        return place;
+    }
+
     Place on_stack(const Type &type) {
+        const std::uint64_t at = next_on_stack(x86::alignment_of(type));
+        if (at != next_on_stack(x86::largest_alignment_of(type)))
+            return lose("the debug information does not say how it is aligned");
         return Place::at_register(dwarf_sp, take_stack(type.size, x86::alignment_of(type)));
+    }
+
+    std::uint64_t next_on_stack(std::uint64_t alignment) const {
+        const std::uint64_t step = std::max(alignment, eightbyte);
+        return (stack_ + step - 1) / step * step;
     }
 
     /// Offset from sp at the function's first instruction, where the return address lies below the arguments.
     std::int64_t take_stack(std::uint64_t size, std::uint64_t alignment) {
         constexpr std::uint64_t return_address_size = 8;
-        const std::uint64_t step = std::max(alignment, eightbyte);
-        stack_ = (stack_ + step - 1) / step * step;
-        const std::uint64_t at = stack_;
-        stack_ += (size + eightbyte - 1) / eightbyte * eightbyte;
+        const std::uint64_t at = next_on_stack(alignment);
+        stack_ = at + (size + eightbyte - 1) / eightbyte * eightbyte;
         return static_cast<std::int64_t>(at + return_address_size);
     }
 
     RegisterOrder order_{integer_registers, sse_registers};
     std::uint64_t stack_ = 0; // bytes taken of the argument area
-    bool lost_ = false;
+    bool lost_;
 };
 
 } // namespace
 
 std::vector<Place> X86_64::parameter_places(std::span<const Type *const> parameters, const Type *result) {
-    Arguments arguments(result != nullptr && is_returned_in_memory(*result));
+    const bool is_unknown = result != nullptr && (x86::is_lone_float(*result) ||
+                                                  (x86::is_record(*result) && x86::classify(*result).unknown));
+    Arguments arguments(result != nullptr && is_returned_in_memory(*result), is_unknown);
     std::vector<Place> places;
     places.reserve(parameters.size());
     for (const Type *type : parameters) places.push_back(arguments.next(type));
@@ -187,15 +214,23 @@ Place X86_64::result_place(const Type *result) {
     static constexpr std::uint16_t result_registers[] = {dwarf_ax, dwarf_dx};
     if (result == nullptr || result->kind == Type::Kind::void_)
         return Place::unavailable("the function returns nothing");
+    if (x86::is_lone_float(*result)) return Place::not_known("compilers return it in different ways");
     if (is_returned_in_memory(*result)) return Place::at_register(dwarf_ax, 0);
     const Classes classes = x86::classify(*result);
-    if (classes.unknown) return Place::unavailable("the debug information does not describe its type");
+    if (classes.unknown) return Place::not_known("the debug information does not describe its type");
     if (classes.empty()) return empty_place(*result);
     if (classes.is(Class::complex_x87)) return in_x87(*result, 2);
     if (classes.is(Class::x87)) return in_x87(*result, 1);
     if (classes.is(Class::memory)) return Place::at_register(dwarf_ax, 0);
     RegisterOrder order{result_registers, 2};
     return in_registers(*result, classes, order);
+}
+
+/// rax rbx rcx rdi rsi r8 r9 r10 r11, xmm0 to xmm14.
+std::vector<Place> X86_64::go_result_places(std::span<const Type *const> results) {
+    static constexpr std::uint16_t integers[] = {0, 3, 2, 5, 4, 8, 9, 10, 11};
+    static constexpr std::uint16_t floats[] = {17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+    return go_results(results, integers, floats);
 }
 
 } // namespace ktrace::arch

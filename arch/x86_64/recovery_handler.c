@@ -9,20 +9,9 @@
  * state: it may be interrupted by itself, and any number of threads may run it. CMakeLists.txt has the flags it is
  * compiled with; tests/isa/x86_64/recovery_test.cc runs a copy of it.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <stddef.h>
 #include <ucontext.h>
 
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-
-#include "recovery.h"
-
-#define PART static inline __attribute__((always_inline))
-#define IN_PAGE __attribute__((section("ktrace_recovery"), used, noinline))
-
-_Static_assert(sizeof(struct ktrace_recovery_entry) == 64, "entries are 64 bytes in ABI 1");
+#include "recovery_handler.h"
 
 /* Bits of the flags register (Intel SDM vol. 1, 3.4.3). */
 enum { flag_carry = 1, flag_parity = 4, flag_zero = 0x40, flag_sign = 0x80, flag_trap = 0x100, flag_overflow = 0x800 };
@@ -45,19 +34,6 @@ PART const struct ktrace_recovery_header *own_header(void) {
 /* The register of the context with the encoding's number 0-15: gregset_t has r8-r15, di, si, bp, bx, dx, ax, cx, sp. */
 PART greg_t *general(ucontext_t *context, int number) {
     return &context->uc_mcontext.gregs[0x7654321089afbcedULL >> (4 * number) & 15];
-}
-
-PART const struct ktrace_recovery_entry *find(const struct ktrace_recovery_header *header, uint64_t site) {
-    for (uint32_t i = 0; i < header->tables && i < ktrace_recovery_most_tables; i++) {
-        const struct ktrace_recovery_entry *table = (const struct ktrace_recovery_entry *)header->table[i].address;
-        uint64_t capacity = header->table[i].capacity;
-        for (uint64_t at = ktrace_recovery_hash(site, capacity);; at = (at + 1) & (capacity - 1)) {
-            uint64_t found = *(const volatile uint64_t *)&table[at].site;
-            if (found == site) return &table[at];
-            if (found == 0) break;
-        }
-    }
-    return NULL;
 }
 
 PART uint64_t load(uint64_t address, int segment) {
@@ -129,46 +105,9 @@ PART uint64_t step_over(const struct ktrace_recovery_entry *entry, ucontext_t *c
     return entry->site;
 }
 
-/* The path is three words, so that it is no data. */
-PART long open_path(uint64_t first, uint64_t second, uint64_t third, long flags) {
-    volatile uint64_t path[3];
-    path[0] = first;
-    path[1] = second;
-    path[2] = third;
-    return syscall4(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, 0);
-}
-
-/* No seccomp filter judges what is done here: one might end the process for it. */
-PART int is_free_to_call(const struct ktrace_recovery_header *header) {
-    return header->filters == 1 && syscall4(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0) <= 0;
-}
-
-/* By /proc/self/status. A thread may be untraced while its process is traced (clone(2), CLONE_UNTRACED). */
-IN_PAGE static int is_traced(void) {
-    const uint32_t line = 0x6172540a; /* \nTra, of TracerPid: */
-    enum { number_at = 12 };
-    char text[256];
-    long file = open_path(0x65732f636f72702f, 0x75746174732f666c, 0x73, O_RDONLY); /* /proc/self/status */
-    if (file < 0) return 1;
-    long size = syscall4(SYS_read, file, (long)text, sizeof text, 0);
-    syscall4(SYS_close, file, 0, 0, 0);
-    for (long i = 0; i + number_at < size; i++)
-        if (*(const volatile uint32_t *)(text + i) == line) return text[i + number_at] != '0';
-    return 1;
-}
-
-/* Puts the instruction's first byte back in the trap's place. False: it may not, or cannot. */
+/* As put_back. */
 IN_PAGE static int take_out(const struct ktrace_recovery_header *header, const struct ktrace_recovery_entry *entry) {
-    unsigned char now = 0;
-    if (entry->is_of_jump || entry->trap_size != 1 || !is_free_to_call(header) || is_traced()) return 0;
-    /* /proc/thread-self/mem */
-    long memory = open_path(0x68742f636f72702f, 0x6c65732d64616572, 0x6d656d2f66, O_RDWR);
-    if (memory < 0) return 0;
-    long site = (long)entry->site;
-    int is_there = syscall4(SYS_pread64, memory, (long)&now, 1, site) == 1 && now == int3;
-    int is_out = is_there && syscall4(SYS_pwrite64, memory, (long)entry->original, 1, site) == 1;
-    syscall4(SYS_close, memory, 0, 0, 0);
-    return is_out;
+    return put_back(header, entry, int3, 1);
 }
 
 PART int is_mapped(uint64_t address) {
@@ -182,32 +121,6 @@ PART int is_own_trap(uint64_t pc) {
     unsigned offset = pc & (page_size - 1);
     if (offset < 2 && !is_mapped(pc - 2)) return 0;
     return code[-1] == int3 || (code[-2] == 0xcd && code[-1] == 3);
-}
-
-/* As the kernel would have done had this handler not been there: the process ends by SIGTRAP. */
-PART void take_default_action(void) {
-    struct ktrace_recovery_action action = {0, 0, 0, 0};
-    syscall4(SYS_rt_sigaction, SIGTRAP, (long)&action, 0, 8);
-}
-
-/* For signals that `kill` sends. */
-PART void handle_sent(const struct ktrace_recovery_header *header) {
-    if (header->before.handler == 1 /* SIG_IGN */) return;
-    take_default_action();
-    syscall4(SYS_tgkill, syscall4(SYS_getpid, 0, 0, 0, 0), syscall4(SYS_gettid, 0, 0, 0, 0), SIGTRAP, 0);
-}
-
-/*
- * The tracer was killed while the task was stepped, or about to be: its own mask, in place of the step's, is what it
- * has when this handler returns.
- */
-PART void give_back_mask(const struct ktrace_recovery_header *header, ucontext_t *context) {
-    uint64_t *now = (uint64_t *)&context->uc_sigmask; /* the kernel has but these 64 bits there */
-    if (header->masks == 0 || *now != ktrace_recovery_blocked(*now)) return;
-    uint64_t tid = (uint64_t)syscall4(SYS_gettid, 0, 0, 0, 0);
-    const struct ktrace_recovery_mask *own =
-        (const struct ktrace_recovery_mask *)header->masks + tid % ktrace_recovery_most_masks;
-    if (own->tid == tid && *now == ktrace_recovery_blocked(own->mask)) *now = own->mask;
 }
 
 IN_PAGE void ktrace_recovery_handler(int signal, siginfo_t *info, ucontext_t *context) {

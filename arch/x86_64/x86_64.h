@@ -61,6 +61,7 @@ struct X86_64 {
     static std::optional<std::uint64_t> argument(const Registers &regs, Memory &memory, unsigned n);
     static std::uint64_t return_value(const Registers &regs) { return regs.ax; }
     static void set_return_value(Registers &regs, std::uint64_t value) { regs.ax = value; }
+    static VirtAddr code_address(std::uint64_t saved) { return VirtAddr{saved}; }
     static std::optional<VirtAddr> return_address(const Registers &regs, Memory &memory);
     static Frame frame(const Registers &regs, VirtAddr return_address) { return {VirtAddr{regs.sp}, return_address}; }
     static bool frame_alive(const Frame &frame, VirtAddr sp, When when) {
@@ -71,6 +72,7 @@ struct X86_64 {
     static bool return_at_once(Registers &regs, Memory &memory);
     static bool redirect_return(Registers &regs, Memory &memory, VirtAddr to);
     static std::span<const std::byte> signal_trampoline();
+    static std::optional<Registers> interrupted(VirtAddr, Memory &) { return std::nullopt; }
     static std::optional<VirtAddr> thread_pointer(const Registers &regs) { return VirtAddr{regs.fs_base}; }
     /// ELF TLS, variant II: the program's block ends where the thread pointer points.
     static std::int64_t program_tls(std::uint64_t size, std::uint64_t alignment) {
@@ -84,6 +86,7 @@ struct X86_64 {
     static std::vector<value::Place> parameter_places(std::span<const value::Type *const> parameters,
                                                       const value::Type *result);
     static value::Place result_place(const value::Type *result);
+    static std::vector<value::Place> go_result_places(std::span<const value::Type *const> results);
 
     static std::span<const std::byte> syscall_bytes();
     static void set_syscall(Registers &regs, std::uint64_t number, std::span<const std::uint64_t> arguments);
@@ -94,7 +97,7 @@ struct X86_64 {
     static bool interrupted_for_good(const Registers &regs) {
         return static_cast<std::int64_t>(regs.orig_ax) >= 0 && regs.ax == static_cast<std::uint64_t>(-4); // EINTR
     }
-    static void restart_syscall(Registers &regs) {
+    static void restart_syscall(Registers &regs, std::uint64_t) {
         regs.ax = regs.orig_ax;
         regs.ip -= 2;
     }

@@ -65,6 +65,7 @@ trace::Config config_for(pid_t child, const Row &row) {
     trace::Config config;
     config.pids = {child};
     config.quiet = true;
+    config.engine = trace::Config::Engine::trap;
     config.output = "/dev/null";
     config.actions.aggregate = probe::Actions::Aggregate::count;
     auto address = reinterpret_cast<std::uintptr_t>(&called);

@@ -11,6 +11,9 @@ namespace ktrace::cli {
 int attach(const Invocation &invocation);
 int run(const Invocation &invocation);
 int list(const Invocation &invocation);
+int diff(const Invocation &invocation);
+int stack(const Invocation &invocation);
+int profile(const Invocation &invocation);
 /// `ktrace bench`: prints the table of kprobes.txt for this machine.
 int bench(const Invocation &invocation);
 /// `arguments`: the command line without the program's name, which the other ktrace reads itself.

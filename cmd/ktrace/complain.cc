@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "output/terminal.h"
 #include "output/writer.h"
 
 namespace ktrace::cli {
@@ -77,12 +78,6 @@ std::string described(const Error &error, const Colours &colours) {
 
 std::string describe(const Error &error) { return described(error, plain); }
 
-bool takes_colours(int fd) {
-    const char *refused = std::getenv("NO_COLOR"), *terminal = std::getenv("TERM");
-    const bool shows_some = terminal && *terminal && std::string_view(terminal) != "dumb";
-    return ::isatty(fd) == 1 && shows_some && (!refused || !*refused);
-}
-
 std::string printable_lines(std::string_view text) {
     std::string out;
     while (!text.empty()) {
@@ -103,7 +98,7 @@ bool print(std::string_view text) {
     return written.has_value();
 }
 
-void complain(const Error &error) { say(described(error, takes_colours(STDERR_FILENO) ? coloured : plain)); }
+void complain(const Error &error) { say(described(error, output::takes_colours(STDERR_FILENO) ? coloured : plain)); }
 
 void relay(std::string_view lines) { say(printable_lines(lines)); }
 

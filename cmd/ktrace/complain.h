@@ -15,9 +15,6 @@ namespace ktrace::cli {
 ///                     ^ do_work+1 and do_work+4 are
 std::string describe(const Error &error);
 
-/// True where a descriptor is a terminal that shows colours, and NO_COLOR is not set.
-bool takes_colours(int fd);
-
 /// Lines of another process's, with what could steer a terminal escaped, and nothing else.
 std::string printable_lines(std::string_view text);
 

@@ -36,8 +36,9 @@ Result<std::vector<Pid>> find_by_name(const Invocation &invocation, const std::s
     auto found = os::processes_named(name);
     if (found.own.empty()) return no_such_name(name, found.others);
     if (found.own.size() == 1) return found.own;
-    const bool takes_all = invocation.command == Command::attach;
-    if (!takes_all)
+    const bool takes_one = invocation.command == Command::list || invocation.command == Command::ctl ||
+                           invocation.command == Command::repair;
+    if (takes_one)
         return fail(Error::Kind::usage,
                     name_of(invocation.command) + " looks into one process, and " + std::to_string(found.own.size()) +
                         " are called " + name + ": " + listed(found.own),
@@ -54,6 +55,8 @@ Pid find_by_number(const Invocation &invocation, pid_t number) {
     std::string notice = id + " is a thread of process " + process;
     if (invocation.command == Command::attach)
         notice += ", all of which is traced; --if 'tid == " + id + "' picks the thread";
+    else if (invocation.command == Command::stack || invocation.command == Command::profile)
+        notice += ", all of whose threads are looked at";
     if (!invocation.config.quiet) notify(notice);
     return Pid{status->tgid};
 }

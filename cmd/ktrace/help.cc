@@ -26,6 +26,9 @@ constexpr std::string_view overview = R"(
 Usage: ktrace COMMAND ..., and for the options of one: ktrace COMMAND --help
   attach -p PID|NAME PROBE...          trace running processes
   run PROBE... [--] PROGRAM [ARG...]   trace a program from its beginning
+  stack -p PID|NAME                    show where every thread is now
+  profile -p PID|NAME                  show where the time goes
+  diff OLD.json NEW.json               compare two runs, function by function
   list (-p PID | FILE) [PATTERN]       show what can be probed
   ctl -p PID ORDER                     talk to the ktrace that traces PID
   repair -p PID                        take out what a killed ktrace left
@@ -36,24 +39,37 @@ Usage: ktrace COMMAND ..., and for the options of one: ktrace COMMAND --help
 Examples:
   ktrace attach -p nginx                         what could be probed?
   ktrace attach -p 1234 -r do_work               each call: result and time
-  ktrace attach -p 1234 -r do_work --hist        the times as a histogram
-  ktrace attach -p 1234 -j 'libc:open*' --by comm     counts by thread name
   ktrace attach -p 1234 -k a.c:12 --print var.n  a line, a local variable
   ktrace attach -p 1234 -w cfg.limit --stack     the code that writes to it
   ktrace run -j libc:write ls -l                 the arguments of each call
 )";
 
 constexpr std::string_view examples_attach = R"(
-Examples:
-  ktrace attach -p 1234 -j 'libc:open*' --by comm   a library's calls, counted
-  ktrace attach -p 1234 -j 'f --print arg0' -r 'g --stats'   options of one
+Example:  ktrace attach -p 1234 -j 'f --print arg0' -r 'g --stats'
 )";
 
 constexpr std::string_view examples_run = R"(
+Examples: ktrace run -j libc:write ls -l            the arguments of each call
+          ktrace run -r parse --expect 'p99 < 10ms && count <= 9' ./a   for CI
+)";
+
+constexpr std::string_view examples_diff = R"(
 Examples:
-  ktrace run -j libc:write ls -l                    the arguments of each call
-  ktrace run -r parse --if 'duration > 1ms' ./a     calls of more than 1 ms
-  ktrace run -r parse --stats --format json ./a     statistics for a script
+  ktrace run -r parse --stats --format json -o old.json ./a     one run
+  ktrace diff old.json new.json --expect 'p99 < 1.2 * old.p99'  no slower?
+)";
+
+constexpr std::string_view examples_stack = R"(
+Examples:
+  ktrace stack -p 1234                      a process hangs: where?
+  ktrace stack -p nginx --format json       all of that name, for a script
+)";
+
+constexpr std::string_view examples_profile = R"(
+Examples:
+  ktrace profile -p 1234                    functions, and what is waited for
+  ktrace profile -p 1234 -o graph.svg       a flame graph, for a browser
+  ktrace profile -p 1234 --format folded --waiting    stacks that wait
 )";
 
 constexpr std::string_view examples_list = R"(
@@ -76,8 +92,7 @@ Examples:
   ktrace attach -p 1234 --plugin './probe.so func=do_work'    run it
 )";
 
-constexpr std::string_view spec_note = R"(
-SPEC  [MODULE:]SYMBOL[+OFFSET]|GLOB|FILE:LINE  0xADDRESS  MODULE:0xVADDR
+constexpr std::string_view spec_note = R"(SPEC  [MODULE:]SYMBOL[+OFFSET]|GLOB|FILE:LINE  0xADDRESS  MODULE:0xVADDR
 EXPR  arg0...arg9 args.NAME retval duration tid pid comm nsecs func reg("ax")
       str(P[, N]) buf(P, N) var.NAME errno stack *P p->f a[i] (int32)x operators
 )";
@@ -135,6 +150,15 @@ Page page(Command command) {
     case Command::run:
         return {"Trace a program from its first instruction; its exit status becomes ktrace's.\n",
                 "ktrace run PROBE... [OPTIONS] [--] PROGRAM [ARG...]", examples_run};
+    case Command::stack:
+        return {"Show where every thread is now; one that waits is not stopped for it.\n",
+                "ktrace stack -p PID|NAME[,...] [OPTIONS]", examples_stack};
+    case Command::profile:
+        return {"Show where the time goes, by samples of all threads, for 5 s or --duration.\n",
+                "ktrace profile -p PID|NAME[,...] [OPTIONS]", examples_profile};
+    case Command::diff:
+        return {"Compare the tables of two runs with --format json, function by function.\n",
+                "ktrace diff OLD.json NEW.json [OPTIONS]", examples_diff};
     case Command::list:
         return {"Show what can be probed.\n", "ktrace list (-p PID | FILE) [PATTERN] [OPTIONS]", examples_list};
     case Command::ctl:

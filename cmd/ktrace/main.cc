@@ -13,6 +13,7 @@
 #include "os/self/descriptors.h"
 #include "os/self/memory_bound.h"
 #include "os/self/sigbus_guard.h"
+#include "output/terminal.h"
 
 namespace {
 
@@ -25,10 +26,13 @@ int execute(const Invocation &invocation, const std::vector<std::string> &argume
     switch (invocation.command) {
     case Command::attach: return ktrace::cli::attach(invocation);
     case Command::run: return ktrace::cli::run(invocation);
+    case Command::diff: return ktrace::cli::diff(invocation);
     case Command::list: return ktrace::cli::list(invocation);
     case Command::bench: return ktrace::cli::bench(invocation);
     case Command::ctl: return ktrace::cli::ctl(invocation, arguments);
     case Command::doctor: return ktrace::cli::doctor();
+    case Command::stack: return ktrace::cli::stack(invocation);
+    case Command::profile: return ktrace::cli::profile(invocation);
     case Command::repair: return ktrace::cli::repair(invocation);
     case Command::plugin: return ktrace::cli::plugin(invocation);
     case Command::none: break;
@@ -50,7 +54,7 @@ int main(int argc, char **argv) {
         return bad_usage;
     }
     if (invocation->help) {
-        const bool bold = ktrace::cli::takes_colours(STDOUT_FILENO);
+        const bool bold = ktrace::output::takes_colours(STDOUT_FILENO);
         return ktrace::cli::print(ktrace::cli::help(invocation->command, bold)) ? 0 : failed;
     }
     if (invocation->version) return ktrace::cli::print("ktrace " KTRACE_VERSION "\n") ? 0 : failed;

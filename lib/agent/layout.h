@@ -5,8 +5,11 @@
 // of its program. The other is shared memory, which the program could write to: what ktrace reads there it does not
 // trust.
 //
-// A ring has one writer, its thread, and one reader, ktrace. Records lie between `head` and `tail`, which count bytes
-// from the beginning of time; each lies whole in the ring, and is there when `tail` is behind it.
+// A ring has one writer, its thread, and one reader, ktrace. Records lie between `head` and the tail, which count bytes
+// from the beginning of time; each lies whole in the ring, and is there when the tail is behind it.
+//
+// A thread's calls lie in the order in which they began, each at a lower place of its own stack than the one before, or
+// at the same where a function has left by a jump to the next one: they return together.
 #pragma once
 
 #include <cstddef>
@@ -19,58 +22,152 @@ namespace ktrace::agent {
 struct SiteCode {
     std::uint64_t entry = 0;                 // address of the agent's entry: the stub calls it through this
     std::uint64_t site = 0;                  // its own address
-    std::uint64_t image = 0;                 // of the program: program/run/image.h
+    std::uint64_t image = 0;                 // of the program: program/run/image.h; none where calls return to
     std::uint64_t threads = 0;               // of the Threads
     std::uint64_t filtered = 0, dropped = 0; // of counters, in the first row (arch/isa_detour.h)
     std::uint32_t number = 0;                // of the site: records name it so
-    std::uint32_t moment = 0;                // program::Moment
+    std::uint32_t moment = 0;                // program::Moment; ret: calls return to there
 };
 
-/// A thread's place: by its thread pointer. Open addressing; a search ends behind `longest_search`.
+/// Open addressing: a search ends behind so many words, or at a free one.
+inline constexpr std::size_t longest_search = 16;
+inline constexpr std::size_t hash(std::uint64_t word) { return word * 0x9e3779b97f4a7c15U >> 32; }
+
+/// A thread's place: by its thread pointer.
 struct Key {
     std::uint64_t thread_pointer = 0; // 0: free
     std::uint64_t thread = 0;         // address of its Thread
 };
-inline constexpr std::size_t keys = 4096, longest_search = 16;
-inline constexpr std::size_t key_of(std::uint64_t thread_pointer) {
-    return (thread_pointer * 0x9e3779b97f4a7c15U >> 32) % keys;
-}
+inline constexpr std::size_t keys = 4096;
+inline constexpr std::size_t key_of(std::uint64_t thread_pointer) { return hash(thread_pointer) % keys; }
+
+inline constexpr std::size_t returns = 32768; // addresses that calls return to
+inline constexpr std::size_t places = 16384;  // of calls' return addresses, by what they come to there
+inline constexpr std::size_t place_of(std::uint64_t at) { return hash(at) % places; }
+
+/// Memory that the agent may read without a fault, as far as ktrace has seen: [low, high), in order, none next to
+/// another.
+struct Range {
+    std::uint64_t low = 0, high = 0;
+};
+inline constexpr std::size_t most_ranges = 1024;
+struct Ranges {
+    std::uint64_t count = 0;
+    Range range[most_ranges];
+};
 
 inline constexpr std::size_t ring_size = 128 << 10; // bytes, a power of two
 inline constexpr std::size_t longest_record = 4096;
 inline constexpr std::size_t bell_at = ring_size / 4 * 3; // full so far, the thread rings before it does anything else
+inline constexpr std::size_t returns_at_once = 6;         // of one chain of calls: their records find room behind that
 
 /// The outcome of the thread's last hit.
-enum class Last : std::uint32_t { nothing, filtered, dropped, record };
+enum class Last : std::uint32_t {
+    nothing, // that has to be taken back
+    filtered,
+    dropped,
+    record,
+    call, // one has begun
+};
+
+/// A call of a return probe's function that has not returned.
+struct Call {
+    std::uint64_t place = 0, return_address = 0;
+    std::uint64_t site = 0;  // address of its SiteCode
+    std::uint64_t begin = 0; // of the processor's counter
+    std::uint64_t cost = 0;  // the thread's, then
+    std::uint64_t inner_before = 0,
+                  inner_after = 0;     // of the call around it: spent in others inside, before and with it
+    std::uint32_t number = 0;          // of the site
+    std::uint32_t generation = 0;      // Threads::generation, then
+    std::uint32_t hits = 0, stops = 0; // the thread's, then
+    std::uint32_t captured_at = 0, captured_size = 0; // in Thread::captures
+    std::uint64_t is_nested = 0;                      // in another one of the same site
+};
+inline constexpr std::size_t most_calls = 500, captures_size = 16 << 10;
+
+/// Thread::state: the tail of the ring, and how many calls there are. Both change by one store.
+inline constexpr unsigned calls_bits = 12;
+inline constexpr std::uint64_t calls_of(std::uint64_t state) { return state & ((1U << calls_bits) - 1); }
+inline constexpr std::uint64_t tail_of(std::uint64_t state) { return state >> calls_bits; }
+inline constexpr std::uint64_t state_of(std::uint64_t tail, std::uint64_t calls) { return tail << calls_bits | calls; }
+inline constexpr std::uint64_t first_tail = ring_size; // a state is never 0
+static_assert(most_calls < 1U << calls_bits);
 
 struct Thread {
-    std::uint64_t tail = 0;
+    std::uint64_t state = 0;
     Last last = Last::nothing;
-    std::uint32_t last_size = 0;   // record: bytes by which `tail` has grown
-    std::uint64_t is_busy = 0;     // the thread is in the agent
-    std::int32_t pid = 0, tid = 0; // as ktrace names them
-    std::uint64_t padding[4] = {};
-    std::uint64_t head = 0; // ktrace's to write, as pid and tid
+    std::uint32_t last_size = 0;       // record: bytes by which the tail has grown
+    std::uint64_t is_busy = 0;         // the thread is in the agent
+    std::uint64_t cost = 0;            // of the processor's counter, spent in hits and in stops so far
+    std::uint32_t hits = 0, stops = 0; // so far, as `cost` has them
+    std::uint64_t times = 0;           // not 0: ktrace wants the cost known, as calls of its own are under way
+    std::uint64_t outer = 0;           // calls that are older than the youngest one of those
+    std::uint64_t rang_at = 0;         // of the processor's counter; 0: its stop was left out
+    std::int32_t pid = 0, tid = 0;     // as ktrace names them
+    std::uint64_t stack_low = 0, stack_high = 0; // of its own stack
+    std::uint64_t reads = 0;                     // the address that it is about to read from; 0: none
+    std::uint64_t missed = 0;                    // in its last hit: is not in the Ranges; 0: all was
+    std::uint64_t padding[2] = {};
+    std::uint64_t head = 0; // ktrace's to write, as pid, tid, times, outer and the stack
     std::uint64_t padding2[7] = {};
+    Call call[most_calls + 1];
+    std::byte captures[captures_size];
     alignas(64) std::byte machine[16 << 10]; // the evaluator's
     alignas(64) std::byte ring[ring_size];
 };
 
+/// ktrace was not there for so long: no bell rings.
+inline constexpr std::uint64_t longest_silence_ns = 10'000'000'000;
+
 inline constexpr std::size_t most_threads = 256;
 struct Threads {
     Key key[keys];
+    std::uint64_t return_to[returns]; // addresses whose traps or jumps are there
+    std::uint32_t in_ktrace[places];  // calls that ktrace follows, which began at a stop
+    std::uint32_t generation;         // grows when calls that are there are not seen to return any more
+    std::uint32_t unused;
+    std::uint64_t ns_per_tick;  // of the processor's counter, times 2^32
+    std::uint64_t per_call;     // ticks: how long a call of an empty function seems to take
+    std::uint64_t per_hit;      // ticks that a hit takes besides what it sees of itself
+    std::uint64_t nothing;      // where answers without effect go
+    std::uint64_t alive_at;     // of the processor's counter, when ktrace has looked at its clock last
+    std::uint64_t longest_ns;   // without such a look: then no bell rings
+    std::uint64_t readable_now; // which one of these is in use
+    Ranges readable[2];
     Thread thread[most_threads];
 };
 
-/// Before each record's payload: the nodes of an event, or a Sample and the nodes of its key.
+inline constexpr std::uint64_t in_ns(std::uint64_t ticks, std::uint64_t ns_per_tick) {
+    return (ticks >> 32) * ns_per_tick + ((ticks & 0xffffffffU) * ns_per_tick >> 32);
+}
+
+inline std::uint64_t in_ticks(std::uint64_t ns, std::uint64_t ns_per_tick) {
+    if (ns_per_tick == 0) return 0;
+    return static_cast<std::uint64_t>(static_cast<double>(ns) / static_cast<double>(ns_per_tick) * 4294967296.0);
+}
+
+enum class Kind : std::uint32_t { event, sample, filtered };
+
+/// Before each record's payload: where a call has returned, a Returned; then the nodes of an event, or a Sample and the
+/// nodes of its key, or nothing.
 struct RingRecord {
     std::uint32_t size = 0;    // of all, a multiple of 8
     std::uint32_t number = 0;  // of the site; `filler`: bytes up to the ring's end, and nothing else
     std::uint64_t time = 0;    // of the processor's counter
     std::uint32_t payload = 0; // bytes
-    std::uint32_t is_sample = 0;
+    Kind kind = Kind::event;
 };
 inline constexpr std::uint32_t filler = ~std::uint32_t{0};
+
+/// In ticks of the processor's counter.
+struct Returned {
+    std::uint64_t begin = 0;
+    std::uint64_t took = 0, taken = 0; // without what was taken off, and that
+    std::uint64_t inner = 0;
+    std::uint32_t hits = 0, stops = 0; // inside
+    std::uint32_t is_nested = 0, is_outermost = 0;
+};
 
 /// For a table.
 struct Sample {
@@ -82,11 +179,13 @@ struct Sample {
 /// one is added there.
 struct Effect {
     std::uint64_t value = 0;
-    std::uint64_t *place = nullptr; // nullptr: the thread rings, and `value` says why
+    std::uint64_t *place = nullptr; // nullptr: the thread rings; `value` is a Bell
+};
+enum class Bell : std::uint64_t {
+    look,  // at the thread: it is not known, or its ring is full
+    serve, // the hit is for ktrace
 };
 
-enum class Bell : std::uint64_t { unknown_thread = 1, ring_is_full };
-
-static_assert(std::is_trivially_copyable_v<Threads> && sizeof(RingRecord) % 8 == 0);
+static_assert(std::is_trivially_copyable_v<Threads> && sizeof(RingRecord) % 8 == 0 && sizeof(Returned) % 8 == 0);
 
 } // namespace ktrace::agent

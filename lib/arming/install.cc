@@ -30,8 +30,6 @@ std::pair<VirtAddr, VirtAddr> neighbourhood(const Process &process, VirtAddr at)
     return {at, at + 1};
 }
 
-constexpr std::uint32_t default_maxactive = 4096;
-
 /// A site of a plan, with its consumers.
 struct PlannedSite {
     engine::Site *site = nullptr;
@@ -227,9 +225,9 @@ std::unique_ptr<trace::AttachedLocation> attach(trace::Trace &trace, PlannedLoca
     attachment.counters = &counted.counters;
     attachment.handler = entry.probe.handler;
     attachment.inside = entry.inside;
-    attachment.encloses = entry.set->hidden ? planned.probe : 0;
+    attachment.encloses = entry.set->encloses ? planned.probe : 0;
     attachment.maxactive = counted.maxactive =
-        entry.probe.maxactive.value_or(entry.actions().maxactive.value_or(default_maxactive));
+        entry.probe.maxactive.value_or(entry.actions().maxactive.value_or(engine::Attachment::usual_maxactive));
     if (planned.location.function != 0) {
         attachment.function = VirtAddr{planned.location.function + planned.bias};
         attachment.function_end = VirtAddr{planned.location.function_end + planned.bias};

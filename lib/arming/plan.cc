@@ -6,6 +6,7 @@
 
 #include "arming/go_runtime.h"
 #include "arming/internal_sites.h"
+#include "arming/jumps_back.h"
 #include "arming/sigtrap_sites.h"
 #include "engine/watch/watch.h"
 #include "tracees/access_errors.h"
@@ -257,6 +258,7 @@ Result<InstallPlan> plan_locations(const Snapshot &now, std::vector<PlannedLocat
             remarks.notices.push_back(unread);
     if (plan.has_return_probe()) plan_unwinding(now, plan);
     plan_go(now, plan);
+    plan_jumps_back(now, plan);
     plan_sigtrap(now, plan);
     if (auto possible = check_sites(now, plan); !possible) return tl::make_unexpected(possible.error());
     return plan;

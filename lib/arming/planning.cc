@@ -1,5 +1,6 @@
 #include "arming/planning.h"
 
+#include "arming/leak_check.h"
 #include "os/self/sigbus_guard.h"
 
 namespace ktrace::arming {
@@ -20,6 +21,9 @@ Result<InstallPlan> make_plan(trace::Trace &trace, const engine::Process &proces
                               const std::vector<std::uint32_t> &probes, Missing missing) {
     Remarks remarks;
     auto made = plan(take_snapshot(trace, process), probes, missing, remarks);
+    if (made)
+        if (std::string notice = leak_check_notice(process.target); !notice.empty())
+            remarks.notices.push_back(std::move(notice));
     note(trace, std::move(remarks));
     return made;
 }

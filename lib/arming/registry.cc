@@ -228,7 +228,7 @@ Numbers enter_enclosing(trace::Trace &trace, const Numbers &numbers) {
         auto [known, is_new] = by_function.try_emplace(inside->text, 0);
         if (is_new) {
             auto enclosing = std::make_shared<probe::ProbeSet>();
-            enclosing->hidden = true;
+            enclosing->hidden = enclosing->encloses = true;
             enclosing->allow_missing = entry.set->allow_missing;
             enclosing->actions.aggregate = probe::Actions::Aggregate::count; // no types are asked for
             enclosing->actions.maxactive = std::numeric_limits<std::uint32_t>::max();
@@ -295,8 +295,8 @@ Result<Numbers> register_probes(trace::Trace &trace, const std::shared_ptr<probe
 }
 
 void unregister_probes(trace::Trace &trace, std::span<const std::uint32_t> given) {
-    for (std::uint32_t number : given) trace.registry.at(number).removed = true;
-    Numbers numbers(given.begin(), given.end());
+    Numbers numbers = trace.registry.with_those_beside({given.begin(), given.end()});
+    for (std::uint32_t number : numbers) trace.registry.at(number).removed = true;
     for (std::uint32_t number : unneeded_enclosing(trace, numbers)) {
         trace.registry.at(number).removed = true;
         numbers.push_back(number);
@@ -322,7 +322,7 @@ void unregister_probes(trace::Trace &trace, std::span<const std::uint32_t> given
 }
 
 void apply_switches(trace::Trace &trace, std::uint32_t number) {
-    static_cast<void>(apply_switches(trace, std::span(&number, 1)));
+    static_cast<void>(apply_switches(trace, trace.registry.with_those_beside({number})));
 }
 
 Status enable_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers) {
@@ -334,15 +334,16 @@ Status enable_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers
             if (location->probe == number) was_off = std::exchange(location->too_costly, false) || was_off;
         if (was_off) changed.push_back(number);
     }
-    auto done = apply_switches(trace, changed);
-    if (done) done = set_watches_of(trace, changed);
+    const Numbers all = trace.registry.with_those_beside(changed);
+    auto done = apply_switches(trace, all);
+    if (done) done = set_watches_of(trace, all);
     if (!done) disable_probes(trace, changed);
     return done;
 }
 
 void disable_probes(trace::Trace &trace, std::span<const std::uint32_t> numbers) {
     for (std::uint32_t number : numbers) trace.registry.at(number).probe.enabled = false;
-    static_cast<void>(apply_switches(trace, numbers));
+    static_cast<void>(apply_switches(trace, trace.registry.with_those_beside({numbers.begin(), numbers.end()})));
 }
 
 Status switch_all(trace::Trace &trace, bool on) {

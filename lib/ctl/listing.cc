@@ -195,8 +195,9 @@ std::string stats_text(trace::Trace &trace, trace::Config::Format format) {
     report::Unhit unhit = report::find_unhit(trace);
     std::vector<std::uint64_t> in_flight = calls_in_flight(trace);
     std::string tables = written([&](output::Writer &writer) {
-        auto sink = json ? output::make_json_sink(writer, trace.output.symbolizer.get())
-                         : output::make_text_sink(writer, trace.output.symbolizer.get(), trace.config.exact_times);
+        auto sink =
+            json ? output::make_json_sink(writer, trace.output.symbolizer.get())
+                 : output::make_text_sink(writer, trace.output.symbolizer.get(), {trace.config.exact_times, false});
         std::vector<std::size_t> order = locations_by_number(trace);
         if (!json) std::erase_if(order, [&](std::size_t i) { return unhit.left_out[i]; });
         report::report_tables(trace, *sink);

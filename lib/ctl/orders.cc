@@ -7,6 +7,7 @@
 #include "ctl/server.h"
 #include "tracees/access_errors.h"
 #include "upgrade/counts.h"
+#include "upgrade/upgrader.h"
 
 namespace ktrace::ctl {
 
@@ -85,7 +86,9 @@ void serve_order(trace::Trace &trace) {
     trace.orders.control->answer(postponed->client, carry_out_order(trace, postponed->order));
 }
 
-Answer carry_out_order(trace::Trace &trace, const trace::Order &order) {
+namespace {
+
+Answer carried_out(trace::Trace &trace, const trace::Order &order) {
     switch (order.verb) {
     case Verb::list: return {0, list_text(trace, order.verbose), {}};
     case Verb::stats: upgrade::take_counts(trace); return {0, stats_text(trace, order.format), {}};
@@ -97,6 +100,14 @@ Answer carry_out_order(trace::Trace &trace, const trace::Order &order) {
     case Verb::disable: return change(trace, order);
     }
     return {};
+}
+
+} // namespace
+
+Answer carry_out_order(trace::Trace &trace, const trace::Order &order) {
+    Answer answer = carried_out(trace, order);
+    for (const auto &[pid, process] : trace.engine.processes) upgrade::clear_idle_boundaries(trace, process->space);
+    return answer;
 }
 
 } // namespace ktrace::ctl

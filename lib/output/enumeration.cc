@@ -41,17 +41,36 @@ std::uint64_t flag_bits(const value::Type &type) {
     return bits;
 }
 
+std::uint64_t bits_of(const value::Type &type) {
+    return type.size >= 1 && type.size < 8 ? (std::uint64_t{1} << type.size * 8) - 1 : ~std::uint64_t{0};
+}
+
+/// The name of a number among the bits of `left`, which is taken out of them. False: it has none.
+bool append_field(std::string &out, const value::Member &field, std::uint64_t &left) {
+    const std::uint64_t mask = ((std::uint64_t{1} << field.bit_size) - 1) << field.bit_offset;
+    for (const value::Enumerator &each : field.type->enumerators) {
+        if ((left & mask) != static_cast<std::uint64_t>(each.value)) continue;
+        out += each.name;
+        left &= ~mask;
+        return true;
+    }
+    return false;
+}
+
 } // namespace
 
 bool append_enumerators(std::string &out, const value::Type &type, std::int64_t value) {
     for (const value::Enumerator &each : type.enumerators) {
-        if (!same(type, each.value, value)) continue;
+        if (!type.members.empty() || !same(type, each.value, value)) continue;
         out += each.name;
         return true;
     }
-    auto left = static_cast<std::uint64_t>(value);
-    if ((left & flag_bits(type)) == 0) return false;
+    auto left = static_cast<std::uint64_t>(value) & bits_of(type);
     const char *separator = "";
+    for (const value::Member &field : type.members)
+        if (append_field(out, field, left)) separator = "|";
+    if (*separator != 0 && left == 0) return true;
+    if ((left & flag_bits(type)) == 0 && *separator == 0) return false;
     for (const value::Enumerator &each : type.enumerators) {
         if (!is_bit(each.value) || (left & static_cast<std::uint64_t>(each.value)) == 0) continue;
         out += separator;

@@ -12,7 +12,7 @@ namespace ktrace::output {
 template <class Each>
 void for_each_field(std::span<const std::byte> record, const std::vector<program::Field> &fields, Each each) {
     program::RecordReader reader = program::RecordReader::of(record);
-    std::size_t seen[10] = {};
+    std::size_t seen[11] = {};
     for (const program::Field &field : fields) {
         auto node = reader.next();
         if (!node) return;

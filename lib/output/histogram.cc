@@ -19,19 +19,16 @@ using program::Row;
 constexpr std::size_t label_width = 15, count_width = 8, bar_width = 12, wide_bar_width = 40;
 constexpr std::size_t column_width = count_width + 1 + bar_width;
 
-/// One column: counts by the ends of their ranges, and of what is below all of them.
+/// One column: counts by the ends of their ranges.
 struct Column {
     std::string title;
     std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> counts;
-    std::uint64_t below = 0, below_ns = 0, most = 1;
+    std::uint64_t most = 1;
 
     void add(const Row &row) {
         for (const Bucket &bucket : row.hist) counts[{bucket.low, bucket.high}] += bucket.count;
-        below += row.below;
-        below_ns = std::max(below_ns, row.below_ns);
     }
     void find_most() {
-        most = std::max<std::uint64_t>(below, 1);
         for (const auto &[range, count] : counts) most = std::max(most, count);
     }
 };
@@ -47,11 +44,12 @@ std::string bound(std::int64_t value) {
     return std::to_string(value) + unit;
 }
 
-/// [low, high) of a bucket, whose own bounds are both included.
+/// [low, high) of a bucket, whose own bounds are both included; of times from 0: below their error.
 std::string range_text(std::int64_t low, std::int64_t high, bool is_time, TimeStyle style) {
     auto text = [&](std::int64_t value) {
         return is_time ? short_time_text(static_cast<double>(value), style) : bound(value);
     };
+    if (low == 0 && is_time) return '<' + text(high + 1);
     if (low == high && !is_time) return '[' + bound(low) + ']';
     return (low == INT64_MIN ? "(..." : '[' + text(low)) + ", " + (high == INT64_MAX ? "..." : text(high + 1)) + ')';
 }
@@ -69,17 +67,11 @@ class Grid {
 
     void append(bool is_time, TimeStyle style) {
         std::map<std::pair<std::int64_t, std::int64_t>, std::string> labels;
-        std::uint64_t below_ns = 0;
-        for (const Column &column : columns_) {
-            below_ns = std::max(below_ns, column.below_ns);
+        for (const Column &column : columns_)
             for (const auto &[range, count] : column.counts)
                 labels.try_emplace(range, range_text(range.first, range.second, is_time, style));
-        }
         for (const auto &[range, label] : labels) label_ = std::max(label_, label.size() + 1);
         append_titles();
-        if (below_ns != 0)
-            append_line('<' + short_time_text(static_cast<double>(below_ns), style),
-                        [](const Column &column) { return column.below; });
         for (const auto &[range, label] : labels)
             append_line(label, [&range_of = range](const Column &column) {
                 auto found = column.counts.find(range_of);

@@ -2,6 +2,7 @@
 // 100,000 of them a second.
 #include <cstring>
 
+#include "base/errno_names.h"
 #include "output/fields.h"
 #include "output/label.h"
 #include "output/notation.h"
@@ -94,7 +95,8 @@ class JsonSink final : public Sink {
 
   private:
     void gather(std::span<const std::byte> record, const RecordHeader &header, const LocationInfo &location) {
-        for (std::string *part : {&arguments_, &retval_, &values_, &regs_, &stack_, &injected_, &skipped_, &watch_})
+        for (std::string *part :
+             {&arguments_, &retval_, &error_, &values_, &regs_, &stack_, &injected_, &skipped_, &watch_})
             part->clear();
         Context context{location.types, symbolizer_, header.pid};
         for_each_field(record, location.fields[static_cast<std::size_t>(header.moment)],
@@ -105,14 +107,16 @@ class JsonSink final : public Sink {
     }
 
     void take(const Field &field, std::size_t number, const Node &node, const Context &context) {
+        if (node.tag == program::Tag::not_known) return;
         switch (field.role) {
         case Field::Role::argument:
             JsonNotation::key(arguments_, field.name.empty() ? "arg" + std::to_string(number) : field.name,
-                              number == 0);
+                              arguments_.empty());
             return append_json(arguments_, node, context);
         case Field::Role::retval: return append_json(retval_, node, context);
+        case Field::Role::error_number: error_ = errno_name(node.sint()); return;
         case Field::Role::print:
-            JsonNotation::key(values_, field.name, number == 0);
+            JsonNotation::key(values_, field.name, values_.empty());
             return append_json(values_, node, context);
         case Field::Role::injected:
             JsonNotation::key(injected_, field.name, injected_.empty());
@@ -139,6 +143,7 @@ class JsonSink final : public Sink {
     void append_body(std::string &out, const RecordHeader &header) const {
         bool returns = header.moment == Moment::ret;
         if (returns && !retval_.empty()) out += ",\"retval\":" + retval_;
+        if (returns && !error_.empty()) (out += ",\"errno\":\"") += error_ + '"';
         if (returns) append_times(out, header);
         if ((returns || header.moment == Moment::entry) && values_.empty()) out += ",\"args\":{" + arguments_ + '}';
         out += watch_;
@@ -157,7 +162,7 @@ class JsonSink final : public Sink {
 
     Writer &writer_;
     Symbolizer *symbolizer_;
-    std::string arguments_, retval_, values_, regs_, stack_, injected_, skipped_,
+    std::string arguments_, retval_, error_, values_, regs_, stack_, injected_, skipped_,
         watch_; // of the record at hand; kept for their memory
 };
 

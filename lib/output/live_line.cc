@@ -1,4 +1,5 @@
 #include "output/live_line.h"
+#include "output/terminal.h"
 
 #include <algorithm>
 #include <chrono>
@@ -82,10 +83,7 @@ struct LiveLine::Shared {
     }
 };
 
-bool LiveLine::is_possible(int fd) {
-    const char *kind = std::getenv("TERM");
-    return ::isatty(fd) == 1 && kind && *kind != '\0' && std::string_view(kind) != "dumb";
-}
+bool LiveLine::is_possible(int fd) { return is_able_terminal(fd); }
 
 void LiveLine::erase_what_is_left(int fd) {
     if (is_possible(fd)) write_to(fd, erase);

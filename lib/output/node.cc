@@ -1,12 +1,15 @@
 // The values of a record (program/record.h), tag by tag, in both notations.
+#include "output/node.h"
+
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <type_traits>
 
 #include "arch/host.h"
 #include "base/text.h"
 #include "output/notation.h"
 #include "output/number.h"
-#include "output/render.h"
 
 namespace ktrace::output {
 
@@ -14,12 +17,6 @@ namespace {
 
 using program::Node;
 using program::Tag;
-
-/// The type of a raw or pointee node; a location may know fewer types than a damaged record names.
-const value::Type &type_of(const Node &node, const Context &context) {
-    static const value::Type unknown;
-    return context.types && node.type < context.types->size() ? context.types->at(node.type) : unknown;
-}
 
 /// Calls each(name, value) for every general register of a registers node.
 template <class Each> void for_each_register(const Node &node, Each each) {
@@ -138,13 +135,11 @@ void append_symbol(JsonNotation, std::string &out, const Node &node, const Conte
     append_json_string(out, symbol_text(node, context));
 }
 
-void append_typed(TextNotation, std::string &out, const Node &node, const Context &context) {
-    if (node.tag == Tag::pointee && !context.limits->follows) return TextNotation::pointer(out, node.number);
-    append_text(out, type_of(node, context), node.bytes, *context.limits);
-}
-
-void append_typed(JsonNotation, std::string &out, const Node &node, const Context &context) {
-    append_json(out, type_of(node, context), node.bytes);
+template <class Notation> void append_typed(std::string &out, const Node &node, const Context &context, int depth) {
+    constexpr bool is_text = std::is_same_v<Notation, TextNotation>;
+    if (is_text && node.tag == Tag::pointee && !context.limits->follows) return Notation::pointer(out, node.number);
+    append_value<Notation>(out, type_of(node, context), node.bytes, is_text ? *context.limits : ValueLimits::all, depth,
+                           &context, nullptr);
 }
 
 void append_string(TextNotation, std::string &out, const Node &node, const Context &context) {
@@ -156,10 +151,136 @@ void append_string(JsonNotation, std::string &out, const Node &node, const Conte
     JsonNotation::string(out, node.text(), node.truncated);
 }
 
-template <class Notation> void append_node(std::string &out, const Node &node, const Context &context) {
+// Groups (program/record.h: Form).
+
+using program::Form;
+
+template <class Notation> const ValueLimits &limits_of(const Context &context) {
+    return std::is_same_v<Notation, TextNotation> ? *context.limits : ValueLimits::all;
+}
+
+std::vector<Node> nodes_of(const Node &group) {
+    std::vector<Node> all;
+    program::RecordReader reader(group.bytes);
+    while (auto node = reader.next()) all.push_back(*node);
+    return all;
+}
+
+template <class Notation> void append_list(std::string &out, const Node &group, const Context &context, int depth) {
+    const std::vector<Node> nodes = nodes_of(group);
+    bool first = true;
+    Notation::begin_list(out);
+    for (const Node &node : nodes) {
+        if (!std::exchange(first, false)) Notation::separator(out);
+        append_node<Notation>(out, node, context, depth);
+    }
+    if (group.truncated) Notation::elided_rest(out, first);
+    Notation::end_list(out);
+}
+
+template <class Notation> void append_tuple(std::string &out, const Node &group, const Context &context, int depth) {
+    bool first = true;
+    Notation::begin_tuple(out);
+    for (const Node &node : nodes_of(group)) {
+        if (!std::exchange(first, false)) Notation::separator(out);
+        append_node<Notation>(out, node, context, depth);
+    }
+    if (group.truncated) Notation::elided_rest(out, first);
+    Notation::end_tuple(out);
+}
+
+/// `{["a"]=1, ["b"]=2}`; JSON: a list of pairs, for keys may be of any type.
+template <class Notation> void append_map(std::string &out, const Node &group, const Context &context, int depth) {
+    const std::vector<Node> nodes = nodes_of(group);
+    bool first = true;
+    Notation::begin_map(out);
+    for (std::size_t i = 0; i + 1 < nodes.size(); i += 2) {
+        if (!std::exchange(first, false)) Notation::separator(out);
+        Notation::begin_entry(out);
+        append_node<Notation>(out, nodes[i], context, depth);
+        Notation::entry_value(out);
+        append_node<Notation>(out, nodes[i + 1], context, depth);
+        Notation::end_entry(out);
+    }
+    if (group.truncated) Notation::elided_rest(out, first);
+    Notation::end_map(out);
+}
+
+template <class Notation> void append_object(std::string &out, const Node &group, const Context &context, int depth) {
+    const std::vector<Node> nodes = nodes_of(group);
+    if (nodes.empty()) return Notation::elided_value(out);
+    if (nodes[0].tag != Tag::raw) return append_node<Notation>(out, nodes[0], context, depth); // it cannot be read
+    Parts parts{nodes[0].bytes.data(), {}};
+    for (std::size_t i = 1; i + 1 < nodes.size(); i += 2) parts.nodes.emplace_back(nodes[i].number, nodes[i + 1]);
+    append_value<Notation>(out, type_of(nodes[0], context), nodes[0].bytes, limits_of<Notation>(context), depth,
+                           &context, &parts);
+}
+
+/// The unit of a std::chrono::duration by its ratio: `duration<long, std::ratio<1, 1000> >`.
+std::string unit_of(std::string_view name) {
+    std::uint64_t numerator = 1, denominator = 1;
+    if (const std::size_t at = name.find("ratio<"); at != std::string_view::npos) {
+        const char *end = name.data() + name.size();
+        auto read = [&](const char *from, std::uint64_t &into) {
+            while (from != end && (*from < '0' || *from > '9')) ++from;
+            return std::from_chars(from, end, into).ptr;
+        };
+        read(read(name.data() + at, numerator), denominator);
+    }
+    struct Unit {
+        std::uint64_t numerator, denominator;
+        const char *name;
+    };
+    static constexpr std::array<Unit, 7> units = {{{1, 1'000'000'000, "ns"},
+                                                   {1, 1'000'000, "us"},
+                                                   {1, 1000, "ms"},
+                                                   {1, 1, "s"},
+                                                   {60, 1, "min"},
+                                                   {3600, 1, "h"},
+                                                   {86400, 1, "d"}}};
+    for (const Unit &unit : units)
+        if (unit.numerator == numerator && unit.denominator == denominator) return unit.name;
+    return "*" + std::to_string(numerator) + (denominator != 1 ? "/" + std::to_string(denominator) : "") + "s";
+}
+
+template <class Notation> void append_quantity(std::string &out, const Node &group, const Context &context, int depth) {
+    const std::vector<Node> nodes = nodes_of(group);
+    if (nodes.empty()) return Notation::elided_value(out);
+    append_node<Notation>(out, nodes[0], context, depth);
+    const bool has_unit = std::is_same_v<Notation, TextNotation> && nodes[0].tag == Tag::raw;
+    if (has_unit) out += unit_of(type_of(group, context).name);
+}
+
+template <class Notation> void append_nothing(std::string &out, std::string_view type) {
+    Notation::nothing(out, type.starts_with("std::") ? "nothing" : "nil");
+}
+
+template <class Notation> void append_group(std::string &out, const Node &node, const Context &context, int depth) {
+    const auto form = static_cast<Form>(node.number);
+    const bool nests = form == Form::list || form == Form::map || form == Form::tuple;
+    if (nests && depth >= limits_of<Notation>(context).levels) return Notation::elided_value(out);
+    switch (form) {
+    case Form::list: return append_list<Notation>(out, node, context, depth + 1);
+    case Form::map: return append_map<Notation>(out, node, context, depth + 1);
+    case Form::tuple: return append_tuple<Notation>(out, node, context, depth + 1);
+    case Form::object: return append_object<Notation>(out, node, context, depth);
+    case Form::quantity: return append_quantity<Notation>(out, node, context, depth);
+    case Form::nothing: return append_nothing<Notation>(out, type_of(node, context).name);
+    }
+    Notation::elided_value(out); // a damaged record
+}
+
+} // namespace
+
+const value::Type &type_of(const Node &node, const Context &context) {
+    static const value::Type unknown;
+    return context.types && node.type < context.types->size() ? context.types->at(node.type) : unknown;
+}
+
+template <class Notation> void append_node(std::string &out, const Node &node, const Context &context, int depth) {
     switch (node.tag) {
     case Tag::raw:
-    case Tag::pointee: return append_typed(Notation{}, out, node, context);
+    case Tag::pointee: return append_typed<Notation>(out, node, context, depth);
     case Tag::string:
     case Tag::buffer: return append_string(Notation{}, out, node, context);
     case Tag::sint: return append_decimal(out, Signed128{node.sint()});
@@ -170,14 +291,18 @@ template <class Notation> void append_node(std::string &out, const Node &node, c
     case Tag::fault: return Notation::fault(out, node.number);
     case Tag::na: return Notation::not_applicable(out);
     case Tag::unavailable: return Notation::unavailable(out);
+    case Tag::not_known: return Notation::not_known(out);
     case Tag::stack: return append_stack(Notation{}, out, node, context);
     case Tag::symbol:
     case Tag::function: return append_symbol(Notation{}, out, node, context);
     case Tag::registers: return append_registers(Notation{}, out, node);
+    case Tag::elided: return Notation::elided_value(out);
+    case Tag::group: return append_group<Notation>(out, node, context, depth);
     }
 }
 
-} // namespace
+template void append_node<TextNotation>(std::string &, const Node &, const Context &, int);
+template void append_node<JsonNotation>(std::string &, const Node &, const Context &, int);
 
 namespace {
 
@@ -218,12 +343,23 @@ void append_frame_text(std::string &out, const NamedFrame &frame) {
     if (frame.inlined) out += " (inlined)";
 }
 
+void append_frame_lines(std::string &out, const Node &stack, const Context &context) {
+    int number = 0;
+    for (const NamedFrame &frame : name_frames(stack, context)) {
+        std::string label = '#' + std::to_string(number++);
+        label.resize(std::max<std::size_t>(label.size() + 1, 4), ' ');
+        out += "    " + label;
+        append_frame_text(out, frame);
+        out += '\n';
+    }
+}
+
 void append_text(std::string &out, const Node &node, const Context &context) {
-    append_node<TextNotation>(out, node, context);
+    append_node<TextNotation>(out, node, context, 0);
 }
 
 void append_json(std::string &out, const Node &node, const Context &context) {
-    append_node<JsonNotation>(out, node, context);
+    append_node<JsonNotation>(out, node, context, 0);
 }
 
 } // namespace ktrace::output

@@ -87,6 +87,8 @@ void TextNotation::key(std::string &out, std::string_view name, bool first) {
     out += '=';
 }
 
+void TextNotation::variant(std::string &out, std::string_view name) { out += text::escape(name); }
+
 void TextNotation::string(std::string &out, std::string_view raw, bool truncated) {
     out += '"';
     out += text::escape(raw);
@@ -133,6 +135,12 @@ void JsonNotation::key(std::string &out, std::string_view name, bool first) {
     out += ':';
 }
 
+void JsonNotation::variant(std::string &out, std::string_view name) {
+    out += '{';
+    append_json_string(out, name);
+    out += ':';
+}
+
 void JsonNotation::pointer(std::string &out, std::uint64_t value) {
     out += '"';
     append_hex(out, value);
@@ -147,6 +155,15 @@ void JsonNotation::floating(std::string &out, long double value, std::uint64_t s
     } else {
         append_floating(out, value, size);
     }
+}
+
+void JsonNotation::decimal(std::string &out, std::string_view digits) {
+    if (digits.find("nan") != std::string_view::npos)
+        out += "null";
+    else if (digits.find("inf") != std::string_view::npos)
+        append_json_string(out, digits);
+    else
+        out += digits;
 }
 
 void JsonNotation::complex(std::string &out, long double real, long double imaginary, std::uint64_t size) {

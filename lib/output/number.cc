@@ -111,4 +111,53 @@ void append_floating(std::string &out, long double value, std::uint64_t size) {
         append_shortest(out, value);
 }
 
+namespace {
+
+// Decimal floating point numbers (IEEE 754-2008, 3.5.2; the binary encoding of the significand).
+
+struct Layout {
+    unsigned bits, significand_bits; // of the first form
+    int bias;
+};
+
+Layout layout_of(std::size_t size) {
+    if (size == 4) return {32, 23, 101};
+    if (size == 8) return {64, 53, 398};
+    return {128, 113, 6176};
+}
+
+/// `significand` x 10^exponent as people write it.
+std::string written(Unsigned128 significand, int exponent) {
+    std::string digits;
+    append_decimal(digits, significand);
+    const auto count = static_cast<int>(digits.size());
+    constexpr int most_zeros = 6;
+    if (exponent >= 0 && exponent <= most_zeros)
+        return significand == 0 ? digits : digits + std::string(static_cast<std::size_t>(exponent), '0');
+    if (exponent < 0 && -exponent < count) return digits.insert(static_cast<std::size_t>(count + exponent), ".");
+    if (exponent < 0 && -exponent < count + most_zeros)
+        return "0." + std::string(static_cast<std::size_t>(-exponent - count), '0') + digits;
+    const int first = exponent + count - 1;
+    if (count > 1) digits.insert(1, ".");
+    return digits + 'e' + (first < 0 ? '-' : '+') + std::to_string(first < 0 ? -first : first);
+}
+
+} // namespace
+
+std::string decimal_digits(std::span<const std::byte> bytes) {
+    const Layout layout = layout_of(bytes.size());
+    const Unsigned128 value = load_unsigned(bytes), one = 1;
+    auto field = [&](unsigned first, unsigned count) { return value >> first & ((one << count) - 1); };
+    const std::string sign = field(layout.bits - 1, 1) != 0 ? "-" : "";
+    const auto top = static_cast<unsigned>(field(layout.bits - 6, 5)); // behind the sign
+    if (top == 0x1f) return "nan";
+    if (top == 0x1e) return sign + "inf";
+    const unsigned exponent_bits = layout.bits - 1 - layout.significand_bits;
+    const bool is_large = top >> 3 == 3; // two bits more, the significand begins with 100
+    const unsigned significand_bits = is_large ? layout.significand_bits - 2 : layout.significand_bits;
+    Unsigned128 significand = field(0, significand_bits);
+    if (is_large) significand |= one << layout.significand_bits;
+    return sign + written(significand, static_cast<int>(field(significand_bits, exponent_bits)) - layout.bias);
+}
+
 } // namespace ktrace::output

@@ -33,6 +33,9 @@ void append_hex(std::string &out, std::uint64_t value);
 /// The value of a floating type (2, 4, 8 bytes, x87's 10 in 16, binary128 by its name), as the widest type of ours.
 long double load_floating(const value::Type &type, std::span<const std::byte> bytes);
 
+/// The digits of an IEEE 754 decimal number of 4, 8 or 16 bytes, its significand a binary integer (x86-64).
+std::string decimal_digits(std::span<const std::byte> bytes);
+
 /// The shortest digits that read back as the same value of a type of `size` bytes; nan, inf, -inf for what is no
 /// number.
 void append_floating(std::string &out, long double value, std::uint64_t size);

@@ -24,7 +24,7 @@ struct ValueLimits {
     std::size_t columns;  // of all of it
     bool follows;         // a pointer to a structure shows the structure
 
-    static const ValueLimits brief, full;
+    static const ValueLimits brief, full, all; // all: JSON's
 };
 
 /// The value as people read it: 42, 'a', "text", RED, A|B, 0x7f00, {.x=1, .y=2}, [1, 2, 3], 1.5, 1 + 2i.
@@ -58,5 +58,8 @@ std::vector<NamedFrame> name_frames(const program::Node &stack, const Context &c
 
 /// `symbol+0x4 [module] file:line`, as far as it is known; else the address.
 void append_frame_text(std::string &out, const NamedFrame &frame);
+
+/// A line a frame, numbered from the innermost on, as behind an event.
+void append_frame_lines(std::string &out, const program::Node &stack, const Context &context);
 
 } // namespace ktrace::output

@@ -29,11 +29,17 @@ class Sink {
     /// The tables of all functions; `interval`: the number of the part of the trace that they are of, 0: all of it.
     virtual void tables(const std::vector<FunctionTable> &functions, const TableLayout &layout,
                         std::uint64_t interval) = 0;
+    /// Nothing more comes.
+    virtual void end() {}
+};
+
+struct TextStyle {
+    bool exact_times = false; // durations are in whole ns
+    bool coloured = false;    // for a terminal: what stands in front of the event is faint, names and headings are bold
 };
 
 /// A line an event; the lines are put into `writer`, which must outlive the sink. `symbolizer` may be nullptr.
-/// `exact_times`: durations are in whole ns.
-std::unique_ptr<Sink> make_text_sink(Writer &writer, Symbolizer *symbolizer, bool exact_times);
+std::unique_ptr<Sink> make_text_sink(Writer &writer, Symbolizer *symbolizer, TextStyle style);
 /// A JSON object a line.
 std::unique_ptr<Sink> make_json_sink(Writer &writer, Symbolizer *symbolizer);
 

@@ -34,7 +34,11 @@ std::string totals_text(const Totals &totals) {
         if (count != 0) out += fmt::format(", {} {}", count, cause);
     out += all.lost() == 0 ? ", none lost" : fmt::format(", {} lost", all.lost());
     if (totals.injects) out += fmt::format("; {} injected", all.injected);
-    return out + '\n';
+    out += '\n';
+    if (totals.injects && all.injected == 0)
+        out += fmt::format("ktrace: nothing was injected: {}\n",
+                           all.hits == 0 ? "no place was hit" : "no hit passed the filters and was selected");
+    return out;
 }
 
 std::string lost_text(const program::LocationInfo &location, const program::Counters &counters,

@@ -25,7 +25,7 @@ struct Totals {
     bool injects = false;
 };
 
-/// One line with its end:
+/// One line with its end, and another one where something was to be injected and nothing was:
 ///
 ///     ktrace: 15204 hits at 36 of 340 places in 10.0 s: 15004 events, 197 filtered, 1 in flight, 2 lost
 std::string totals_text(const Totals &totals);

@@ -87,7 +87,6 @@ void append_histogram_json(std::string &out, const Row &row) {
         out += fmt::format("{}{{\"low\":{},\"high\":{},\"count\":{}}}", separator, low, high, count);
         separator = ",";
     };
-    if (row.below != 0) add(0, static_cast<std::int64_t>(row.below_ns) - 1, row.below);
     for (const program::Bucket &bucket : row.hist) add(bucket.low, bucket.high, bucket.count);
     out += ']';
 }
@@ -100,6 +99,8 @@ void append_row_json(std::string &out, const Table &table, const Row &row) {
     case Table::Kind::none: return;
     }
 }
+
+} // namespace
 
 /// One value of --by stands for itself, several are a list; the row of all further keys has null.
 void append_key_json(std::string &out, const LocationInfo &location, const Table &table, const Row &row,
@@ -118,8 +119,6 @@ void append_key_json(std::string &out, const LocationInfo &location, const Table
     }
     if (list) out += ']';
 }
-
-} // namespace
 
 void append_table_json(std::string &out, const LocationInfo &location, const Table &table, Symbolizer *symbolizer) {
     if (table.kind == Table::Kind::none) return;

@@ -15,6 +15,10 @@ namespace ktrace::output {
 void append_table_json(std::string &out, const program::LocationInfo &location, const program::Table &table,
                        Symbolizer *symbolizer);
 
+/// `"key":…` of a row, without a comma.
+void append_key_json(std::string &out, const program::LocationInfo &location, const program::Table &table,
+                     const program::Row &row, Symbolizer *symbolizer);
+
 /// `{"type":"row",…}`, a line for each row, sorted by `column` (empty: total, else count). `interval`: its number; 0:
 /// the whole trace.
 void append_rows_json(std::string &out, const std::vector<FunctionTable> &functions, const std::string &column,

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/errno_names.h"
 #include "base/text.h"
 #include "output/fields.h"
 #include "output/label.h"
@@ -48,10 +49,28 @@ class Clock {
     char text_[16] = {};
 };
 
+constexpr std::string_view bold = "\x1b[1m", faint = "\x1b[2m", usual = "\x1b[0m";
+
+/// Each table begins with its heading, and ends at an empty line.
+std::string with_bold_headings(std::string_view tables) {
+    std::string out;
+    for (bool is_heading = true; !tables.empty();) {
+        const std::string_view line = tables.substr(0, tables.find('\n'));
+        tables.remove_prefix(std::min(tables.size(), line.size() + 1));
+        const bool is_marked = is_heading && !line.empty();
+        if (is_marked) out += bold;
+        out += line;
+        if (is_marked) out += usual;
+        out += '\n';
+        is_heading = line.empty();
+    }
+    return out;
+}
+
 class TextSink final : public Sink {
   public:
-    TextSink(Writer &writer, Symbolizer *symbolizer, bool exact_times)
-        : writer_(writer), symbolizer_(symbolizer), exact_times_(exact_times) {}
+    TextSink(Writer &writer, Symbolizer *symbolizer, TextStyle style)
+        : writer_(writer), symbolizer_(symbolizer), style_(style) {}
 
     void record(std::span<const std::byte> record, const LocationInfo &location) override {
         auto header = program::read_header(record);
@@ -84,6 +103,7 @@ class TextSink final : public Sink {
         if (interval != 0 && replaces && !layout.top) fitting.top = layout.height - others;
         std::string text;
         append_tables(text, functions, fitting, symbolizer_);
+        if (style_.coloured) text = with_bold_headings(text);
         std::string &out = writer_.buffer();
         if (table_lines_ != 0) out += replaces ? fmt::format("\x1b[{}A\x1b[J", table_lines_) : "\n";
         table_lines_ = interval == 0 ? 0 : static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
@@ -93,11 +113,13 @@ class TextSink final : public Sink {
 
   private:
     void append_lead(std::string &out, const RecordHeader &header) {
+        if (style_.coloured) out += faint;
         clock_.append(out, header.time_ns);
         out += ' ';
         out += text::escape(header.name());
         out += '/';
         out += std::to_string(header.tid);
+        if (style_.coloured) out += usual;
         out += ' ';
     }
 
@@ -132,7 +154,13 @@ class TextSink final : public Sink {
             arguments_ += number == 0 ? "" : ", ";
             arguments_ += label_of(field, number) + '=';
             return append_value(arguments_, node, context);
-        case Field::Role::retval: return append_value(retval_, node, context);
+        case Field::Role::retval:
+            append_value(retval_, node, context);
+            if (may_be_negative(node)) retval_ += '|' + std::to_string(static_cast<std::int32_t>(node.sint()));
+            return;
+        case Field::Role::error_number:
+            if (const std::string_view name = errno_name(node.sint()); !name.empty()) (retval_ += ' ') += name;
+            return;
         case Field::Role::injected:
         case Field::Role::skipped:
             values_ += field.role == Field::Role::skipped ? " [skipped: " : " [set ";
@@ -144,9 +172,12 @@ class TextSink final : public Sink {
         case Field::Role::now: return append_value(now_, node, context);
         case Field::Role::at: return append_text(at_, node, context);
         case Field::Role::regs: values_ += ' '; return append_text(values_, node, context);
-        case Field::Role::stack: return append_frames(node, context);
+        case Field::Role::stack: return append_frame_lines(stack_, node, context);
         }
     }
+
+    /// True for a result of no known type that is a positive number of 64 bits, and a negative one of 32.
+    static bool may_be_negative(const Node &node) { return node.tag == program::Tag::sint && node.number >> 31 == 1; }
 
     /// No value is wider than its limit.
     static void append_value(std::string &out, const Node &node, const Context &context) {
@@ -161,17 +192,6 @@ class TextSink final : public Sink {
         out += "...";
     }
 
-    void append_frames(const Node &node, const Context &context) {
-        int number = 0;
-        for (const NamedFrame &frame : name_frames(node, context)) {
-            std::string label = '#' + std::to_string(number++);
-            label.resize(std::max<std::size_t>(label.size() + 1, 4), ' ');
-            stack_ += "    " + label;
-            append_frame_text(stack_, frame);
-            stack_ += '\n';
-        }
-    }
-
     /// `counter 5 -> 6 at work+0x12`
     void append_watch(std::string &out, const LocationInfo &location) const {
         append_function(out, location);
@@ -180,6 +200,15 @@ class TextSink final : public Sink {
     }
 
     void append_payload(std::string &out, const RecordHeader &header, const LocationInfo &location) {
+        const std::size_t begin = out.size();
+        append_event(out, header, location);
+        if (!style_.coloured || header.moment == Moment::log) return;
+        std::string name;
+        append_function(name, location);
+        out.insert(begin + name.size(), usual).insert(begin, bold);
+    }
+
+    void append_event(std::string &out, const RecordHeader &header, const LocationInfo &location) {
         switch (header.moment) {
         case Moment::log:
         case Moment::pre: return append_place(out, location);
@@ -205,12 +234,12 @@ class TextSink final : public Sink {
     void append_duration(std::string &out, const RecordHeader &header) const {
         const MeasuredTime took{static_cast<double>(header.duration_ns), static_cast<double>(header.error_ns),
                                 header.taken_ns >= header.duration_ns};
-        out += "and took " + measured_text(took, event_style(exact_times_));
+        out += "and took " + measured_text(took, event_style(style_.exact_times));
     }
 
     Writer &writer_;
     Symbolizer *symbolizer_;
-    bool exact_times_;
+    TextStyle style_;
     std::size_t table_lines_ = 0; // of the last interval's tables
     Clock clock_;
     std::string arguments_, retval_, values_, stack_, before_, now_,
@@ -219,8 +248,8 @@ class TextSink final : public Sink {
 
 } // namespace
 
-std::unique_ptr<Sink> make_text_sink(Writer &writer, Symbolizer *symbolizer, bool exact_times) {
-    return std::make_unique<TextSink>(writer, symbolizer, exact_times);
+std::unique_ptr<Sink> make_text_sink(Writer &writer, Symbolizer *symbolizer, TextStyle style) {
+    return std::make_unique<TextSink>(writer, symbolizer, style);
 }
 
 } // namespace ktrace::output

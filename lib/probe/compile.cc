@@ -176,6 +176,8 @@ program::Recipe Compiler::recipe(const LocationRequest &request, LocationScope &
     if (recipe.shows_arguments) recipe.arguments = entry.arguments();
     recipe.shows_result = request.kind == Kind::ret;
     if (recipe.shows_result) recipe.result = after.result();
+    recipe.result_hex = recipe.result && after.is_only_declared(recipe.result->type);
+    if (recipe.shows_result) recipe.error = after.error_of_result();
     return recipe;
 }
 
@@ -189,7 +191,8 @@ void Compiler::note(const program::Recipe &recipe, const program::Built &built) 
     for (const Tree *tree : recipe.by) tried(tree);
     for (const program::Injection &injection : recipe.injections) tried(injection.value);
     for (const program::MisfitExpr &misfit : built.misfits)
-        fits_.misfit(uses_.at(misfit.tree), own_ ? own_->pointing(misfit.error) : misfit.error);
+        if (auto use = uses_.find(misfit.tree); use != uses_.end()) // else no option asks for it
+            fits_.misfit(use->second, own_ ? own_->pointing(misfit.error) : misfit.error);
 }
 
 Compiled Compiler::compile(const LocationRequest &request) {

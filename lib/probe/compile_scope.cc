@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "arch/host.h"
+#include "base/check.h"
 #include "base/text.h"
 #include "probe/errno_place.h"
 #include "probe/symbol_variable.h"
 #include "program/lower/types.h"
+#include "symbols/names/demangle.h"
 
 namespace ktrace::probe {
 
@@ -17,6 +19,15 @@ using value::Piece;
 using value::Place;
 using value::Type;
 
+/// At the first instruction of a function of the C library, and when it returns.
+const prototypes::Prototype *LocationScope::prototype() {
+    if (before_) return before_->prototype();
+    if (!asked_prototype_ && location_.module && is_at_entry() && prototypes::is_c_library(location_.module->soname()))
+        prototype_ = prototypes::prototype_named(location_.symbol);
+    asked_prototype_ = true;
+    return prototype_;
+}
+
 symbols::Dwarf *LocationScope::dwarf() {
     if (!asked_dwarf_ && location_.module) dwarf_ = location_.module->dwarf();
     asked_dwarf_ = true;
@@ -24,16 +35,30 @@ symbols::Dwarf *LocationScope::dwarf() {
 }
 
 const Function *LocationScope::described() {
+    if (prototype()) return function_ = &prototype()->function;
     if (before_) {
         dwarf();
-        return function_ = before_->described();
+        function_ = before_->described();
+        declarer_ = before_->declarer_;
+        return function_;
     }
     if (!asked_function_ && dwarf())
         function_ =
             location_.inlined() ? dwarf_->inlined_function(location_.instance) : dwarf_->function_at(location_.vaddr);
-    asked_function_ = true;
     if (function_ && !function_->typed) function_ = nullptr;
+    if (!asked_function_ && !function_) function_ = declared();
+    asked_function_ = true;
     return function_;
+}
+
+/// As the program that calls it knows the function.
+const Function *LocationScope::declared() {
+    if (!is_at_entry() || location_.symbol.empty() || modules_.empty() || !modules_.front().is_program) return nullptr;
+    if (modules_.front().module == location_.module) return nullptr;
+    symbols::Dwarf *program = modules_.front().module->dwarf(symbols::DebugSource::local);
+    const Function *found = program ? program->declared_function(location_.symbol) : nullptr;
+    if (found) others_.push_back(declarer_ = program);
+    return found;
 }
 
 Error LocationScope::no_dwarf() {
@@ -59,9 +84,25 @@ bool LocationScope::is_at_entry() {
 /// debug information.
 bool LocationScope::is_in_prologue() {
     const Function *function = described();
-    if (!function || location_.inlined()) return false;
+    if (!function || prototype() || declarer_ || location_.inlined()) return false;
     auto here = dwarf_->line_at(location_.vaddr), first = dwarf_->line_at(function->entry);
     return here && first && here->vaddr == first->vaddr;
+}
+
+/// The pointer to a text and its length, as a value of types::counted_text has them.
+static Place text_place(const Place &text, const Place &length) {
+    if (text.pieces.size() != 1 || length.pieces.size() != 1) return text;
+    Place place;
+    place.pieces = {text.pieces[0], length.pieces[0]};
+    if (text.pieces[0].kind == Piece::Kind::memory) place.pieces[0].kind = Piece::Kind::value; // its address
+    for (Piece &piece : place.pieces) piece.size = 8;
+    return place;
+}
+
+/// clang describes the parts of a coroutine with the parameters of the whole: they have them in memory of their own.
+static bool is_part_of_coroutine(const Location &location) {
+    const symbols::Symbol *symbol = location.module ? location.module->covering(location.vaddr) : nullptr;
+    return symbol && symbols::split_clone(symbol->name).of_coroutine;
 }
 
 /// At a function's first instruction: a location list that covers it, else the calling convention.
@@ -70,21 +111,35 @@ void LocationScope::find_places() {
     has_places_ = true;
     std::vector<const Type *> passed;
     for (const symbols::Parameter &p : function_->parameters)
-        if (!p.dropped) passed.push_back(p.type ? p.type : &program::types::int64);
+        if (!p.dropped) passed.push_back(p.type && !p.by_reference ? p.type : &program::types::int64);
     const Type *result = function_->result ? function_->result : &program::types::void_type;
     std::vector<Place> convention = arch::Host::parameter_places(passed, result);
-    auto told = dwarf_->entry_places(*function_, bias_);
+    std::vector<std::optional<Place>> told;
+    if (!prototype() && !declarer_) told = dwarf_->entry_places(*function_, bias_);
     std::size_t next = 0;
+    const bool is_part = is_part_of_coroutine(location_);
     for (std::size_t i = 0; i < function_->parameters.size(); ++i) {
         const symbols::Parameter &p = function_->parameters[i];
-        Place place = Place::unavailable("`" + p.name + "` is optimized out");
+        Place place = p.dropped ? Place::unavailable("`" + p.name + "` is optimized out")
+                                : Place::not_known("where `" + p.name + "` is passed is not known");
         if (!p.dropped) {
-            if (!function_->own_convention && next < convention.size()) place = convention[next];
+            if (!function_->own_convention && next < convention.size() && (!is_part || p.name == "frame_ptr"))
+                place = p.by_reference ? convention[next].pointed_to() : convention[next];
             ++next;
         }
         if (i < told.size() && told[i]) place = *told[i];
+        const bool has_descriptor = p.by_reference && !p.length && p.type && p.type->size == 0;
+        if (p.promoted) place = Place::not_known("`" + p.name + "` is passed as a double");
+        if (has_descriptor) place = Place::not_known("`" + p.name + "` has its bounds in a descriptor");
         places_.push_back(std::move(place));
     }
+    for (std::size_t i = 0; i < places_.size(); ++i)
+        if (auto length = function_->parameters[i].length) places_[i] = text_place(places_[i], places_[*length]);
+}
+
+const Type *LocationScope::type_of_parameter(std::size_t i) const {
+    const symbols::Parameter &parameter = function_->parameters[i];
+    return parameter.length ? &program::types::counted_text : parameter.type;
 }
 
 namespace {
@@ -120,8 +175,8 @@ bool is_fixed(const Place &place) {
 } // namespace
 
 Result<Binding> LocationScope::argument(std::string_view name) {
-    if (!dwarf()) return fail(no_dwarf());
     const Function *function = described();
+    if (!function && !dwarf()) return fail(no_dwarf());
     if (!function)
         return fail(Error::Kind::refused, "the debug information does not describe " + location_.symbol,
                     "arg0…arg9 and retval work without it");
@@ -130,7 +185,7 @@ Result<Binding> LocationScope::argument(std::string_view name) {
         if (location_.inlined()) return variable_here(name);
         const Type *type = function->parameters[i].type;
         find_places();
-        if (is_at_entry()) return Binding{type, places_[i]};
+        if (is_at_entry()) return Binding{type_of_parameter(i), places_[i]};
         if (instant_ == Instant::before && in_registers(places_[i]) && is_in_prologue()) {
             auto here = dwarf_->variable(name, location_.vaddr, bias_, location_.instance);
             if (!here || !in_registers(here->place)) return Binding{type, places_[i]};
@@ -143,6 +198,7 @@ Result<Binding> LocationScope::argument(std::string_view name) {
 }
 
 Result<Binding> LocationScope::variable_here(std::string_view name) {
+    if (!dwarf()) return fail(no_dwarf());
     auto found = dwarf_->variable(name, location_.vaddr, bias_, location_.instance);
     if (!found) return fail(found.error());
     return Binding{found->type, std::move(found->place)};
@@ -233,14 +289,37 @@ Result<Binding> LocationScope::parameter(std::string_view name, std::string &sho
         return argument(shown);
     }
     find_places();
-    return Binding{parameters[*number].type, places_[*number]};
+    return Binding{type_of_parameter(*number), places_[*number]};
+}
+
+/// All results of a Go function as one object, each from a multiple of 8 bytes on.
+static Place place_of_results(const Function &function) {
+    std::vector<Place> places = arch::Host::go_result_places(function.results);
+    Place all;
+    std::uint64_t end = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        if (const std::uint64_t gap = (8 - end % 8) % 8; gap != 0) {
+            Piece &padding = all.pieces.emplace_back();
+            padding.kind = Piece::Kind::bytes;
+            padding.size = static_cast<std::uint32_t>(gap);
+            padding.bytes.resize(gap);
+            end += gap;
+        }
+        for (Piece &piece : places[i].pieces) {
+            end += piece.size;
+            all.pieces.push_back(std::move(piece));
+        }
+    }
+    if (places.size() == 1) all.why = places[0].why;
+    return all;
 }
 
 std::optional<Binding> LocationScope::result() {
     if (!described()) return Binding{nullptr, arch::Host::result_place(&program::types::int64)};
     const Type *type = function_->result;
     if (!type || type->kind == Type::Kind::void_) return std::nullopt;
-    if (!function_->result_known) return Binding{type, Place::unavailable("where it is returned is not known")};
+    if (!function_->result_known) return Binding{type, Place::not_known("where it is returned is not known")};
+    if (!function_->results.empty()) return Binding{type, place_of_results(*function_)};
     return Binding{type, arch::Host::result_place(type)};
 }
 
@@ -256,6 +335,10 @@ Result<Binding> LocationScope::error_number() { return errno_place(modules_, mem
 
 const Type *LocationScope::complete(const Type *type) {
     if (!type) return type;
+    if (prototype() && type->incomplete && type == &prototypes::types().at(type->index)) {
+        const Type *defined = type_named(type->name);
+        return defined ? defined : type;
+    }
     if (dwarf_) type = dwarf_->complete(type);
     for (symbols::Dwarf *other : others_) type = other->complete(type); // a stranger's type stays as it is
     return type;
@@ -306,18 +389,43 @@ const Type *LocationScope::type_named(std::string_view name) {
     return defined ? defined : declared;
 }
 
-std::optional<program::EnumeratorValue> LocationScope::enumerator(std::string_view name) {
-    if (!dwarf()) return std::nullopt;
-    described();
+namespace {
+
+/// `hi`, `Level::hi`, `ns::Level::hi`, and of an enumeration of C's style `ns::hi`.
+bool is_enumerator(const Type &type, const value::Enumerator &each, std::string_view name) {
+    if (each.name == name) return true;
+    const std::size_t at = name.rfind("::");
+    if (at == name.npos || name.substr(at + 2) != each.name) return false;
+    auto ends_in = [](std::string_view whole, std::string_view part) {
+        if (!whole.ends_with(part)) return false;
+        whole.remove_suffix(part.size());
+        return whole.empty() || whole.ends_with("::") || whole == "enum ";
+    };
+    const std::string_view of = name.substr(0, at), known = type.name;
+    const std::size_t scope = known.rfind("::");
+    return ends_in(known, of) || (scope != known.npos && ends_in(known.substr(0, scope), of));
+}
+
+std::optional<program::EnumeratorValue> enumerator_in(const value::TypeTable &table, std::string_view name) {
     std::optional<program::EnumeratorValue> found;
-    const value::TypeTable &table = dwarf_->types();
     for (std::uint32_t i = 0; i < table.size(); ++i)
         for (const value::Enumerator &e : table.at(i).enumerators) {
-            if (e.name != name) continue;
+            if (!is_enumerator(table.at(i), e, name)) continue;
             if (found && found->value != e.value) return std::nullopt; // ambiguous
             found = program::EnumeratorValue{&table.at(i), e.value};
         }
     return found;
+}
+
+} // namespace
+
+std::optional<program::EnumeratorValue> LocationScope::enumerator(std::string_view name) {
+    if (prototype())
+        if (auto known = enumerator_in(prototypes::types(), name)) return known;
+    described();
+    if (declarer_)
+        if (auto known = enumerator_in(declarer_->types(), name)) return known;
+    return dwarf() ? enumerator_in(dwarf_->types(), name) : std::nullopt;
 }
 
 std::vector<NamedBinding> LocationScope::arguments() {
@@ -329,18 +437,51 @@ std::vector<NamedBinding> LocationScope::arguments() {
             all.push_back({"arg" + std::to_string(all.size()), {nullptr, std::move(place)}, true});
         return all;
     }
-    for (const symbols::Parameter &p : function_->parameters) {
-        std::string name = p.name.empty() ? "arg" + std::to_string(all.size()) : p.name;
-        NamedBinding argument{name, {p.type, Place::unavailable("it is optimized out")}, false};
+    for (std::size_t i = 0; i < function_->parameters.size(); ++i) {
+        const symbols::Parameter &p = function_->parameters[i];
+        if (p.is_length) continue;
+        std::string name = p.name.empty() ? "arg" + std::to_string(i) : p.name;
+        NamedBinding argument{name, {p.type, Place::unavailable("it is optimized out")}, is_only_declared(p.type)};
         if (location_.inlined()) {
             if (auto found = variable_here(p.name)) argument.binding = std::move(*found);
         } else {
             find_places();
-            argument.binding.place = places_[all.size()];
+            argument.binding = {type_of_parameter(i), places_[i]};
         }
         all.push_back(std::move(argument));
     }
+    if (prototype()) add_buffers(all);
     return all;
+}
+
+bool LocationScope::is_only_declared(const Type *pointer) {
+    return prototype() && pointer && pointer->target && pointer->target->incomplete;
+}
+
+/// Of a text that is written and returned, the result shows it.
+void LocationScope::add_buffers(std::vector<NamedBinding> &arguments) {
+    for (const prototypes::Buffer &buffer : prototype()->buffers) {
+        NamedBinding &argument = arguments[buffer.parameter];
+        argument.hex = true;
+        argument.at_return = buffer.is_written;
+        const std::string pointer = "args." + argument.name;
+        if (!buffer.length.empty())
+            argument.shown = tree_of("buf(" + pointer + ", " + buffer.length + ")");
+        else if (!prototype()->function.result || !program::types::is_pointer(*prototype()->function.result))
+            argument.shown = tree_of(pointer + " ? str(" + pointer + ") : \"\"");
+    }
+}
+
+const program::Tree *LocationScope::tree_of(std::string_view text) {
+    auto tree = program::parse_expr(text);
+    KT_CHECK(tree);
+    return &trees_.emplace_back(std::move(*tree));
+}
+
+const program::Tree *LocationScope::error_of_result() {
+    if (!prototype() || !prototype()->sets_errno || !prototype()->function.result || !error_number()) return nullptr;
+    const bool is_pointer = program::types::is_pointer(*prototype()->function.result);
+    return tree_of(is_pointer ? "(uint64)retval + 1 <= 1 ? errno : 0" : "retval == -1 ? errno : 0");
 }
 
 } // namespace ktrace::probe

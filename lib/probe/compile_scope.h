@@ -5,14 +5,17 @@
 // like.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "probe/resolve.h"
+#include "program/expr/expr.h"
 #include "program/lower/build.h"
 #include "program/lower/scope.h"
+#include "prototypes/prototypes.h"
 #include "symbols/dwarf/dwarf.h"
 
 namespace ktrace::probe {
@@ -41,6 +44,8 @@ class LocationScope final : public program::Scope {
     std::string function() override { return location_.symbol; }
     bool has_duration() override { return instant_ == Instant::at_return; }
     const value::TypeTable *types() override {
+        if (prototype()) return &prototypes::types();
+        if (declarer_) return &declarer_->types();
         if (dwarf_) return &dwarf_->types();
         return before_ ? before_->types() : nullptr;
     }
@@ -56,14 +61,25 @@ class LocationScope final : public program::Scope {
     std::vector<program::NamedBinding> arguments();
     /// The function's return value; nothing: it is void.
     std::optional<program::Binding> result();
+    /// True for a pointer to a structure of the C library, whose members other debug information may have: events show
+    /// the pointer alone.
+    bool is_only_declared(const value::Type *pointer);
+    /// The errno that the result of a function of the C library means, 0 where it means none; nullptr: its result never
+    /// means one, or errno is not known. Lives as long as this.
+    const program::Tree *error_of_result();
 
   private:
+    const prototypes::Prototype *prototype();
+    const program::Tree *tree_of(std::string_view text);
+    void add_buffers(std::vector<program::NamedBinding> &arguments);
     symbols::Dwarf *dwarf();
     const symbols::Function *described();
+    const symbols::Function *declared();
     Error no_dwarf();
     bool is_at_entry();
     bool is_in_prologue();
     void find_places();
+    const value::Type *type_of_parameter(std::size_t i) const; // as find_places has its place
     Result<program::Binding> in_thread(program::Binding binding, std::string_view name);
     Result<program::Binding> variable_here(std::string_view name);
     const value::Type *type_at_hand(std::string_view name);
@@ -76,8 +92,11 @@ class LocationScope final : public program::Scope {
     std::span<const Loaded> modules_;
     Memory *memory_;
     LocationScope *before_;
-    bool asked_dwarf_ = false, asked_function_ = false;
+    bool asked_prototype_ = false, asked_dwarf_ = false, asked_function_ = false;
+    const prototypes::Prototype *prototype_ = nullptr; // where the function is one of the C library's
+    std::deque<program::Tree> trees_;                  // of the prototype's EXPRs
     symbols::Dwarf *dwarf_ = nullptr;
+    symbols::Dwarf *declarer_ = nullptr; // the program's, which declares the function; its module does not describe it
     std::vector<symbols::Dwarf *> others_; // of other modules, whose types are used
     const symbols::Function *function_ = nullptr;
     bool has_places_ = false;

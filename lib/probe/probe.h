@@ -41,6 +41,7 @@ struct Actions {
     enum class Aggregate : std::uint8_t { none, count, stats, hist } aggregate = Aggregate::none;
     std::string aggregate_of; // EXPR, empty: `duration` on return probes
     std::vector<std::string> by;
+    bool silent = false; // --expect is all that there is: counts, and shows no table
     std::uint64_t every = 1;
     double chance = 1.0;
     std::optional<std::uint64_t> seed;
@@ -48,13 +49,16 @@ struct Actions {
     std::optional<std::uint32_t> maxactive;
 };
 
+/// The EXPR that is 1 where this one holds and 0 where it does not.
+std::string truth_of(const std::string &expression);
+
 /// The options of a probe that has some inside its quotes: those, and the command's of other names.
 struct OwnOptions {
     Actions actions;
     std::string quoted;   // the whole text: SPEC and options
     std::size_t spec = 0; // how long the SPEC in it is
 
-    /// `error`, pointing into the whole text where it points into an EXPR of these options.
+    /// `error`, pointing into the whole text where it points into an EXPR of these options, or into truth_of() one.
     Error pointing(Error error) const;
 };
 

@@ -17,6 +17,7 @@ std::vector<std::uint32_t> Registry::enter(const std::shared_ptr<ProbeSet> &set,
         made->probe.number = first + static_cast<std::uint32_t>(entered.size());
         made->set = set;
         made->state = make_probe_state(made->actions(), table_memory_);
+        made->state->is_ours = set->hidden;
         if (keeps_recent_) made->state->aggregation.keep_recent();
         numbers.push_back(made->probe.number);
         entered.push_back(std::move(made));
@@ -64,8 +65,18 @@ Result<std::vector<std::uint32_t>> Registry::named(std::string_view name) const 
                 "ktrace ctl stats shows the probes and their numbers");
 }
 
+std::vector<std::uint32_t> Registry::with_those_beside(std::vector<std::uint32_t> numbers) const {
+    const std::size_t given = numbers.size();
+    for (const auto &each : ours_)
+        if (std::find(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(given), each->beside) !=
+            numbers.begin() + static_cast<std::ptrdiff_t>(given))
+            numbers.push_back(each->probe.number);
+    return numbers;
+}
+
 bool Registry::is_on(std::uint32_t number) const {
     const ProbeEntry &probe = at(number);
+    if (probe.beside != 0 && !is_on(probe.beside)) return false;
     return probe.ready && probe.probe.enabled && !probe.removed && all_on_;
 }
 

@@ -22,7 +22,8 @@ namespace ktrace::probe {
 struct ProbeSet {
     Actions actions;
     bool allow_missing = false;
-    bool hidden = false;   // ours, for another set's `inside`: neither listed nor counted
+    bool hidden = false;   // ours, beside another set's: neither listed nor counted
+    bool encloses = false; // of these, one that follows the calls of another set's `inside`
     bool compiled = false; // an EXPR that fits none of its probes would have been refused by now
 };
 
@@ -35,6 +36,7 @@ struct ProbeEntry {
     bool removed = false;     // or never registered whole
     bool placed = false;      // found in some process, at some time
     bool expected = false;    // it can be placed in some process, or waits for its module there
+    std::uint32_t beside = 0; // of a hidden one: number of the probe that it measures for, and is on with; 0: of none
     std::uint32_t inside = 0; // number of the probe that follows the calls of Actions::inside; 0: there is none
     std::string why_nowhere;  // where it was looked for last and not found, which its set allows: why
 
@@ -60,6 +62,9 @@ class Registry {
 
     /// The probes that `name` means: a number, or a SPEC as it was given (all of that text). Errors: not_found.
     Result<std::vector<std::uint32_t>> named(std::string_view name) const;
+
+    /// These, and ours that measure for them.
+    std::vector<std::uint32_t> with_those_beside(std::vector<std::uint32_t> numbers) const;
 
     /// True where the probe's hits are to be seen.
     bool is_on(std::uint32_t number) const;

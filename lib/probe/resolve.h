@@ -46,7 +46,7 @@ struct Resolved {
     std::size_t inlined_left_out = 0;      // return probes: inlined instances that cannot be probed
     std::vector<std::string> notices;      // for standard error
     bool pending = false;                  // a MODULE was given and is not loaded
-    std::string near_module;               // then: a loaded one of nearly that name, should it be a typo; or empty
+    std::string near_module;               // then: a loaded one that may be meant, should it be a typo; or empty
     std::vector<Location> ifunc_resolvers; // IFUNCs not resolved by the process yet: arm when these return
 };
 

@@ -31,6 +31,10 @@ class Finding {
     /// Adds a location; false where it is there already.
     bool add(Location location);
     void add_resolver(Location location);
+    /// A location of a function's own code is there.
+    bool has(const Loaded &loaded, std::uint64_t vaddr) const {
+        return seen_.contains({loaded.module.get(), vaddr, 0});
+    }
     bool empty() const { return found_.locations.empty() && found_.ifunc_resolvers.empty(); }
 
     /// All that was found, in order of the modules and then of addresses.
@@ -60,8 +64,11 @@ Status check_entry(const Request &request, const Location &location);
 /// Refused: behind its end, or not on an instruction boundary.
 Result<Location> at_offset(const Request &request, Location function);
 
-/// Inlined functions are looked for where the debug information is at hand, and in the libraries only if they are named
-/// or have the function: reading all of a process's debug information would take seconds.
+/// The names of debug information are looked for in the program, and in the libraries only if they are named: reading
+/// all of a process's debug information would take seconds.
+bool is_described_wanted(const Request &request, const Loaded &loaded);
+
+/// The same of inlined functions, which have no offsets and versions.
 bool has_inlined_wanted(const Request &request, const Loaded &loaded);
 
 /// An implementation of an IFUNC.
@@ -81,7 +88,8 @@ std::string stripped(const Request &request);
 /// The error for a symbol that no chosen module has, with the nearest names.
 Error unknown_symbol(const Request &request);
 
-/// A loaded module that is spelled nearly like the spec's, which is not loaded; empty: there is none.
+/// A loaded module that is spelled nearly like the spec's, which is not loaded: best one that has the symbol. Else the
+/// only one that has it. Empty: there is none.
 std::string near_module(const Request &request);
 
 /// An error about the part of the spec that names the place (symbol, file or address), or its offset.

@@ -21,10 +21,12 @@ bool is_function(const Symbol &symbol) {
     return symbol.kind == Symbol::Kind::function || symbol.kind == Symbol::Kind::ifunc;
 }
 
-/// A piece that GCC has made of a function (`f.part.0`), which the function calls: not what its name means, unless
-/// the SPEC spells it out.
+/// A piece that a compiler has made of a function (`f.part.0`, `f.resume`), which the function calls: not what its name
+/// means, unless the SPEC spells it out.
 bool is_piece(const Request &request, const Symbol &symbol) {
-    return symbols::split_clone(symbol.name).part && request.spec.symbol.find(".part") == std::string::npos;
+    const symbols::CloneName clone = symbols::split_clone(symbol.name);
+    const bool is_meant = request.spec.symbol.find(clone.of_coroutine ? clone.suffix : ".part") != std::string::npos;
+    return clone.part && !is_meant;
 }
 
 /// The function's name, of a clone or a piece as well.
@@ -33,6 +35,11 @@ std::string whole_name(const Loaded &loaded, const Symbol &symbol) {
     const std::string_view suffix = symbols::split_clone(symbol.name).suffix;
     if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
     return name;
+}
+
+symbols::Dwarf *described(const Request &request, const Loaded &loaded) {
+    const bool is_named = !request.spec.module.empty();
+    return loaded.module->dwarf(is_named ? symbols::DebugSource::remote : symbols::DebugSource::local);
 }
 
 /// One search: the locations that a pattern finds, and what else it met.
@@ -53,6 +60,7 @@ class SymbolSearch {
     Status add_ifunc(const Loaded &loaded, const Symbol &symbol);
     Status add_at(const Loaded &loaded, std::string_view name, std::uint64_t start, std::uint64_t end);
     void add_inlined(const Loaded &loaded);
+    Status add_described(const Loaded &loaded);
 
     const Request &request_;
     NamePattern pattern_;
@@ -65,6 +73,7 @@ class SymbolSearch {
 Status SymbolSearch::run() {
     for (const Loaded *loaded : request_.chosen) {
         if (auto status = add_functions(*loaded); !status) return status;
+        if (auto status = add_described(*loaded); !status) return status;
         if (has_inlined_wanted(request_, *loaded)) add_inlined(*loaded);
         if (auto status = add_pieces(*loaded); !status) return status;
     }
@@ -138,9 +147,26 @@ Status SymbolSearch::add_at(const Loaded &loaded, std::string_view name, std::ui
     return {};
 }
 
+/// Those that have this name in the source alone. Pieces and indirect functions are found by their symbols.
+Status SymbolSearch::add_described(const Loaded &loaded) {
+    if (!request_.spec.version.empty() || !is_described_wanted(request_, loaded)) return {};
+    symbols::Dwarf *dwarf = described(request_, loaded);
+    if (!dwarf) return {};
+    for (const symbols::DescribedCode &code : dwarf->described(pattern_)) {
+        const Symbol *symbol = loaded.module->covering(code.entry);
+        if (symbol && (symbol->kind == Symbol::Kind::ifunc || is_piece(request_, *symbol) ||
+                       symbols::split_clone(symbol->name).cold))
+            continue;
+        if (finding_.has(loaded, code.entry)) continue;
+        whole_.insert(code.qualified);
+        const std::string &name = code.qualified.empty() ? code.linkage : code.qualified;
+        if (auto status = add_at(loaded, name, code.entry, std::max(code.end, code.entry + 1)); !status) return status;
+    }
+    return {};
+}
+
 void SymbolSearch::add_inlined(const Loaded &loaded) {
-    auto source = request_.spec.module.empty() ? symbols::DebugSource::local : symbols::DebugSource::remote;
-    symbols::Dwarf *dwarf = loaded.module->dwarf(source);
+    symbols::Dwarf *dwarf = described(request_, loaded);
     if (!dwarf) return;
     for (const symbols::InlinedInstance &instance : dwarf->inlined(pattern_)) {
         if (!loaded.module->executable(instance.entry)) continue;
@@ -206,7 +232,10 @@ void note_little(const Request &request, Resolved &resolved) {
 } // namespace
 
 bool has_inlined_wanted(const Request &request, const Loaded &loaded) {
-    if (request.spec.offset != 0 || !request.spec.version.empty()) return false;
+    return request.spec.offset == 0 && request.spec.version.empty() && is_described_wanted(request, loaded);
+}
+
+bool is_described_wanted(const Request &request, const Loaded &loaded) {
     return loaded.is_program || !request.spec.module.empty() || request.modules.size() == 1;
 }
 

@@ -34,18 +34,21 @@ class Names {
             if (symbols::is_mangled(clone.base))
                 add_mangled(clone.base);
             else if (!clone.base.starts_with("__") || wanted_.starts_with('_'))
-                add(clone.base);
+                add_plain(clone.base);
         }
     }
     /// Those that the debug information has: functions without code of their own, which are inlined everywhere.
     void add(symbols::Dwarf &dwarf) {
-        for (std::string &name : dwarf.function_names()) add(texts_.emplace_back(std::move(name)));
+        for (std::string &name : dwarf.function_names()) add_plain(texts_.emplace_back(std::move(name)));
     }
     std::vector<std::string> nearest(std::size_t most) const { return text::nearest(wanted_, all_, most); }
 
   private:
     void add(std::string_view name) {
         if (seen_.insert(name).second) all_.push_back(name);
+    }
+    void add_plain(std::string_view name) {
+        add(symbols::has_brackets(name) ? texts_.emplace_back(symbols::without_brackets(name)) : name);
     }
     void add_mangled(std::string_view name) {
         constexpr std::size_t most_demangled = 100'000; // some 0.2 s
@@ -133,8 +136,11 @@ std::string near_module(const Request &request) {
     auto stem = [](std::string_view name) { return name.substr(0, name.find(".so")); };
     std::vector<std::string_view> stems;
     for (const Loaded &loaded : request.modules) stems.push_back(stem(loaded.module->name()));
-    auto near = text::nearest(stem(text::base_name(request.spec.module)), stems, 1);
-    if (near.empty()) return {};
+    const auto near = text::nearest(stem(text::base_name(request.spec.module)), stems, 4);
+    const std::vector<std::string> having = elsewhere(request);
+    for (const std::string &name : having)
+        if (std::find(near.begin(), near.end(), stem(name)) != near.end()) return name;
+    if (near.empty()) return having.size() == 1 ? having.front() : "";
     auto found = std::find(stems.begin(), stems.end(), near.front());
     return std::string(request.modules[static_cast<std::size_t>(found - stems.begin())].module->name());
 }

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "export/sinks.h"
 #include "os/self/own_signals.h"
 #include "os/self/sigbus_guard.h"
 #include "output/summary.h"
+#include "output/terminal.h"
 #include "report/namesakes.h"
 #include "report/tables.h"
 
@@ -87,6 +89,21 @@ void drop_unwritten(trace::Trace &trace) {
 
 constexpr std::size_t most_unwritten = std::size_t{16} << 20; // bytes; about 100,000 events
 
+std::unique_ptr<output::Sink> make_sink(const trace::Trace &trace) {
+    using Format = trace::Config::Format;
+    output::Writer &writer = *trace.output.writer;
+    output::Symbolizer *symbolizer = trace.output.symbolizer.get();
+    switch (trace.config.format) {
+    case Format::json: return output::make_json_sink(writer, symbolizer);
+    case Format::csv: return exports::make_csv_sink(writer, symbolizer);
+    case Format::folded: return exports::make_folded_sink(writer, symbolizer);
+    case Format::chrome: return exports::make_chrome_sink(writer, symbolizer, realtime_ns());
+    case Format::text: break;
+    }
+    const bool has_colours = trace.config.output.empty() && output::takes_colours(STDOUT_FILENO);
+    return output::make_text_sink(writer, symbolizer, {trace.config.exact_times, has_colours});
+}
+
 } // namespace
 
 Status open_output(trace::Trace &trace) {
@@ -101,10 +118,7 @@ Status open_output(trace::Trace &trace) {
     if (trace.output.live_line && trace.config.output.empty() && ::isatty(STDOUT_FILENO) == 1) // the same terminal
         around = [line = trace.output.live_line](const std::function<void()> &write) { line->aside(write); };
     trace.output.writer->write_in_background(most_unwritten, os::OwnSignals::waker(), std::move(around));
-    trace.output.sink =
-        trace.config.format == trace::Config::Format::json
-            ? output::make_json_sink(*trace.output.writer, trace.output.symbolizer.get())
-            : output::make_text_sink(*trace.output.writer, trace.output.symbolizer.get(), trace.config.exact_times);
+    trace.output.sink = make_sink(trace);
     return {};
 }
 
@@ -114,6 +128,11 @@ void report_records(trace::Trace &trace, bool flush) {
     while (rest.size() >= sizeof(program::RecordHeader)) {
         program::RecordHeader header;
         std::memcpy(&header, rest.data(), sizeof header);
+        const auto record = rest.first(header.size);
+        if (trace.output.takes && trace.output.takes(record, header)) {
+            rest = rest.subspan(header.size);
+            continue;
+        }
         bool dropped = !trace.output.writer->has_room()      ? drop(trace, header)
                        : trace.output.dropped_halves.empty() ? false
                                                              : drop_rest(trace, header);
@@ -121,7 +140,6 @@ void report_records(trace::Trace &trace, bool flush) {
             rest = rest.subspan(header.size);
             continue;
         }
-        const auto record = rest.first(header.size);
         if (header.moment == program::Moment::log)
             trace.output.sink->log(header, header.location, text_behind(record));
         else
@@ -242,9 +260,11 @@ void report_summary(trace::Trace &trace, const std::function<void()> &meanwhile)
     for (std::size_t i : order) {
         const auto &location = trace.installed.locations[i];
         program::Table table = location->state->aggregation.snapshot();
-        bool show = table.kind != program::Table::Kind::none;
+        const bool is_silent = trace.registry.at(location->probe).actions().silent;
+        const bool show = table.kind != program::Table::Kind::none && !is_silent;
         trace.output.sink->summary(location->info, location->counters, show ? &table : nullptr);
     }
+    trace.output.sink->end();
     finish_output(trace, meanwhile);
     drop_unwritten(trace);
     output_failed(trace);

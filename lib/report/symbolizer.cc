@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "report/perf_map.h"
 #include "report/records.h"
 #include "symbols/dwarf/dwarf.h"
 
@@ -60,9 +61,7 @@ class ModuleSymbolizer final : public output::Symbolizer {
         std::uint64_t behind = is_return_address && address != 0 ? 1 : 0;
         const LoadedModule *loaded = module_of(pid, VirtAddr{address - behind});
         if (!loaded) {
-            NamedFrame unknown;
-            unknown.address = address;
-            return {unknown};
+            return {generated(Pid{pid}, address, behind)};
         }
         std::vector<NamedFrame> frames = known(*loaded, address - behind - loaded->bias);
         for (NamedFrame &frame : frames) {
@@ -77,6 +76,22 @@ class ModuleSymbolizer final : public output::Symbolizer {
 
   private:
     static constexpr std::size_t most_known = 65536;
+
+    /// Of code that no file has: by what the program says of it.
+    NamedFrame generated(Pid pid, std::uint64_t address, std::uint64_t behind) {
+        NamedFrame frame;
+        frame.address = address;
+        PerfMap &map = perf_maps_[pid.value];
+        const PerfMap::Function *function = map.at(address - behind);
+        if (!function) {
+            map.read(pid);
+            function = map.at(address - behind);
+        }
+        if (!function) return frame;
+        frame.symbol = function->name;
+        frame.offset = address - function->start;
+        return frame;
+    }
 
     const LoadedModule *module_of(std::int32_t pid, VirtAddr at) const {
         auto process = trace_.engine.processes.find(pid);
@@ -99,6 +114,7 @@ class ModuleSymbolizer final : public output::Symbolizer {
     };
     const trace::Trace &trace_;
     std::unordered_map<Place, Known, PlaceHash> known_;
+    std::unordered_map<pid_t, PerfMap> perf_maps_;
 };
 
 /// True where a table has keys that are named by this process's modules.

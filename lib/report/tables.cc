@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
-#include <tuple>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -22,26 +20,9 @@ namespace {
 /// The locations of one function, by their indices: those of its inlined instances are one with it.
 using Locations = std::vector<std::size_t>;
 
-bool was_registered(const trace::Trace &trace, const trace::CountedLocation &location) {
-    const probe::ProbeEntry &registered = trace.registry.at(location.probe);
-    return registered.ready && !registered.set->hidden;
-}
-
-std::vector<Locations> functions_with_hits(const trace::Trace &trace) {
-    std::map<std::tuple<std::uint32_t, const symbols::Module *, std::string_view, std::uint64_t, std::uint64_t>,
-             Locations>
-        found;
-    for (std::size_t i = 0; i < trace.installed.locations.size(); i++) {
-        const trace::CountedLocation &location = *trace.installed.locations[i];
-        if (!was_registered(trace, location)) continue;
-        const bool is_inlined = location.instance != 0;
-        found[{location.probe, location.module, location.info.symbol, location.info.offset,
-               is_inlined ? 0 : location.vaddr}]
-            .push_back(i);
-    }
-    std::vector<Locations> functions;
-    for (auto &[key, locations] : found) functions.push_back(std::move(locations));
-    return functions;
+bool is_shown(const trace::Trace &trace, std::uint32_t number) {
+    const probe::ProbeEntry &registered = trace.registry.at(number);
+    return registered.ready && !registered.set->hidden && !registered.actions().silent;
 }
 
 enum class Hits : std::uint8_t { all, recent };
@@ -55,7 +36,7 @@ bool has_callers(const program::Table &table) {
 
 /// Two calls in one function are two addresses, and one caller.
 program::Table by_names(const trace::Trace &trace, const program::LocationInfo &location,
-                        const program::Aggregation &hits) {
+                        const program::Aggregation &hits, std::span<const double> also) {
     program::Aggregation named = hits.empty_copy();
     named.add_named(hits, [&](const std::vector<program::KeyPart> &key, std::int32_t pid) {
         std::string name;
@@ -65,10 +46,11 @@ program::Table by_names(const trace::Trace &trace, const program::LocationInfo &
         }
         return name;
     });
-    return named.snapshot();
+    return named.snapshot(also);
 }
 
-program::Table table_of(const trace::Trace &trace, const Locations &locations, Hits wanted) {
+program::Table table_of(const trace::Trace &trace, const Locations &locations, Hits wanted,
+                        std::span<const double> also = {}) {
     auto hits_of = [&](std::size_t i) -> const program::Aggregation & {
         const program::Aggregation &all = trace.installed.locations[i]->state->aggregation;
         return wanted == Hits::all ? all : all.recent_hits();
@@ -77,8 +59,8 @@ program::Table table_of(const trace::Trace &trace, const Locations &locations, H
     if (locations.size() > 1)
         for (std::size_t i : locations) sum.add_all(hits_of(i));
     const program::Aggregation &hits = locations.size() > 1 ? sum : hits_of(locations[0]);
-    program::Table table = hits.snapshot();
-    return has_callers(table) ? by_names(trace, trace.installed.locations[locations[0]]->info, hits) : table;
+    program::Table table = hits.snapshot(also);
+    return has_callers(table) ? by_names(trace, trace.installed.locations[locations[0]]->info, hits, also) : table;
 }
 
 output::TableLayout layout_of(const trace::Config &config) {
@@ -96,20 +78,55 @@ output::TableLayout layout_of(const trace::Config &config) {
 }
 
 void report(trace::Trace &trace, output::Sink &sink, Hits hits, std::uint64_t interval) {
-    const std::vector<Locations> functions = functions_with_hits(trace);
     std::vector<std::size_t> shown;
     std::vector<output::FunctionTable> tables;
-    for (const Locations &locations : functions) {
-        program::Table table = table_of(trace, locations, hits);
-        if (table.kind == program::Table::Kind::none || table.rows.empty()) continue;
-        shown.push_back(locations[0]);
-        tables.push_back({&trace.installed.locations[locations[0]]->info, std::move(table)});
+    for (std::uint32_t number = 1; number <= trace.registry.last(); number++) {
+        if (!is_shown(trace, number)) continue;
+        for (const auto &[function, locations] : functions_of(trace, number)) {
+            program::Table table = table_of(trace, locations, hits);
+            if (table.kind == program::Table::Kind::none || table.rows.empty()) continue;
+            shown.push_back(locations[0]);
+            tables.push_back({&trace.installed.locations[locations[0]]->info, std::move(table)});
+        }
     }
     tell_namesakes_apart(trace, shown);
     sink.tables(tables, layout_of(trace.config), interval);
 }
 
 } // namespace
+
+FunctionKey key_of(const trace::CountedLocation &location) {
+    const bool is_inlined = location.instance != 0;
+    return {location.module, location.info.symbol, location.info.offset, is_inlined ? 0 : location.vaddr};
+}
+
+std::map<FunctionKey, Locations> functions_of(const trace::Trace &trace, std::uint32_t number) {
+    std::map<FunctionKey, Locations> functions;
+    for (std::size_t i = 0; i < trace.installed.locations.size(); i++) {
+        const trace::CountedLocation &location = *trace.installed.locations[i];
+        if (location.probe == number) functions[key_of(location)].push_back(i);
+    }
+    return functions;
+}
+
+program::Table table_of(const trace::Trace &trace, const Locations &locations, std::span<const double> also) {
+    return table_of(trace, locations, Hits::all, also);
+}
+
+program::Table sum_of(const trace::Trace &trace, const Locations &locations, std::span<const double> also) {
+    auto hits_at = [&](std::size_t i) -> const program::Aggregation & {
+        return trace.installed.locations[i]->state->aggregation;
+    };
+    program::Aggregation sum = hits_at(locations[0]).empty_copy();
+    const std::string of = sum.snapshot().of;
+    for (std::size_t i : locations)
+        if (hits_at(i).kind() == sum.kind() && hits_at(i).snapshot().of == of)
+            sum.add_named(hits_at(i), [](const auto &, std::int32_t) { return std::string(); });
+    program::Table table = sum.snapshot(also);
+    table.by.clear();
+    for (program::Row &row : table.rows) row.key.clear();
+    return table;
+}
 
 void report_tables(trace::Trace &trace, output::Sink &sink) { report(trace, sink, Hits::all, 0); }
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <csignal>
 
+#include "agent/layout.h"
 #include "arming/registry.h"
 #include "base/clock.h"
 #include "ctl/orders.h"
+#include "engine/agent/agent_calls.h"
 #include "engine/agent/agent_records.h"
 #include "lifecycle/exec_and_loader.h"
 #include "os/tracee/placement.h"
@@ -15,6 +17,7 @@
 #include "report/tables.h"
 #include "session/overhead_limit.h"
 #include "trace/run_until.h"
+#include "upgrade/countable.h"
 #include "upgrade/counts.h"
 #include "upgrade/overwritten.h"
 #include "upgrade/upgrader.h"
@@ -52,6 +55,7 @@ class Collecting {
     void go_on() {
         const std::uint64_t now = monotonic_ns();
         if (now < next_ns_ || !has_agents()) return;
+        if (next_ns_ != 0 && now > next_ns_ + agent::longest_silence_ns) engine::doubt_all_calls(trace_.engine);
         next_ns_ = now + every_ns;
         waking_.start();
         engine::take_all_records(trace_.engine);
@@ -70,6 +74,25 @@ class Collecting {
     upgrade::Waking waking_{every_ns};
 };
 
+/// With --engine jump a place that stays a trap ends the trace.
+void refuse_traps(trace::Trace &trace) {
+    if (trace.config.engine != trace::Config::Engine::jump) return;
+    for (const auto &[space, arming] : trace.installed.armings)
+        for (const auto &location : arming.locations) {
+            const auto why = location->attachment.on ? upgrade::why_trap(trace, *space, location->at) : std::nullopt;
+            if (!why) continue;
+            trace.voice.complain({Error::Kind::refused,
+                                  output::place_with_module(trace.installed.locations.at(location->location)->info) +
+                                      " cannot have a jump: " + *why,
+                                  "--engine auto leaves a trap there",
+                                  {},
+                                  -1,
+                                  1});
+            trace.trouble = trace.program.pid.value != 0 ? 125 : 1;
+            trace.engine.closing = true;
+        }
+}
+
 /// Traps become jumps, where that was asked for.
 class Upgrading {
   public:
@@ -78,12 +101,13 @@ class Upgrading {
 
     /// A step. Where stops come, they have as much time as it took before there is another one.
     void go_on() {
-        if (trace_.config.engine == trace::Config::Engine::jump && (is_quiet_ || monotonic_ns() >= rest_ns_)) {
+        if (trace_.config.engine != trace::Config::Engine::trap && (is_quiet_ || monotonic_ns() >= rest_ns_)) {
             const std::uint64_t began = monotonic_ns();
             is_at_work_ = upgrader_.step();
             const std::uint64_t now = monotonic_ns();
             rest_ns_ = now + (now - began);
             is_busy_ = is_at_work_ && now - began > brief_ns;
+            if (!is_at_work_ && has_places() && !std::exchange(was_at_rest_, true)) refuse_traps(trace_);
         }
         collecting_.go_on();
         tell(overwritten_.lift());
@@ -102,6 +126,12 @@ class Upgrading {
   private:
     static constexpr std::uint64_t look_every_ns = 200'000'000, brief_ns = 100'000;
 
+    /// With `run` there are none before the program is loaded.
+    bool has_places() const {
+        return std::ranges::any_of(trace_.installed.armings,
+                                   [](const auto &each) { return !each.second.locations.empty(); });
+    }
+
     void tell(const std::vector<std::uint32_t> &overwritten) {
         for (std::uint32_t location : overwritten)
             trace::tell_once(trace_, output::place_with_module(trace_.installed.locations.at(location)->info) +
@@ -114,18 +144,19 @@ class Upgrading {
     upgrade::Overwritten overwritten_;
     Collecting collecting_;
     std::uint64_t taken_ns_ = 0, rest_ns_ = 0;
-    bool is_at_work_ = false, is_busy_ = false, is_quiet_ = true;
+    bool is_at_work_ = false, is_busy_ = false, is_quiet_ = true, was_at_rest_ = false;
 };
 
 /// The work between two stops. True: the trace is over.
 bool is_over(trace::Trace &trace, Upgrading &upgrading, report::Intervals &intervals) {
     if (trace.installed.has_dismissed) arming::clear_away(trace);
-    limit_overhead(trace);
+    watch_overhead(trace);
     if (report::output_failed(trace) || trace.engine.closing || all_gone(trace)) return true;
     if (ends_trace(trace, trace.interrupts->take()) || trace.interrupts->time_is_up()) return true;
     // In the middle of a dlclose nothing is armed anew. The end of that is a stop.
     if (ctl::has_orders(trace) && !trace::anyone_unloads(trace)) ctl::serve_order(trace);
     upgrading.go_on();
+    if (trace.engine.closing) return true; // a place was refused
     if (intervals.has_ended()) {
         upgrade::take_counts(trace);
         intervals.report();

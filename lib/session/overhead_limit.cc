@@ -24,41 +24,76 @@ pid_t reachable(const trace::Trace &trace) {
                                                                             : processes.begin()->first;
 }
 
-void switch_off(trace::Trace &trace, const engine::Overhead::Share &share, double part) {
+std::string thread_text(const trace::Trace &trace, Tid tid) {
+    std::string thread = std::to_string(tid.value);
+    if (auto task = trace.engine.tasks.find(tid.value); task != trace.engine.tasks.end())
+        thread += " (" + text::escape(os::read_comm(task->second.pid, tid)) + ")";
+    return thread;
+}
+
+std::string percent(std::uint64_t ns, std::uint64_t of_ns) {
+    return fmt::format("{:.1f}%", static_cast<double>(ns) / static_cast<double>(of_ns) * 100);
+}
+
+bool can_be_switched_off(trace::Trace &trace, const trace::CountedLocation &location) {
+    return trace::is_on(trace, location) && !trace.registry.at(location.probe).set->hidden;
+}
+
+void switch_off(trace::Trace &trace, const engine::Overhead::Thread &thread, const engine::Overhead::Share &share,
+                std::uint64_t passed) {
     trace::CountedLocation &location = *trace.installed.locations[share.location];
+    if (!can_be_switched_off(trace, location)) return;
     location.too_costly = true;
     arming::apply_switches(trace, location.probe);
-    if (trace.config.quiet) return;
-    std::string thread = std::to_string(share.tid.value);
-    if (auto task = trace.engine.tasks.find(share.tid.value); task != trace.engine.tasks.end())
-        thread += " (" + text::escape(os::read_comm(task->second.pid, share.tid)) + ")";
+    trace.voice.notice(fmt::format(
+        "{} {} is disarmed: thread {} spent {} of a second stopped for it, and {} for all probes, more than "
+        "the {:g}% of --max-overhead; ktrace ctl -p {} enable {} arms it again",
+        output::place_with_module(location.info), location.info.kind, thread_text(trace, thread.tid),
+        percent(share.ns, passed), percent(thread.ns, passed), *trace.config.max_overhead * 100, reachable(trace),
+        location.probe));
+}
+
+/// One in whose time the probes have more than half.
+void warn(trace::Trace &trace, const engine::Overhead::Thread &thread, std::uint64_t passed) {
+    constexpr std::size_t most = 3;
+    std::string costliest;
+    for (std::size_t i = 0; i < thread.shares.size() && i < most; i++)
+        costliest += (i == 0 ? "" : ", ") +
+                     output::place_with_module(trace.installed.locations[thread.shares[i].location]->info) + ' ' +
+                     percent(thread.shares[i].ns, passed);
     trace.voice.notice(
-        fmt::format("{} {} is disarmed: thread {} spent {:.1f}% of a second stopped for it, more than the "
-                    "{:g}% of --max-overhead; ktrace ctl -p {} enable {} arms it again",
-                    output::place_with_module(location.info), location.info.kind, thread, part * 100,
-                    *trace.config.max_overhead * 100, reachable(trace), location.probe));
+        fmt::format("thread {} spends {} of its time stopped for probes, most for {}: leave these out, or "
+                    "disarm the costliest by --max-overhead 20%",
+                    thread_text(trace, thread.tid), percent(thread.ns, passed), costliest));
 }
 
 } // namespace
 
 void start_overhead(trace::Trace &trace) {
-    if (!trace.config.max_overhead) return;
-    if (trace.engine.corrections.is_empty()) trace.engine.corrections = trace::calibrate();
+    if (trace.config.max_overhead) {
+        if (trace.engine.corrections.is_empty()) trace.engine.corrections = trace::calibrate();
+        trace.engine.waiter.look_often(true); // to know when each stop began
+    }
     trace.engine.overhead = std::make_unique<engine::Overhead>();
-    trace.engine.waiter.look_often(true); // to know when each stop began
     trace.overhead_since_ns = monotonic_ns();
 }
 
-void limit_overhead(trace::Trace &trace) {
+void watch_overhead(trace::Trace &trace) {
     if (!trace.engine.overhead) return;
     const std::uint64_t now = monotonic_ns(), passed = now - trace.overhead_since_ns;
     if (passed < window_ns) return;
     trace.overhead_since_ns = now;
-    for (const engine::Overhead::Share &share : trace.engine.overhead->take()) {
-        double part = static_cast<double>(share.ns) / static_cast<double>(passed);
-        if (part > *trace.config.max_overhead && trace::is_on(trace, *trace.installed.locations[share.location]) &&
-            !trace.registry.at(trace.installed.locations[share.location]->probe).set->hidden)
-            switch_off(trace, share, part);
+    const double most = trace.config.max_overhead.value_or(0.5);
+    const auto allowed = static_cast<std::uint64_t>(static_cast<double>(passed) * most);
+    for (const engine::Overhead::Thread &thread : trace.engine.overhead->take()) {
+        if (thread.ns <= allowed) continue;
+        if (!trace.config.max_overhead) {
+            warn(trace, thread, passed);
+            trace.engine.overhead.reset(); // once
+            return;
+        }
+        for (const engine::Overhead::Share &share : engine::costliest_beyond(thread, allowed))
+            switch_off(trace, thread, share, passed);
     }
 }
 

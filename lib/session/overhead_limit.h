@@ -1,15 +1,16 @@
-// overhead: --max-overhead: a location that costs a thread more than that share of its time is switched off.
+// overhead: how much of their time probes take from the target's threads: --max-overhead switches the costliest
+// locations off, without it a notice says so.
 #pragma once
 
 #include "trace/trace.h"
 
 namespace ktrace::session {
 
-/// Measuring begins, where it was asked for.
+/// Measuring begins.
 void start_overhead(trace::Trace &trace);
 
-/// At the end of each window of a second: switches off the locations that cost too much, and reports it. For the loop,
-/// between stops.
-void limit_overhead(trace::Trace &trace);
+/// At the end of each window of a second: switches off the locations that cost a thread too much, and reports it;
+/// without --max-overhead gives one notice where it is more than half of a thread's time. For the loop, between stops.
+void watch_overhead(trace::Trace &trace);
 
 } // namespace ktrace::session

@@ -3,11 +3,13 @@
 #include "session/repair.h"
 
 #include <map>
+#include <vector>
 
 #include "base/text.h"
 #include "lifecycle/events.h"
 #include "lifecycle/fork.h"
 #include "recovery/remains.h"
+#include "trace/run_until.h"
 #include "trace/tracing_thread.h"
 #include "tracees/access_errors.h"
 #include "tracees/detach.h"
@@ -92,6 +94,27 @@ Status take_out_page(Pid pid, const Left &left, const std::vector<recovery::Save
     return {};
 }
 
+/// Likewise, again and again for a moment where a handler of a signal is to return into the page's memory: it has soon
+/// returned, mostly. Of the last time the user is shown why the page stays.
+Status take_out_page_soon(Pid pid, const Left &left, const std::vector<recovery::SavedState> &saved,
+                          const trace::Voice &voice) {
+    constexpr int tries = 20;
+    constexpr std::uint64_t between_ns = 20'000'000;
+    std::vector<Error> complaints;
+    trace::Voice kept = voice;
+    kept.complain = [&complaints](const Error &error) { complaints.push_back(error); };
+    for (int i = 0; i < tries; i++) {
+        if (i != 0) trace::pause(between_ns);
+        complaints.clear();
+        const bool has_begun = i != 0; // signals are sent again once
+        auto out = take_out_page(pid, left, has_begun ? std::vector<recovery::SavedState>{} : saved, kept);
+        if (!out) return out;
+        if (!recovery::read_left(pid, left.page)) break;
+    }
+    for (const Error &each : complaints) voice.complain(each);
+    return {};
+}
+
 std::string counted(std::size_t n, const char *noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); }
 
 std::string what_was_taken_out(Pid pid, const Repaired &repaired) {
@@ -124,7 +147,7 @@ Result<Repaired> take_out(Pid pid, const trace::Voice &voice, const std::vector<
     for (const Left &each : *left) repaired.traps += recovery::put_back(pid, each);
     for (const Left &each : *left) {
         const bool first = repaired.pages == 0; // tasks get their state back once
-        if (auto out = take_out_page(pid, each, first ? saved : std::vector<recovery::SavedState>{}, voice); !out)
+        if (auto out = take_out_page_soon(pid, each, first ? saved : std::vector<recovery::SavedState>{}, voice); !out)
             return tl::make_unexpected(out.error());
         if (recovery::read_left(pid, each.page)) { // the reason was printed
             repaired.stays = true;

@@ -20,6 +20,7 @@
 #include "session/overhead_limit.h"
 #include "session/plugins.h"
 #include "session/repair.h"
+#include "session/verdicts.h"
 #include "trace/calibrate.h"
 #include "trace/downloads.h"
 #include "trace/run_until.h"
@@ -34,13 +35,14 @@ using engine::Process;
 namespace {
 
 /// The preparations of a trace, before it touches anything.
-Status prepare(trace::Trace &trace) {
+Status prepare(trace::Trace &trace, Verdicts &verdicts) {
     auto set = std::make_shared<probe::ProbeSet>();
     set->actions = trace.config.actions;
     set->allow_missing = trace.config.allow_missing;
     if (trace.config.interval_ns) trace.registry.keep_recent();
     if (auto registered = arming::register_probes(trace, set, trace.config.probes, nullptr); !registered)
         return tl::make_unexpected(registered.error());
+    if (auto begun = verdicts.begin(trace); !begun) return begun;
     // Plugins may register return probes at any time; the calibration is made while nothing else is traced.
     if (!trace.config.plugins.empty() && trace.engine.corrections.is_empty())
         trace.engine.corrections = trace::calibrate();
@@ -64,7 +66,8 @@ Status prepare(trace::Trace &trace) {
 void complain_of_unplaced(trace::Trace &trace) {
     for (std::uint32_t number : trace.registry.present()) {
         const probe::ProbeEntry &registered = trace.registry.at(number);
-        if (registered.placed || registered.set->allow_missing) continue;
+        const bool is_beside = registered.set->hidden && !registered.set->encloses; // another one of the same SPEC
+        if (registered.placed || registered.set->allow_missing || is_beside) continue;
         const probe::Spec &spec = registered.probe.spec;
         trace.voice.complain(
             {Error::Kind::not_found,
@@ -78,22 +81,28 @@ void complain_of_unplaced(trace::Trace &trace) {
     }
 }
 
-/// Prints the remaining records and the summary, and detaches from all processes.
-void conclude(trace::Trace &trace) {
+/// Prints the remaining records and the summary, and detaches from all processes. False: some expectation does not
+/// hold.
+bool conclude(trace::Trace &trace, Verdicts &verdicts) {
     trace.orders.control.reset(); // no more orders
     report::report_records(trace, true);
     if (trace.plugins) trace.plugins->stop();
     report::report_records(trace, true);
     tracees::detach_all(trace);
     upgrade::take_counts(trace);
+    verdicts.judge(trace);
     report::report_summary(trace, [&] { trace::serve_each(trace); });
+    const bool hold = verdicts.conclude(trace);
     if (trace.trouble == 0) complain_of_unplaced(trace);
+    return hold;
 }
 
 int status_of(const Error &error) {
     if (error.kind == Error::Kind::given_up) return 0;
     return error.kind == Error::Kind::usage ? 2 : 1;
 }
+
+constexpr int expectation_broken = 3; // exit status
 
 /// Prints the reason why there is no trace: a notice where the user has ended it, else an error.
 void tell_why_not(const trace::Voice &voice, const Error &error) {
@@ -115,8 +124,9 @@ bool is_untouched(const trace::Trace &trace) {
 /// A trace, with its own voice.
 struct Tracing {
     Tracing(const trace::Config &config, trace::Voice own)
-        : voice(std::move(own)), trace(config, voice, lifecycle::event_handlers) {}
+        : voice(std::move(own)), verdicts(config), trace(config, voice, lifecycle::event_handlers) {}
     const trace::Voice voice;
+    Verdicts verdicts; // outlives the records of its probes
     trace::Trace trace;
 };
 
@@ -132,7 +142,7 @@ int attach_here(const trace::Config &config, const trace::Voice &voice, os::OwnS
     trace.engine.waiter.set_dispatch_keeper(&ledger);
     trace.interrupts = &interrupts;
     trace::permit_downloads();
-    Status ready = prepare(trace);
+    Status ready = prepare(trace, kept->verdicts);
     if (ready) ready = attach_to_all(trace);
     if (ready) ready = add_plugins(trace);
     if (!ready) {
@@ -141,6 +151,7 @@ int attach_here(const trace::Config &config, const trace::Voice &voice, os::OwnS
             report::finish_output(trace);
         }
         tell_why_not(voice, ready.error());
+        kept->verdicts.give_up(voice);
         if (!is_untouched(trace)) tracees::detach_all(trace); // else the end of this thread detaches from all
         tracees::serve_for_the_last_time(trace);
         return status_of(ready.error());
@@ -149,18 +160,25 @@ int attach_here(const trace::Config &config, const trace::Voice &voice, os::OwnS
     report::begin_progress(trace);
     run_loop(trace);
     if (line) line->end();
-    conclude(trace);
+    const bool hold = conclude(trace, kept->verdicts);
     tracees::serve_for_the_last_time(trace);
-    return trace.trouble;
+    return trace.trouble != 0 || hold ? trace.trouble : expectation_broken;
 }
 
 struct Outcome {
     int status = 125;
     Pid left; // run: the program goes on untraced
     bool failed = false;
+    bool hold = true; // the expectations
 };
 
 constexpr int tracing_failed = 125; // exit status of run
+
+/// The exit status of run, from the program's.
+int status_of(const Outcome &outcome, int program) {
+    if (outcome.failed) return tracing_failed;
+    return program == 0 && !outcome.hold ? expectation_broken : program;
+}
 
 /// The event of the program's exec stop, as dispatch would return it.
 engine::Event exec_event(trace::Trace &trace, Pid pid) {
@@ -183,8 +201,10 @@ Outcome run_here(const trace::Config &config, const trace::Voice &voice, os::Own
     trace.engine.waiter.set_dispatch_keeper(&ledger);
     trace.interrupts = &interrupts;
     trace::permit_downloads();
-    if (auto ready = prepare(trace); !ready) {
+    Verdicts &verdicts = kept->verdicts;
+    if (auto ready = prepare(trace, verdicts); !ready) {
         voice.complain(ready.error());
+        verdicts.give_up(voice);
         return {ready.error().kind == Error::Kind::usage ? 2 : tracing_failed, {}};
     }
     auto pid = program.start_seized(trace.engine.waiter);
@@ -192,6 +212,7 @@ Outcome run_here(const trace::Config &config, const trace::Voice &voice, os::Own
         Error why = pid.error();
         if (why.kind == Error::Kind::not_found && !config.program_hint.empty()) why.hint = config.program_hint;
         voice.complain(why);
+        verdicts.give_up(voice);
         if (pid.error().kind == Error::Kind::not_found) return {127, {}};
         return {pid.error().kind == Error::Kind::denied ? 126 : tracing_failed, {}};
     }
@@ -204,11 +225,14 @@ Outcome run_here(const trace::Config &config, const trace::Voice &voice, os::Own
     process->space = std::make_shared<engine::AddressSpaceState>();
     lifecycle::handle_event(trace, exec_event(trace, *pid));
     if (trace.trouble == 0) run_loop(trace);
-    conclude(trace);
+    const bool hold = conclude(trace, verdicts);
     tracees::serve_for_the_last_time(trace);
-    bool failed = trace.trouble != 0;
-    if (trace.program.status < 0) return {tracing_failed, *pid, failed};
-    return {failed ? tracing_failed : trace.program.status, {}};
+    Outcome outcome{tracing_failed, {}, trace.trouble != 0, hold};
+    if (trace.program.status < 0)
+        outcome.left = *pid;
+    else
+        outcome.status = status_of(outcome, trace.program.status);
+    return outcome;
 }
 
 /// Waits for the program, which runs on untraced; signals are passed on. Returns its exit status.
@@ -241,6 +265,7 @@ int attach(const trace::Config &config, const trace::Voice &voice) {
     auto mend = [&](const recovery::Ledger &ledger, int signal) {
         if (!config.quiet) output::LiveLine::erase_what_is_left(STDERR_FILENO);
         trace::in_some_tracing_thread([&] { mend_after(ledger, signal, voice); });
+        Verdicts(config).give_up(voice);
         return 1;
     };
     return recovery::guarded(recovery::Terminal::left, trace, mend);
@@ -261,12 +286,12 @@ int run(const trace::Config &config, const trace::Voice &voice) {
         kept.reset();
         if (!started) voice.complain(started.error());
         if (outcome.left.value == 0 || interrupts.is_abandoned()) return outcome.status;
-        int status = wait_for_program(outcome.left, interrupts);
-        return outcome.failed ? tracing_failed : status;
+        return status_of(outcome, wait_for_program(outcome.left, interrupts));
     };
     auto mend = [&](const recovery::Ledger &ledger, int signal) {
         const bool mended = trace::in_tracing_thread([&] { mend_after(ledger, signal, voice); }).has_value();
         if (!mended) mend_after(ledger, signal, voice); // the end of this thread detaches from the tasks that sleep
+        Verdicts(config).give_up(voice);
         if (mended && ledger.program().value != 0) os::wait_for_end(ledger.program());
         return tracing_failed;
     };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
+#include <utility>
 
 #include <elf.h>
 
@@ -48,6 +49,7 @@ struct Module::Impl {
 
     SymbolSet &symbol_set();
     void add_mini_debug();
+    void add_described();
     bool add_static_table(const ElfFile &file);
     DebugFile &debug_file();
     bool fetch_debug();
@@ -170,7 +172,24 @@ SymbolSet &Module::Impl::symbol_set() {
     if (dynamic) symbols->add(*dynamic);
     has_full_table = add_static_table(*elf) || (debug_file().elf && add_static_table(*debug_file().elf));
     if (!has_full_table) add_mini_debug();
+    if (!has_full_table) add_described();
     return *symbols;
+}
+
+/// The functions of a stripped file that has kept its debug information.
+void Module::Impl::add_described() {
+    if (!has_debug_info(*elf)) return;
+    if (!std::exchange(dwarf_searched, true)) open_dwarf();
+    if (!dwarf) return;
+    std::vector<Symbol> described;
+    for (DescribedCode &code : dwarf->described()) {
+        Symbol &symbol = described.emplace_back();
+        symbol.name = name_texts.emplace_back(std::move(is_mangled(code.linkage) ? code.linkage : code.qualified));
+        symbol.vaddr = code.entry;
+        symbol.size = code.end - code.entry;
+    }
+    has_full_table = !described.empty();
+    symbols->add(std::move(described));
 }
 
 DebugFile &Module::Impl::debug_file() {

@@ -88,6 +88,17 @@ bool is_loaded_at(const symbols::Module &module, std::uint64_t bias, const os::M
     });
 }
 
+/// All of the module where a part of it is mapped.
+LoadedModule loaded_at(std::shared_ptr<symbols::Module> module, std::uint64_t bias, const os::Mapping &part,
+                       const std::string &program) {
+    LoadedModule made{module, bias, part.start, part.end, part.path == program, key_of(part)};
+    for (const symbols::Segment &segment : module->segments()) {
+        made.start = std::min(made.start, VirtAddr{segment.vaddr + bias});
+        made.end = std::max(made.end, VirtAddr{segment.vaddr + segment.memory_size + bias});
+    }
+    return made;
+}
+
 std::string program_path(Pid pid) {
     std::array<char, PATH_MAX> buffer;
     ssize_t length = ::readlink((os::process_folder(pid) + "/exe").c_str(), buffer.data(), buffer.size());
@@ -133,6 +144,28 @@ std::shared_ptr<symbols::Module> ModuleCache::vdso(std::vector<std::byte> image)
     return vdsos_.back();
 }
 
+/// True where the memory from `at` on, up to a page of it, is what the file has there.
+static bool has_code_of(const symbols::Module &module, std::uint64_t bias, VirtAddr at, Memory &memory) {
+    if (!module.executable(at.value - bias)) return false;
+    std::vector<std::byte> own = module.bytes_at(at.value - bias, page - at.value % page), there(own.size());
+    return !own.empty() && memory.read(at, there) == own.size() && own == there;
+}
+
+/// Code of a file that its program has put into memory of its own, for huge pages, at the addresses that it had: beside
+/// a part of the file that is still mapped, and with the file's bytes.
+std::optional<LoadedModule> ModuleCache::moved_into_memory(Pid pid, const os::Mapping &file, const os::Mapping &code,
+                                                           const std::vector<LoadedModule> &before, Memory &memory) {
+    const bool is_beside = file.end == code.start || code.end == file.start;
+    const bool can_be = code.executable && code.path.empty() && !file.executable && file.path.starts_with('/');
+    if (!is_beside || !can_be) return std::nullopt;
+    std::string why;
+    std::shared_ptr<symbols::Module> module = still_mapped(before, file);
+    if (!module) module = open(pid, file, why);
+    const auto bias = module ? bias_of(*module, file) : std::nullopt;
+    if (!bias || !has_code_of(*module, *bias, code.start, memory)) return std::nullopt;
+    return loaded_at(std::move(module), *bias, file, program_path(pid));
+}
+
 std::vector<LoadedModule> ModuleCache::modules_of(Pid pid, const std::vector<os::Mapping> &maps,
                                                   const std::vector<LoadedModule> &before, Memory &memory,
                                                   std::vector<std::string> &unreadable) {
@@ -167,13 +200,15 @@ std::vector<LoadedModule> ModuleCache::modules_of(Pid pid, const std::vector<os:
             return m.module == module && extends(m, mapping, *bias);
         });
         if (known) continue;
-        LoadedModule entry{module, *bias, mapping.start, mapping.end, mapping.path == program, key_of(mapping)};
-        for (const symbols::Segment &segment : module->segments()) {
-            entry.start = std::min(entry.start, VirtAddr{segment.vaddr + *bias});
-            entry.end = std::max(entry.end, VirtAddr{segment.vaddr + segment.memory_size + *bias});
-        }
-        loaded.push_back(std::move(entry));
+        loaded.push_back(loaded_at(std::move(module), *bias, mapping, program));
     }
+    for (std::size_t i = 1; i < maps.size(); ++i) {
+        const bool is_behind = maps[i].executable;
+        const os::Mapping &code = is_behind ? maps[i] : maps[i - 1], &file = is_behind ? maps[i - 1] : maps[i];
+        if (module_at(loaded, code.start) != nullptr) continue;
+        if (auto moved = moved_into_memory(pid, file, code, before, memory)) loaded.push_back(std::move(*moved));
+    }
+    std::stable_sort(loaded.begin(), loaded.end(), [](const auto &a, const auto &b) { return a.start < b.start; });
     std::stable_partition(loaded.begin(), loaded.end(), [](const LoadedModule &m) { return m.is_program; });
     return loaded;
 }

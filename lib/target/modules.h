@@ -35,6 +35,8 @@ class ModuleCache {
                                          std::vector<std::string> &unreadable);
 
   private:
+    std::optional<LoadedModule> moved_into_memory(Pid pid, const os::Mapping &file, const os::Mapping &code,
+                                                  const std::vector<LoadedModule> &before, Memory &memory);
     std::shared_ptr<symbols::Module> open(Pid pid, const os::Mapping &mapping, std::string &why);
     std::shared_ptr<symbols::Module> vdso(std::vector<std::byte> image);
     std::unordered_map<std::string, std::shared_ptr<symbols::Module>> modules_;

@@ -1,6 +1,7 @@
 #include "target/own_stack.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 
 #include <elf.h>
@@ -45,14 +46,23 @@ std::optional<VirtAddr> room_below(const std::vector<os::Mapping> &maps, Address
     return std::nullopt;
 }
 
-/// The dynamic loader, the C library, or a program that has one linked into it.
-bool may_have_trampoline(const os::Mapping &mapping, const std::string &program) {
+/// The dynamic loader, the C library, what the kernel maps for them, and last the program, which may have one linked
+/// into it.
+std::vector<const os::Mapping *> where_trampolines_are(const std::vector<os::Mapping> &maps, VirtAddr entry) {
     constexpr std::uint64_t largest = std::uint64_t{1} << 24;
-    if (!mapping.executable || mapping.end.value - mapping.start.value > largest) return false;
-    const std::string_view path = mapping.path;
-    const std::string_view name = path.substr(path.rfind('/') + 1);
-    return name.starts_with("ld-") || name.starts_with("libc.") || name.starts_with("libc-") ||
-           (!path.empty() && path == program);
+    std::vector<const os::Mapping *> libraries, programs;
+    const auto program = std::ranges::find_if(maps, [&](const os::Mapping &each) { return each.contains(entry); });
+    for (const os::Mapping &mapping : maps) {
+        if (!mapping.executable || mapping.end.value - mapping.start.value > largest) continue;
+        const std::string_view path = mapping.path;
+        const std::string_view name = path.substr(path.rfind('/') + 1);
+        if (path == "[vdso]" || name.starts_with("ld-") || name.starts_with("libc.") || name.starts_with("libc-"))
+            libraries.push_back(&mapping);
+        else if (program != maps.end() && !path.empty() && path == program->path)
+            programs.push_back(&mapping);
+    }
+    libraries.insert(libraries.end(), programs.begin(), programs.end());
+    return libraries;
 }
 
 struct Trampoline {
@@ -62,17 +72,16 @@ struct Trampoline {
 void look_for(std::span<const std::byte> code, VirtAddr start, std::span<const std::byte> wanted,
               std::optional<VirtAddr> &found) {
     if (found) return;
-    auto at = std::search(code.begin(), code.end(), wanted.begin(), wanted.end());
-    if (at != code.end()) found = start + (at - code.begin());
+    const void *at = ::memmem(code.data(), code.size(), wanted.data(), wanted.size());
+    if (at) found = start + (static_cast<const std::byte *>(at) - code.data());
 }
 
 Trampoline find_trampoline(Pid pid, const std::vector<os::Mapping> &maps, AddressSpace &space) {
     Trampoline found;
     if (arch::call_and_return().empty()) return found;
     const VirtAddr entry{os::read_auxv(pid, AT_ENTRY).value_or(0)};
-    auto program = std::find_if(maps.begin(), maps.end(), [&](const os::Mapping &m) { return m.contains(entry); });
-    for (const os::Mapping &mapping : maps) {
-        if (!may_have_trampoline(mapping, program == maps.end() ? "" : program->path)) continue;
+    for (const os::Mapping *const each : where_trampolines_are(maps, entry)) {
+        const os::Mapping &mapping = *each;
         std::vector<std::byte> code(mapping.end.value - mapping.start.value);
         code.resize(space.read(mapping.start, code));
         look_for(code, mapping.start, arch::call_and_return(), found.call);

@@ -32,9 +32,10 @@ struct Samples {
     std::size_t warm_up, batch, batches;
     constexpr std::size_t all() const { return warm_up + batch * batches; }
 };
-constexpr Samples usual{200, 60, 10};
-constexpr Samples elsewhere{60, 30, 6}; // fewer: stops take longer there
-constexpr Samples steps{15, 10, 8};     // and a step takes ten times as long on some virtual machines
+// A stop takes some 10 µs, and attaching is to begin at once.
+constexpr Samples usual{20, 25, 4};
+constexpr Samples elsewhere{10, 15, 3}; // fewer: stops take longer there
+constexpr Samples steps{2, 6, 2};       // and a step takes ten times as long on some virtual machines
 constexpr std::size_t fewest = 10;      // calls from which something is known, where the time was up before
 // Others may be busy on the processors: attaching is not to take long because of that.
 constexpr std::uint64_t longest_ns = 1'000'000'000, longest_apart_ns = 300'000'000;
@@ -100,11 +101,7 @@ VirtAddr address_of(void (*function)()) { return VirtAddr{reinterpret_cast<std::
 /// A trace of a child of ktrace's own, by the same engine that traces others.
 class Rehearsal {
   public:
-    /// `is_apart`: the child runs on another processor.
-    Rehearsal(pid_t child, bool is_apart)
-        : child_{child}, calls_(is_apart ? elsewhere : usual), with_steps_(!is_apart) {
-        engine_.waiter.spin(is_apart);
-    }
+    explicit Rehearsal(pid_t child) : child_{child} {}
 
     /// Takes hold of the child, which has stopped itself, and arms it.
     bool begin() {
@@ -128,8 +125,13 @@ class Rehearsal {
         return armed;
     }
 
-    /// Durations as they are without a correction, for a limited time; a signal to ktrace ends it.
-    void run() {
+    /// Durations as they are without a correction, for a limited time; a signal to ktrace ends it. `is_apart`: the
+    /// child runs on another processor now.
+    void run(bool is_apart) {
+        calls_ = is_apart ? elsewhere : usual;
+        with_steps_ = !is_apart;
+        by_stops_ = by_switches_ = {};
+        engine_.waiter.spin(is_apart);
         const std::uint64_t end = monotonic_ns() + (with_steps_ ? longest_ns : longest_apart_ns);
         while (!done() && by_stops_.of[0].size() < most_rounds * calls_.all() && monotonic_ns() < end &&
                !os::OwnSignals::are_pending()) {
@@ -285,8 +287,8 @@ class Rehearsal {
         Attachment attachment;
     };
     Pid child_;
-    Samples calls_;
-    bool with_steps_;
+    Samples calls_ = usual;
+    bool with_steps_ = true;
     engine::Engine engine_;
     std::vector<std::unique_ptr<Probe>> probes_;
     struct Durations {
@@ -310,23 +312,33 @@ struct ByClock {
     engine::Correction switches, stops;
 };
 
-/// With the child on a processor of its own (`other`), or where ktrace is: -1.
-ByClock rehearse(int other) {
+struct Measured {
+    ByClock together, apart;
+};
+
+/// With the child where ktrace is, and then on a processor of its own (`other`; -1: there is none).
+Measured rehearse(int other) {
     pid_t child = ::fork();
     if (child == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         take_short_turns();
         work_for_ever();
     }
-    ByClock measured;
+    Measured measured;
     int status = 0;
     if (child < 0) return measured;
-    if (other >= 0) bind(child, other);
     if (::waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status)) {
-        Rehearsal rehearsal(child, other >= 0);
-        if (rehearsal.begin()) rehearsal.run();
-        measured.switches = rehearsal.result(engine::Clock::switches);
-        measured.stops = rehearsal.result(engine::Clock::stops);
+        Rehearsal rehearsal(child);
+        const bool has_begun = rehearsal.begin();
+        auto run = [&](bool is_apart) {
+            if (has_begun) rehearsal.run(is_apart);
+            return ByClock{rehearsal.result(engine::Clock::switches), rehearsal.result(engine::Clock::stops)};
+        };
+        measured.together = run(false);
+        if (other >= 0) {
+            bind(child, other);
+            measured.apart = run(true);
+        }
     }
     ::kill(child, SIGKILL);
     while (::waitpid(child, &status, __WALL) == child ? WIFSTOPPED(status) : errno == EINTR) {
@@ -355,8 +367,7 @@ engine::Corrections calibrate() {
     const int own = std::max(0, ::sched_getcpu()), other = another_processor(before, own);
     bind(0, own);
     engine::Corrections corrections;
-    const ByClock together = rehearse(-1);
-    const ByClock apart = other >= 0 ? rehearse(other) : ByClock{};
+    const auto [together, apart] = rehearse(other);
     corrections.by_switches = pair(together.switches, apart.switches);
     corrections.by_stops = pair(together.stops, apart.stops);
     ::sched_setaffinity(0, sizeof before, &before);

@@ -11,7 +11,7 @@
 namespace ktrace::trace {
 
 /// Traces empty functions of a child of ktrace's own with the very engine, return probes on two of them and an entry
-/// probe inside of one: the time that they seem to take is ktrace's. Takes some 30 ms; where others keep the processors
+/// probe inside of one: the time that they seem to take is ktrace's. Takes some 20 ms; where others keep the processors
 /// busy, little more than a second, with the measurements so far. A signal to ktrace ends it. Where it cannot be
 /// measured: no correction.
 engine::Corrections calibrate();

@@ -144,6 +144,8 @@ struct Output {
     /// Called before the modules of a process change, or go with it: names that wait for them are looked up now. May be
     /// empty.
     std::function<void(const engine::Process &)> before_modules_change;
+    /// Where a record is of a probe of ktrace's own, takes it: true. May be empty.
+    std::function<bool(std::span<const std::byte>, const program::RecordHeader &)> takes;
     std::shared_ptr<output::LiveLine> live_line; // nullptr: there is none
 };
 

@@ -25,6 +25,7 @@
 #include <sys/syscall.h>
 
 #include "base/signals.h"
+#include "engine/agent/agent_calls.h"
 #include "engine/calls/calls.h"
 #include "engine/hit/dispatch.h"
 #include "engine/transparent/restart/syscall_restart.h"
@@ -130,8 +131,10 @@ void release(trace::Trace &trace, os::Stopped stopped) {
     auto found = trace.engine.tasks.find(tid.value);
     if (found != trace.engine.tasks.end()) {
         engine::give_back_at_end(found->second);
-        if (engine::Process *process = trace.engine.process_of(found->second))
+        if (engine::Process *process = trace.engine.process_of(found->second)) {
+            engine::take_over_calls(trace.engine, *process, found->second);
             engine::restore_mask(*process, found->second);
+        }
         engine::clear_watches(found->second);
     }
     if (found != trace.engine.tasks.end() && found->second.restart.failed) {
@@ -210,6 +213,9 @@ void detach_all(trace::Trace &trace) {
     for (auto &[pid, process] : trace.engine.processes)
         if (spaces.try_emplace(process->space, Pid{pid}).second) restore_text(trace, process->space, Pid{pid});
     for (const auto &[space, pid] : spaces) leave(trace, space, pid);
+    for (auto &[tid, task] : trace.engine.tasks) // of processes that could not be stopped
+        if (engine::Process *process = trace.engine.process_of(task))
+            engine::take_over_calls(trace.engine, *process, task);
     for (auto &[pid, process] : trace.engine.processes) engine::end_all(trace.engine, *process);
     if (trace.engine.ledger) trace.engine.ledger->clear();
 }

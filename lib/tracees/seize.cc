@@ -40,14 +40,29 @@ std::optional<os::ProcessStatus> read_status_without_ending_tracer(pid_t pid) {
     return status;
 }
 
+namespace {
+
+/// A process of which nothing is left to look at: it has ended, and so have all its threads.
+bool is_zombie(pid_t pid) {
+    return os::has_ended(Tid{pid}) && os::process_folder(Pid{pid}) == "/proc/" + std::to_string(pid);
+}
+
+} // namespace
+
 Result<std::unique_ptr<Process>> look_at(trace::Trace &trace, pid_t pid) {
     auto status = read_status_without_ending_tracer(pid);
+    const bool is_others = status && status->tracer != 0 && status->tracer != ::gettid();
+    if (is_others && !is_zombie(status->tgid)) return fail(denied(status->tgid));
+    return look_into(trace, pid);
+}
+
+Result<std::unique_ptr<Process>> look_into(trace::Trace &trace, pid_t pid) {
+    auto status = os::read_status(pid);
     std::string id = std::to_string(pid);
     if (!status) return fail(unseen(pid));
     pid = status->tgid; // the id of any of its threads will do
-    if (os::has_ended(Tid{pid}) && os::process_folder(Pid{pid}) == "/proc/" + std::to_string(pid))
+    if (is_zombie(pid))
         return fail(Error::Kind::refused, "process " + id + " (" + status->name + ") has ended: it is a zombie");
-    if (status->tracer != 0 && status->tracer != ::gettid()) return fail(denied(pid));
     if (pid == ::getpid() || (trace.engine.ledger && pid == ::getppid())) // the guardian
         return fail(Error::Kind::refused, "ktrace cannot trace itself");
     if (os::is_kernel_thread(pid))
@@ -88,7 +103,10 @@ bool became_another(const Process &process) {
         std::byte one;
         return process.target.space->read(now->start, std::span(&one, 1)) != 1;
     }
-    return true; // looked at in the middle of it
+    // Its code is in no file; or it was looked at in the middle of an exec, and has other mappings now.
+    const std::vector<os::Mapping> &before = process.target.maps;
+    return before.empty() || maps->empty() || before.front().start != maps->front().start ||
+           before.back().start != maps->back().start;
 }
 
 namespace {

@@ -17,6 +17,9 @@ std::optional<os::ProcessStatus> read_status_without_ending_tracer(pid_t pid);
 /// kernel thread, 32-bit, traced already and by whom.
 Result<std::unique_ptr<engine::Process>> look_at(trace::Trace &trace, pid_t pid);
 
+/// The same of a process that another tracer may have.
+Result<std::unique_ptr<engine::Process>> look_into(trace::Trace &trace, pid_t pid);
+
 /// True where the process has called exec since it was looked at, unseen: nothing that is known of it holds any more.
 bool became_another(const engine::Process &process);
 

@@ -1,5 +1,6 @@
 #include "upgrade/agent_programs.h"
 
+#include "agent/layout.h"
 #include "arch/host.h"
 
 namespace ktrace::upgrade {
@@ -11,7 +12,7 @@ using program::Opcode;
 namespace {
 
 constexpr const char *floats = "floating point is asked for";
-constexpr const char *memory = "memory is read";
+constexpr std::uint32_t most_captured = agent::captures_size / 4; // bytes of a call
 
 /// The agent has the general registers alone.
 const char *why_not_register(std::uint64_t offset, const Instr &instr) {
@@ -21,7 +22,7 @@ const char *why_not_register(std::uint64_t offset, const Instr &instr) {
 }
 
 // One that is new has to be looked at: may the agent run it?
-static_assert(static_cast<int>(Opcode::inject) == 110);
+static_assert(static_cast<int>(Opcode::inject) == 115);
 
 const char *why_not(const Instr &instr) {
     switch (instr.op) {
@@ -34,26 +35,13 @@ const char *why_not(const Instr &instr) {
     case Opcode::emit_caller:
     case Opcode::emit_stack: return "a stack is asked for";
     case Opcode::emit_registers: return "registers are asked for";
-    case Opcode::load:
-    case Opcode::str:
-    case Opcode::str_imm:
-    case Opcode::counted_text:
-    case Opcode::array_text:
-    case Opcode::buf:
-    case Opcode::fetch:
-    case Opcode::object_read:
-    case Opcode::emit_memory:
-    case Opcode::emit_pointer:
-    case Opcode::emit_pointee: return memory;
     case Opcode::load_float:
     case Opcode::object_float: return floats;
     case Opcode::emit_raw: return instr.is_float ? floats : nullptr;
     default: break;
     }
     if (instr.op >= Opcode::fadd && instr.op <= Opcode::ftruth) return floats;
-    const bool is_of_calls = instr.op == Opcode::push_duration || instr.op == Opcode::push_captured ||
-                             instr.op == Opcode::object_captured || instr.op >= Opcode::save_slot;
-    return is_of_calls ? "it is more than an event or a row" : nullptr;
+    return instr.op == Opcode::inject ? "values are changed there" : nullptr;
 }
 
 const char *why_not(const Image &image, program::Part part) {
@@ -75,6 +63,7 @@ const char *why_stops(const Image &image, program::Moment when) {
     if (moment.selects) return "--every, --chance or --first is asked for";
     if (moment.injections.count != 0) return "values are changed there";
     if (const char *why = why_not(image, moment.condition)) return why;
+    if (image.header().capture_size > most_captured) return "too much is kept for the return";
     if (!moment.aggregates) return why_not(image, moment.body);
     if (const char *why = why_not(image, moment.key)) return why;
     return moment.has_value ? why_not(image, moment.value) : nullptr;

@@ -15,11 +15,13 @@ using program::Moment;
 namespace {
 
 Moment moment_of(const Attachment &attachment) {
+    if (attachment.kind == Attachment::Kind::ret) return Moment::call;
     return attachment.kind == Attachment::Kind::probe ? Moment::pre : Moment::entry;
 }
 
 /// Its stub counts, and that is all.
 bool only_counts(const Attachment &attachment) {
+    if (attachment.kind == Attachment::Kind::ret) return false;
     const program::Image image = attachment.program->image();
     const auto &moment = image.moment(moment_of(attachment));
     return moment.aggregates && !moment.has_value && !moment.has_condition && !moment.selects &&
@@ -27,23 +29,39 @@ bool only_counts(const Attachment &attachment) {
            attachment.state->aggregation.kind() == program::Table::Kind::count;
 }
 
+/// Of the program at the return.
+const char *why_not_return(const Attachment &attachment, const program::Image &image) {
+    if (attachment.kind != Attachment::Kind::ret) return nullptr;
+    if (attachment.maxactive < Attachment::usual_maxactive) return "calls in flight are counted (--maxactive)";
+    return why_stops(image, Moment::ret);
+}
+
 const char *why_not(const Attachment &attachment) {
     if (attachment.handler) return "a plugin's handler runs there";
-    if (attachment.kind == Attachment::Kind::ret) return "returns are watched";
+    if (attachment.encloses != 0) return "--inside is asked for";
     if (attachment.inside != 0) return "--inside is asked for";
     if (!attachment.program || !attachment.counters || !attachment.state) return "it is no probe that counts";
     const program::Image image = attachment.program->image();
     if (image.moment(Moment::post).needs.runs) return "the moment behind the instruction is asked for";
-    return only_counts(attachment) ? nullptr : why_stops(image, moment_of(attachment));
+    if (only_counts(attachment)) return nullptr;
+    const char *const why = why_stops(image, moment_of(attachment));
+    return why ? why : why_not_return(attachment, image);
 }
 
 } // namespace
 
+bool is_return_site(const engine::Site &site) {
+    return site.kept_for_returns && !site.exit && site.attachments.empty();
+}
+
 const char *why_not_countable(const engine::Site &site) {
-    if (site.exit || site.kept_for_returns || site.returns > 0) return "calls of a return probe end there";
+    const bool returns = is_return_site(site);
+    if (!returns && (site.exit || site.kept_for_returns || site.returns > 0))
+        return "calls of a return probe end there";
     if (site.doubtful > 0) return "a call there is doubtful";
     if (std::ranges::any_of(site.internal, [](const engine::InternalBreakpoint *each) { return each->on; }))
         return "ktrace has a breakpoint of its own there";
+    if (returns) return nullptr;
     std::size_t on = 0, counting = 0;
     for (const Attachment *attachment : site.attachments) {
         if (!attachment->on) continue;
@@ -56,6 +74,7 @@ const char *why_not_countable(const engine::Site &site) {
 }
 
 std::optional<engine::AgentRun> run_of(const engine::Site &site) {
+    if (is_return_site(site)) return engine::AgentRun{{}, Moment::ret, 0, {}, {}};
     for (const Attachment *attachment : site.attachments)
         if (attachment->on && !only_counts(*attachment))
             return engine::AgentRun{*attachment->program, moment_of(*attachment), 0, {}, {}};
@@ -90,7 +109,7 @@ bool may_become(const engine::AddressSpaceState &space, const engine::Jump &jump
 
 std::optional<std::string> why_trap(const trace::Trace &trace, const engine::AddressSpaceState &space, VirtAddr at) {
     if (space.jumps && space.jumps->is_on(at)) return std::nullopt;
-    if (trace.config.engine == trace::Config::Engine::trap) return "jumps are not asked for (--engine jump)";
+    if (trace.config.engine == trace::Config::Engine::trap) return "jumps are not asked for (--engine auto)";
     const auto site = space.sites.find(at);
     if (site == space.sites.end()) return "it has no site";
     if (const char *why = why_not_countable(*site->second)) return why;

@@ -12,6 +12,9 @@
 
 namespace ktrace::upgrade {
 
+/// Calls return to there, and that is all.
+bool is_return_site(const engine::Site &site);
+
 /// Why a site needs a stop at each hit; nullptr: it needs none, and at least one probe is on.
 const char *why_not_countable(const engine::Site &site);
 

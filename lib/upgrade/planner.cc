@@ -10,6 +10,7 @@
 #include "arch/host.h"
 #include "base/check.h"
 #include "engine/space/slots.h"
+#include "os/self/processor_clock.h"
 #include "recovery/remains.h"
 #include "target/modules.h"
 #include "upgrade/countable.h"
@@ -27,6 +28,7 @@ namespace {
 constexpr std::size_t stub_room = 192; // bytes of a stub, at most and aligned
 constexpr std::size_t name_room = 64;
 constexpr std::size_t least_capacity = 256;      // of an area: probes that are added later find room in it
+constexpr std::size_t least_with_calls = 2048;   // where calls return to gets jumps later
 constexpr std::uint64_t spare_for_images = 8192; // of probes that are added later
 constexpr std::uint64_t page_size = jump::page_size;
 constexpr std::size_t most_mappings = 4096; // runs of pages with landings, before these are put together
@@ -61,8 +63,14 @@ bool has_shadow_stack(Pid pid) {
            status->substr(at, status->find('\n', at) - at).find("shstk") != std::string::npos;
 }
 
+bool has_steady_clock() {
+    static const bool is_steady = os::ProcessorClock::is_steady();
+    return is_steady;
+}
+
 /// Of an image in a JumpArea.
 std::uint64_t room_of(const program::Program &program) {
+    if (program.is_empty()) return 0;
     const std::uint64_t size = program.image().bytes().size();
     return (size + program::image_alignment - 1) & ~std::uint64_t{program::image_alignment - 1};
 }
@@ -97,9 +105,12 @@ Planner::Planner(engine::Process &process, std::vector<VirtAddr> wanted)
     std::erase_if(space_.jumps->areas, [](const JumpArea &each) { return !each.is_mapped(); }); // of a plan that failed
     if (!space_.threads) space_.jumps->threads_at = {};
     std::set<program::Program> programs;
-    for (VirtAddr at : wanted_)
-        if (auto run = run_of(*space_.sites.at(at)); run && programs.insert(run->program).second)
-            images_size_ += room_of(run->program);
+    for (VirtAddr at : wanted_) {
+        const auto run = run_of(*space_.sites.at(at));
+        needs_agent_ = needs_agent_ || run;
+        follows_calls_ = follows_calls_ || (run && run->moment == program::Moment::call);
+        if (run && programs.insert(run->program).second) images_size_ += room_of(run->program);
+    }
 }
 
 bool Planner::plan_next() {
@@ -141,6 +152,7 @@ Planner::Outcome Planner::plan(VirtAddr at) {
     const auto code = std::span(room).first(space_.memory->read(at, room));
     auto window = window_of(at, *loaded, code);
     auto run = run_of(*space_.sites.at(at));
+    if (run && !has_steady_clock()) return Refusal{{}, "the processor's time stamp counter is not steady"};
     auto &known = space_.jumps->at[at];
     const bool is_same = known && known->is_written && window && known->window.length == window->length &&
                          std::equal(known->code.begin(), known->code.end(), code.begin()) && is_as(known->run, run);
@@ -258,12 +270,13 @@ bool Planner::add_threads(VirtAddr at) {
 bool Planner::add_area(VirtAddr at) {
     const target::LoadedModule *loaded = target::module_at(process_.target.modules, at);
     const std::size_t left = wanted_.size() - next_ + 1;
+    const std::size_t least = follows_calls_ ? least_with_calls : least_capacity;
     JumpArea area;
-    area.capacity = std::clamp(left, least_capacity, engine::CounterBlock::capacity / 2);
+    area.capacity = std::clamp(left, least, engine::CounterBlock::capacity / 2);
     const std::uint64_t records = area.capacity * sizeof(ktrace_recovery_detour), stubs = area.capacity * stub_room;
     const std::uint64_t blob = (agent::blob().bytes.size() + 63) & ~std::uint64_t{63};
     const std::uint64_t site_codes = area.capacity * sizeof(agent::SiteCode);
-    const std::uint64_t agent = images_size_ != 0 ? blob + site_codes + images_size_ + spare_for_images : 0;
+    const std::uint64_t agent = needs_agent_ ? blob + site_codes + images_size_ + spare_for_images : 0;
     const std::uint64_t code = whole_pages(name_room + records + stubs + agent);
     const auto place = engine::place_arena(maps_, loaded->start, loaded->end, code + engine::CounterBlock::size);
     if (!place) return false;

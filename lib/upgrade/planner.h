@@ -59,7 +59,8 @@ class Planner {
     std::vector<engine::Jump *> jumps_;
     std::map<VirtAddr, std::vector<VirtAddr>> targets_; // by function
     std::map<const symbols::Module *, bool> is_go_;
-    std::uint64_t images_size_ = 0; // bytes, of the programs that the agent is to run
+    std::uint64_t images_size_ = 0;                    // bytes, of the programs that the agent is to run
+    bool needs_agent_ = false, follows_calls_ = false; // where calls begin, their returns follow
     bool has_shadow_stack_ = false;
 };
 

@@ -5,8 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "agent/blob.h"
-#include "agent/layout.h"
 #include "arming/install.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -17,6 +15,7 @@
 #include "os/proc/procfs.h"
 #include "os/self/processors.h"
 #include "recovery/remains.h"
+#include "trace/agent_costs.h"
 #include "tracees/held_others.h"
 #include "tracees/seize.h"
 #include "tracees/stop.h"
@@ -35,15 +34,17 @@ namespace {
 constexpr std::uint64_t step_ns = 1'000'000;
 constexpr std::uint64_t hold_ns = 2'000'000; // threads at once: behind that nothing more is begun
 constexpr std::uint64_t settles_ns = 30'000'000, child_settles_ns = 300'000'000;
-constexpr std::size_t many_sites = 256;           // which take a while
-constexpr std::uint64_t retry_ns = 1'000'000'000; // where no task can be stopped
-constexpr std::size_t boundaries_at_once = 16;    // jumps
-constexpr unsigned most_tries = 50;               // to plant one whose hit is repeated
-constexpr unsigned most_plans = 8;                // in a row for which a place was taken meanwhile
+constexpr std::size_t many_sites = 256;                // which take a while
+constexpr std::uint64_t retry_ns = 1'000'000'000;      // where no task can be stopped
+constexpr std::size_t boundaries_at_once = 16;         // jumps
+constexpr unsigned most_tries = 50;                    // to plant one whose hit is repeated
+constexpr std::uint64_t returns_apart_ns = 50'000'000; // plans for nothing but where calls return to
+constexpr unsigned most_plans = 8;                     // in a row for which a place was taken meanwhile
 
 bool is_wanted(const AddressSpaceState &space, VirtAddr at, const engine::Site &site) {
     const bool is_jump = space.jumps && (space.jumps->is_on(at) || space.jumps->refused.contains(at));
-    return site.armed && !site.attachments.empty() && !is_jump && !why_not_countable(site);
+    const bool is_for_agent = space.follows_calls && is_return_site(site);
+    return site.armed && (is_for_agent || !site.attachments.empty()) && !is_jump && !why_not_countable(site);
 }
 
 std::vector<VirtAddr> wanted_sites(const AddressSpaceState &space) {
@@ -120,7 +121,7 @@ class PlantingBoundaries {
 
 } // namespace
 
-Upgrader::Upgrader(trace::Trace &trace) : trace_{trace} {}
+Upgrader::Upgrader(trace::Trace &trace) : trace_{trace} { trace_.engine.processor_clock.compare(); }
 
 Upgrader::~Upgrader() {
     if (synchronizing_.joinable()) synchronizing_.join();
@@ -141,12 +142,15 @@ bool Upgrader::begin() {
     is_waiting_ = false;
     for (auto &[pid, process] : trace_.engine.processes) {
         AddressSpaceState &space = *process->space;
-        if (process->silent || process->borrowed || !space.has_new_probes) continue;
+        const bool has_returns = space.follows_calls && space.new_returns != 0 && monotonic_ns() >= next_returns_ns_;
+        if (process->silent || process->borrowed || !(space.has_new_probes || has_returns)) continue;
         if (!is_settled(Pid{pid})) {
             is_waiting_ = true;
             continue;
         }
         space.has_new_probes = false;
+        space.new_returns = 0;
+        next_returns_ns_ = monotonic_ns() + returns_apart_ns;
         clear_idle_boundaries(trace_, process->space);
         if (space.jumps) // the other one may be gone
             std::erase_if(space.jumps->refused, [](const auto &each) {
@@ -167,6 +171,10 @@ bool Upgrader::begin() {
         auto maps = os::read_maps(Pid{pid});
         if (!maps) continue;
         process->target.maps = std::move(*maps);
+        if (space.return_probes != 0 && !trace_.engine.agent_costs.is_known()) {
+            trace_.engine.processor_clock.compare();
+            trace_.engine.agent_costs = trace::measure_agent_costs(trace_.engine.processor_clock.ns_per_tick());
+        }
         work_ = std::make_unique<Work>(Work{Pid{pid}, process->space, Planner(*process, std::move(wanted))});
         return true;
     }
@@ -333,33 +341,6 @@ bool Upgrader::is_underway() const {
     return process != trace_.engine.processes.end() && process->second->space == work_->space;
 }
 
-/// The agent of an area that was just mapped, and, the first time, the memory of its threads.
-Result<Upgrader::Mapped> Upgrader::put_agent(Process &process, os::Stopped &stopped, const engine::JumpArea &area) {
-    AddressSpaceState &space = *work_->space;
-    const agent::Blob &blob = agent::blob();
-    ktrace_recovery_entry bell{};
-    bell.site = area.agent.value + blob.bell;
-    bell.go_to = bell.site + arch::Host::trap_bytes().size();
-    bell.kind = ktrace_recovery_slot;
-    bell.trap_size = bell.length = static_cast<std::uint8_t>(arch::Host::trap_bytes().size());
-    std::memcpy(bell.original, arch::Host::trap_bytes().data(), bell.trap_size); // it stays, for threads on their way
-    bell.is_of_jump = 1;
-    if (!space.recovery.add(*space.memory, bell) || !space.memory->write_own(area.agent, blob.bytes))
-        return fail(Error::Kind::refused, "memory cannot be written");
-    if (space.threads) return Mapped::all;
-    auto file = engine::map_shared(space, process.target, trace_.engine.waiter, stopped,
-                                   {space.jumps->threads_at, engine::AgentThreads::size, area.start});
-    if (!file) return tl::make_unexpected(file.error());
-    if (!*file) return Mapped::taken;
-    if (auto made = engine::allocate(*file, 0, engine::AgentThreads::first_part); !made)
-        return tl::make_unexpected(made.error());
-    auto threads = engine::AgentThreads::map(std::move(*file), space.jumps->threads_at);
-    if (!threads) return tl::make_unexpected(threads.error());
-    space.threads = std::move(*threads);
-    trace_.engine.processor_clock.compare();
-    return Mapped::all;
-}
-
 /// Maps memory for stubs, counters and landings, as much as there is time for.
 Result<Upgrader::Mapped> Upgrader::map_areas(Process &process, os::Stopped &stopped, std::uint64_t end_ns) {
     AddressSpaceState &space = *work_->space;
@@ -384,7 +365,7 @@ Result<Upgrader::Mapped> Upgrader::map_areas(Process &process, os::Stopped &stop
         if (!space.recovery.add_jump_table(*space.memory, area.records, area.capacity))
             return fail(Error::Kind::refused, "the recovery page has no room");
         if (area.has_agent())
-            if (auto there = put_agent(process, stopped, area); !there) return there;
+            if (auto there = put_agent(process, stopped, area); !there || *there != Mapped::all) return there;
         area.block->file = std::move(*file); // from now on it may be used, by later plans, too
     }
     for (std::vector<Extent> &ranges = work_->room->landings; !ranges.empty(); ranges.pop_back()) {
@@ -463,7 +444,11 @@ bool Upgrader::plant_head(Jump &jump) {
         return true;
     }
     jump.credits = credits_of(*site);
-    if (engine::plant_head(space, jump)) return true;
+    if (engine::plant_head(space, jump)) {
+        if (jump.run && jump.run->moment == program::Moment::call && !std::exchange(space.follows_calls, true))
+            space.new_returns++; // those that are there already
+        return true;
+    }
     Jump *one = &jump;
     engine::lift(space, std::span(&one, 1));
     return true;

@@ -71,6 +71,7 @@ class Upgrader {
     std::map<pid_t, std::uint64_t> settled_; // of processes: from when on
     bool has_begun_ = false, is_waiting_ = false;
     unsigned map_tries_ = 0; // in a row
+    std::uint64_t next_returns_ns_ = 0;
     std::thread synchronizing_;
     std::atomic<bool> is_synchronized_ = false, may_synchronize_ = true;
 };

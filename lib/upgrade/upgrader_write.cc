@@ -1,15 +1,19 @@
-// The Upgrader's writing: what a jump needs in the process before it is planted.
+// The Upgrader's writing: what a jump needs in the process before it is planted, the agent included.
 #include <algorithm>
 #include <cstring>
 
+#include "agent/blob.h"
 #include "agent/layout.h"
 #include "engine/space/address_space_state.h"
+#include "engine/space/jump_memory.h"
+#include "engine/space/readable.h"
 #include "upgrade/upgrader.h"
 
 namespace ktrace::upgrade {
 
 using engine::AddressSpaceState;
 using engine::Jump;
+using engine::Process;
 
 namespace {
 
@@ -27,6 +31,44 @@ ktrace_recovery_detour record_of(const Jump &jump) {
 
 } // namespace
 
+/// The agent of an area that was just mapped, and, the first time, the memory of its threads.
+Result<Upgrader::Mapped> Upgrader::put_agent(Process &process, os::Stopped &stopped, const engine::JumpArea &area) {
+    AddressSpaceState &space = *work_->space;
+    const agent::Blob &blob = agent::blob();
+    if (!engine::recovery_has_room(space, 1))
+        if (auto made = engine::prepare_recovery(space, process.target, trace_.engine.waiter, stopped, 1); !made)
+            return tl::make_unexpected(made.error());
+    ktrace_recovery_entry bell{};
+    bell.site = area.agent.value + blob.bell;
+    bell.go_to = bell.site + arch::Host::trap_bytes().size();
+    bell.kind = ktrace_recovery_slot;
+    bell.trap_size = bell.length = static_cast<std::uint8_t>(arch::Host::trap_bytes().size());
+    std::memcpy(bell.original, arch::Host::trap_bytes().data(), bell.trap_size); // it stays, for threads on their way
+    bell.is_of_jump = 1;
+    if (!space.recovery.add(*space.memory, bell) || !space.memory->write_own(area.agent, blob.bytes))
+        return fail(Error::Kind::refused, "memory cannot be written");
+    if (space.threads) return Mapped::all;
+    auto file = engine::map_shared(space, process.target, trace_.engine.waiter, stopped,
+                                   {space.jumps->threads_at, engine::AgentThreads::size, area.start});
+    if (!file) return tl::make_unexpected(file.error());
+    if (!*file) return Mapped::taken;
+    if (auto made = engine::allocate(*file, 0, engine::AgentThreads::first_part); !made)
+        return tl::make_unexpected(made.error());
+    auto threads = engine::AgentThreads::map(std::move(*file), space.jumps->threads_at);
+    if (!threads) return tl::make_unexpected(threads.error());
+    space.threads = std::move(*threads);
+    trace_.engine.processor_clock.compare();
+    space.threads->set_clock(trace_.engine.processor_clock.ns_per_tick());
+    if (trace_.config.lossless) space.threads->wait_for_ever();
+    space.threads->show_alive();
+    space.threads->set_costs(trace_.engine.agent_costs.per_call, trace_.engine.agent_costs.per_hit);
+    engine::list_readable(process, true);
+    space.returns.show_to(*space.threads);
+    for (const auto &[at, site] : space.sites)
+        if (site->kept_for_returns) space.threads->know_return(at);
+    return Mapped::all;
+}
+
 /// The image of the jump's program, and where the agent finds it.
 bool Upgrader::write_run(const Jump &jump, const engine::JumpArea &area) {
     AddressSpaceState &space = *work_->space;
@@ -40,8 +82,8 @@ bool Upgrader::write_run(const Jump &jump, const engine::JumpArea &area) {
                                counter(jump.counter + 1),
                                run.number,
                                static_cast<std::uint32_t>(run.moment)};
-    return space.memory->write_own(run.image, run.program.image().bytes()) &&
-           space.memory->write_own(run.site_code, std::as_bytes(std::span(&code, 1)));
+    const bool has_image = run.program.is_empty() || space.memory->write_own(run.image, run.program.image().bytes());
+    return has_image && space.memory->write_own(run.site_code, std::as_bytes(std::span(&code, 1)));
 }
 
 bool Upgrader::write(Jump &jump) {

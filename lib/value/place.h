@@ -61,6 +61,7 @@ struct Piece {
         value,       // the ops leave the value itself (DW_OP_stack_value)
         bytes,       // DW_OP_implicit_value: `bytes`
         unavailable, // optimized out
+        not_known,   // it is somewhere
     };
     Kind kind = Kind::memory;
     std::uint16_t reg = 0;
@@ -88,10 +89,24 @@ struct Place {
         place.pieces[0].ops.push_back({Op::Code::push_register, 8, dwarf_register, offset});
         return place;
     }
-    static Place unavailable(std::string why) {
+    /// The debug information says that it is nowhere.
+    static Place unavailable(std::string why) { return without(Piece::Kind::unavailable, std::move(why)); }
+    static Place not_known(std::string why) { return without(Piece::Kind::not_known, std::move(why)); }
+
+    /// The object that a pointer in this place (a register, or memory) points to.
+    Place pointed_to() const {
+        if (pieces.size() != 1 || !why.empty()) return *this;
+        if (pieces[0].kind == Piece::Kind::register_) return at_register(pieces[0].reg, 0);
+        Place place = *this;
+        if (pieces[0].kind == Piece::Kind::memory) place.pieces[0].ops.push_back({Op::Code::deref, 8, 0, 0});
+        return place;
+    }
+
+  private:
+    static Place without(Piece::Kind kind, std::string why) {
         Place place;
         place.pieces.resize(1);
-        place.pieces[0].kind = Piece::Kind::unavailable;
+        place.pieces[0].kind = kind;
         place.why = std::move(why);
         return place;
     }

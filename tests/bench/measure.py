@@ -126,12 +126,13 @@ class Floor:
 
 
 class Ktrace:
-    """ktrace attached to the target; its events go to `output`."""
+    """ktrace attached to the target, by traps unless another engine is named; its events go to `output`."""
 
     def __init__(self, program, target, arguments, core=None, output="/dev/null"):
+        engine = [] if "--engine" in arguments else ["--engine", "trap"]
         self.started = time.monotonic()
         self.process = subprocess.Popen(
-            pinned_to(core, [program, "attach", "-p", str(target.pid), "-o", output, *arguments]),
+            pinned_to(core, [program, "attach", "-p", str(target.pid), "-o", output, *engine, *arguments]),
             stderr=subprocess.PIPE)
         self.lines = Lines(self.process.stderr, "ktrace")
         self.lines.until("Attached")

@@ -16,6 +16,11 @@ NAME options of the command
 RUN complete() { :; }; . "$(dirname "$(command -v ktrace)")/../../../completions/ktrace.bash"; COMP_WORDS=(ktrace attach -p 1 --every 2 --max-e); COMP_CWORD=6; _ktrace; echo "${COMPREPLY[@]}"
 EXPECT --max-events
 
+NAME functions of the program of run, with and without --
+RUN complete() { :; }; . "$(dirname "$(command -v ktrace)")/../../../completions/ktrace.bash"; COMP_CWORD=3; COMP_WORDS=(ktrace run -r mai --sort total ktrace list); _ktrace; printf '%s\n' "${COMPREPLY[@]}" | grep -x main; COMP_WORDS=(ktrace run -r mai -- ktrace list); _ktrace; printf '%s\n' "${COMPREPLY[@]}" | grep -x main
+EXPECT main
+EXPECT main
+
 NAME a program behind the options of run
 RUN complete() { :; }; . "$(dirname "$(command -v ktrace)")/../../../completions/ktrace.bash"; touch sleepy; COMP_WORDS=(ktrace run -j main --stack sleepy --max-e); COMP_CWORD=6; _ktrace; echo "${#COMPREPLY[@]}"; COMP_WORDS=(ktrace run -j main --stack bash slee); _ktrace; echo "${COMPREPLY[@]}"
 EXPECT 0

@@ -7,7 +7,7 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 DESTDIR=$root cmake --install "$1" --prefix /usr >/dev/null
 "$root/usr/bin/ktrace" --version | grep -q '^ktrace [0-9]'
-for file in share/man/man1/ktrace.1 share/man/man7/ktrace-plugin.7 share/man/man7/ktrace-examples.7 \
+for file in share/man/man1/ktrace.1 share/man/man7/ktrace-plugin.7 share/man/man7/ktrace-examples.7 share/man/man7/ktrace-expect.7 \
     share/man/man7/ktrace-internals.7 libexec/ktrace/ktrace-plugin-host share/bash-completion/completions/ktrace share/zsh/vendor-completions/_ktrace \
     share/fish/vendor_completions.d/ktrace.fish; do
     [ -s "$root/usr/$file" ] || { echo "$file is not installed"; exit 1; }

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-COMMANDS = ["attach", "run", "list", "ctl", "repair", "plugin", "bench", "doctor"]
+COMMANDS = ["attach", "run", "stack", "profile", "diff", "list", "ctl", "repair", "plugin", "bench", "doctor"]
 
 
 def options_of_help(ktrace):

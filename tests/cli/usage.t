@@ -3,7 +3,7 @@
 NAME no command at all
 RUN ktrace
 STATUS 2
-EXPECT ktrace: name a command: attach, run, list, ctl, plugin, repair, bench or doctor; ktrace --help shows how
+EXPECT ktrace: name a command: attach, run, stack, profile, diff, list, ctl, plugin, repair, bench or doctor; ktrace --help shows how
 
 NAME an unknown command suggests the nearest
 RUN ktrace atach
@@ -13,7 +13,7 @@ EXPECT ktrace: there is no command `atach'; did you mean attach?
 NAME options before the command
 RUN ktrace -p 1 --ret main
 STATUS 2
-EXPECT ktrace: name a command before the options: attach, run, list, ctl, plugin, repair, bench or doctor; for example ktrace attach -p PID --ret FUNCTION
+EXPECT ktrace: name a command before the options: attach, run, stack, profile, diff, list, ctl, plugin, repair, bench or doctor; for example ktrace attach -p PID --ret FUNCTION
 
 NAME an unknown option suggests the nearest
 RUN ktrace attach -p 1 --rett do_work
@@ -117,7 +117,7 @@ EXPECT ktrace: there is no option -l; ktrace attach --help shows the options
 NAME options in one word, which another command takes
 RUN ktrace list -qk main
 STATUS 2
-EXPECT ktrace: list does not take -q; it is an option of attach, run
+EXPECT ktrace: list does not take -q; it is an option of attach, run, stack, profile
 
 NAME a long option with one dash
 RUN ktrace attach -p 1 -j main -stack
@@ -207,7 +207,7 @@ EXPECT ktrace: -p has a comma with no process behind or before it
 NAME nothing to probe
 RUN ktrace ctl -p 1 add
 STATUS 2
-EXPECT ktrace: there is nothing to probe; say what with -k, -j, -r or -w, for example --ret main
+EXPECT ktrace: no probe is given; say what with -k, -j, -r or -w, for example --ret main
 
 NAME a stray word
 RUN ktrace attach -p 1 -k main other
@@ -363,12 +363,12 @@ EXPECT ktrace: --seed does nothing without --chance
 NAME an unknown format
 RUN ktrace attach -p 1 -k main --format xml
 STATUS 2
-EXPECT ktrace: --format is text or json, not `xml'
+EXPECT ktrace: --format is text, json, csv, folded or chrome, not `xml'
 
 NAME control characters of the command line do not reach the terminal
 RUN ktrace $'a\033[2Jb'
 STATUS 2
-EXPECT ktrace: there is no command `a\x1b[2Jb'; there are attach, run, list, ctl, plugin, repair, bench and doctor
+EXPECT ktrace: there is no command `a\x1b[2Jb'; there are attach, run, stack, profile, diff, list, ctl, plugin, repair, bench and doctor
 
 NAME list of nothing
 RUN ktrace list
@@ -493,3 +493,104 @@ NAME errno twice
 RUN ktrace attach -p 1 -j main --skip --set-errno 1 --set-errno 2
 STATUS 2
 EXPECT ktrace: --set-errno is given twice
+
+NAME an expectation that is none
+RUN ktrace attach -p 1 -r main --expect 'p99 <'
+STATUS 2
+EXPECT ktrace: p99 <: the expression ends where a value should be
+EXPECT              ^
+
+NAME one inside of quotes
+RUN ktrace run -r 'main --expect each(retval' true
+STATUS 2
+EXPECT ktrace: main --expect each(retval: this ( is never closed
+EXPECT                           ^
+
+NAME one that fits no probe
+RUN ktrace run -j main --expect 'p99 < 10ms' true
+STATUS 2
+EXPECT ktrace: p99 < 10ms: no probe has these figures
+EXPECT         ^~~~~~~~~~ -r measures durations, and --stats=EXPR the values of an EXPR
+
+NAME one of a probe that the command does not have
+RUN ktrace run -j main --expect 'nain: count == 1' true
+STATUS 2
+EXPECT ktrace: nain: count == 1: no probe of this command is `nain'
+EXPECT         ^~~~ it is a function, or a SPEC as it was given
+
+NAME the order of what the command does not have
+RUN ktrace run -j main --expect 'main before init' true
+STATUS 2
+EXPECT ktrace: main before init: no probe of this command is `init'
+EXPECT                     ^~~~ it is a function, or a SPEC as it was given
+
+NAME a report of nothing
+RUN ktrace run -j main --report r.xml true
+STATUS 2
+EXPECT ktrace: --report does nothing without an expectation; give one with --expect
+
+NAME a report of another kind
+RUN ktrace run -j main --expect 'count == 1' --report r.txt true
+STATUS 2
+EXPECT ktrace: --report needs a FILE.xml (JUnit) or a FILE.tap (TAP), not `r.txt'
+
+NAME expectations are not for ctl
+RUN ktrace ctl -p 1 add -j 'main --expect count == 1'
+STATUS 2
+EXPECT ktrace: ctl does not take --expect; that is for the whole trace when it is started
+
+NAME formats that fit nothing in the command
+RUN for format in csv folded chrome; do ktrace run -j main --format $format $([ $format = chrome ] && echo --count) true; echo $?; done
+EXPECT ktrace: --format csv has tables alone; --count, --stats and --hist make one
+EXPECT 2
+EXPECT ktrace: --format folded has stacks alone; --by stack counts them
+EXPECT 2
+EXPECT ktrace: --format chrome has events alone, and these probes make tables; leave out --count, --stats, --hist and --by
+EXPECT 2
+
+NAME two runs need two files
+RUN ktrace diff old.json
+STATUS 2
+EXPECT ktrace: diff takes two files: ktrace diff OLD.json NEW.json; ktrace writes them with --format json -o FILE
+
+NAME a file of a run that is none
+RUN printf '{"type":"row","symbol":"f","kind":"j","count":1}\n' > old.json; echo hello > new.json; ktrace diff old.json new.json
+STATUS 1
+EXPECT ktrace: new.json: line 1 is no JSON object; ktrace writes such a file with --format json
+
+NAME two runs are compared by figures
+RUN ktrace diff a b --expect 'each(retval == 0)'
+STATUS 2
+EXPECT ktrace: each(retval == 0): two runs are compared by their figures alone
+EXPECT         ^~~~~~~~~~~~~~~~~ for example p99 < 1.2 * old.p99
+
+NAME stack and profile need a process
+RUN ktrace stack; ktrace profile
+STATUS 2
+EXPECT ktrace: stack needs a process: -p PID, or -p NAME
+EXPECT ktrace: profile needs a process: -p PID, or -p NAME
+
+NAME a process alone, behind stack
+RUN ktrace stack 1234
+STATUS 2
+EXPECT ktrace: stack does not take `1234'; a process goes behind -p: -p 1234
+
+NAME what is waited for, in tables that have both
+RUN ktrace profile -p 1 --waiting
+STATUS 2
+EXPECT ktrace: --waiting is of a flame graph (-o FILE.svg) or of --format folded; the tables have both
+
+NAME a flame graph in another format
+RUN ktrace profile -p 1 -o graph.svg --format folded
+STATUS 2
+EXPECT ktrace: -o FILE.svg is a flame graph, and has no --format
+
+NAME a format of profile's alone
+RUN ktrace stack -p 1 --format folded
+STATUS 2
+EXPECT ktrace: stack has the formats text and json
+
+NAME a format that no profile has
+RUN ktrace profile -p 1 --format chrome
+STATUS 2
+EXPECT ktrace: profile has the formats text, json and folded

@@ -288,6 +288,38 @@ TYPED_TEST(Contract, GoPassesItsFirstArgumentWhereItsFirstResultIs) {
     EXPECT_EQ(TypeParam::go_argument(this->regs), 0xc000012345u);
 }
 
+TYPED_TEST(Contract, GoReturnsInRegistersWhatFitsAndNothingOfTheRest) {
+    value::Type word, real, flag, text, pair, row;
+    word.kind = value::Type::Kind::integer;
+    word.size = 8;
+    flag.kind = value::Type::Kind::bool_;
+    flag.size = 1;
+    real.kind = value::Type::Kind::floating;
+    real.size = 8;
+    text.kind = pair.kind = value::Type::Kind::structure;
+    text.size = pair.size = 16;
+    text.members = {{.name = "str", .type = &word}, {.name = "len", .type = &word, .offset = 8}};
+    pair.members = {{.name = "yes", .type = &flag}, {.name = "x", .type = &real, .offset = 8}};
+    row.kind = value::Type::Kind::array;
+    row.target = &word;
+    row.count = 2;
+    row.size = 16;
+    const std::vector<const value::Type *> results = {&word, &pair, &row, &text};
+    const auto places = TypeParam::go_result_places(results);
+    ASSERT_EQ(places.size(), 4u);
+    ASSERT_EQ(places[0].pieces.size(), 1u);
+    EXPECT_EQ(places[0].pieces[0].reg, TypeParam::result_place(&word).pieces[0].reg);
+    ASSERT_EQ(places[1].pieces.size(), 3u); // with the bytes between the two
+    EXPECT_EQ(places[1].pieces[1].kind, value::Piece::Kind::bytes);
+    EXPECT_EQ(places[1].pieces[1].size, 7u);
+    EXPECT_EQ(places[1].pieces[2].reg, TypeParam::result_place(&real).pieces[0].reg);
+    EXPECT_EQ(places[2].pieces[0].kind, value::Piece::Kind::not_known); // arrays of several are never in registers
+    ASSERT_EQ(places[3].pieces.size(), 2u);
+    EXPECT_NE(places[3].pieces[0].reg, places[3].pieces[1].reg);
+    const std::vector<const value::Type *> many(12, &text);
+    EXPECT_EQ(TypeParam::go_result_places(many).back().pieces[0].kind, value::Piece::Kind::not_known);
+}
+
 TYPED_TEST(Contract, StackedArgumentsComeFromMemoryOrNotAtAll) {
     EXPECT_TRUE(TypeParam::argument(this->regs, this->stack, 0));
     EXPECT_TRUE(TypeParam::argument(this->regs, this->stack, 9));

@@ -133,7 +133,7 @@ class Trace:
         return [json.loads(line) for line in self.lines]
 
     def events(self, kind=None):
-        return [o for o in self.objects if o["type"] not in ("summary", "row") and (kind is None or o["type"] == kind)]
+        return [o for o in self.objects if o["type"] not in ("summary", "row", "expectation") and (kind is None or o["type"] == kind)]
 
     def rows(self):
         """Of the table of all functions, by their names; of --interval none."""
@@ -159,7 +159,7 @@ def figure(text):
 
 
 def with_engine(command, arguments):
-    """Each trace of a run of the tests by another engine than the default: KTRACE_TEST_ENGINE=jump."""
+    """Each trace of a run of the tests by another engine than the default: KTRACE_TEST_ENGINE=trap."""
     engine = os.environ.get("KTRACE_TEST_ENGINE")
     if not engine or command not in ("attach", "run") or "--engine" in arguments:
         return (command, *arguments)

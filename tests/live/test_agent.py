@@ -12,21 +12,7 @@ from test_jumps import HAS_JUMPS, NO_JUMPS, Jumps
 from test_kills import kill_both
 
 
-@unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
-class Agent(Jumps):
-    def begin(self, *probes, threads=4, every=0, engine="jump"):
-        self.names = ("pace",)
-        self.target = self.start(program("paces"), threads, every)
-        self.tracer = self.attach(self.target, "--engine", engine, *probes, "--format", "json")
-        if engine == "jump":
-            self.wait_for_jumps(*(name for name in ("pace", "ticked") if any(name in word for word in probes)))
-
-    def work(self, order):
-        """Calls of pace, of ticked."""
-        paces, ticks, wrong = (int(n) for n in self.do(order, r"^did (\d+) (\d+) (\d+)").groups())
-        self.assertEqual(wrong, 0, "the target's own results")
-        return paces, ticks
-
+class AgentTest(Jumps):
     def end(self):
         trace = self.tracer.stop()
         self.assertEqual(trace.status, 0, trace.err)
@@ -34,6 +20,29 @@ class Agent(Jumps):
             self.assertTrue(adds_up(summary), summary)
         self.check_end()
         return trace
+
+    def switches(self):
+        """Of the thread that traces: it waits at each stop."""
+        with open(f"/proc/{self.target.pid}/status") as status:
+            tracer = re.search(r"TracerPid:\s+(\d+)", status.read())[1]
+        with open(f"/proc/{tracer}/status") as status:
+            return int(re.search(r"(?m)^voluntary_ctxt_switches:\s+(\d+)", status.read())[1])
+
+
+@unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
+class Agent(AgentTest):
+    def begin(self, *probes, threads=4, every=0, engine="auto"):
+        self.names = ("pace",)
+        self.target = self.start(program("paces"), threads, every)
+        self.tracer = self.attach(self.target, "--engine", engine, *probes, "--format", "json")
+        if engine == "auto":
+            self.wait_for_jumps(*(name for name in ("pace", "ticked") if any(name in word for word in probes)))
+
+    def work(self, order):
+        """Calls of pace, of ticked."""
+        paces, ticks, wrong = (int(n) for n in self.do(order, r"^did (\d+) (\d+) (\d+)").groups())
+        self.assertEqual(wrong, 0, "the target's own results")
+        return paces, ticks
 
     def events(self, trace, symbol):
         return [e for e in (json.loads(line) for line in trace.out.splitlines())
@@ -65,18 +74,11 @@ class Agent(Jumps):
 
     def test_no_stop_for_an_event(self):
         """More of them than a ring has room for."""
-        self.begin("-j", "pace", threads=1)
+        self.begin("-j", "pace", "--lossless", threads=1)
         before = self.switches()
         self.work("work 30000")
         self.assertLess(self.switches() - before, 3000, "one for a hit would be ten times as many")
         self.assertEqual(self.check_paces(self.events(self.end(), "pace"), 30000), 1)
-
-    def switches(self):
-        """Of the thread that traces: it waits at each stop."""
-        with open(f"/proc/{self.target.pid}/status") as status:
-            tracer = re.search(r"TracerPid:\s+(\d+)", status.read())[1]
-        with open(f"/proc/{tracer}/status") as status:
-            return int(re.search(r"(?m)^voluntary_ctxt_switches:\s+(\d+)", status.read())[1])
 
     def test_threads_that_come_and_go(self):
         """A thread pointer is used again at once."""
@@ -112,7 +114,7 @@ class Agent(Jumps):
     def test_both_engines_see_the_same(self):
         """Of every kind of probe at once: by thread, the same in the same order."""
         seen = {}
-        for engine in ("trap", "jump"):
+        for engine in ("trap", "auto"):
             self.begin("-k", "pace", "--print", "arg0, reg(\"dx\"), reg(\"flags\") & 0x400, arg0 * 7 % 5", engine=engine, threads=2)
             self.work("work 2000")
             self.work("churn 20")
@@ -121,7 +123,7 @@ class Agent(Jumps):
                 if event["type"] == "pre":
                     threads[event["tid"]].append(list(event["values"].values()))
             seen[engine] = sorted(threads.values(), key=lambda own: (len(own), own))
-        self.assertEqual(seen["trap"], seen["jump"])
+        self.assertEqual(seen["trap"], seen["auto"])
 
     def test_children(self):
         """One that is not followed has nothing of it; one that is has its own."""

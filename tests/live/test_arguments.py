@@ -23,7 +23,7 @@ ENTRIES = {
     "take_pair": "p={.x=1, .y=2}, r={.re=0.5, .im=40}",
     "give_real": "r={.re=1.5, .im=-2}, by=3",
     "take_mixed": "m={.n=41, .d=0.125}",
-    "take_large": "l={.a=[1, 2, 3, 4], .name=P}, n=6",
+    "take_large": 'l={.a=[1, 2, 3, 4], .name="large"}, n=6',
     "take_bits": "b={.a=5, .b=-3, .c=4294967296}, e={.i=7, .f=1e-44}",
     "take_node": "node={.value=1, .next=P, .label=P}, "
                  'grid={.cells=[[1, 2, 3], [4, 5, -6]], .text="grid", .color=GREEN, .on=true}',
@@ -32,7 +32,7 @@ ENTRIES = {
     "give_nothing": "n=3",
     "take_vector": "v=[-5, 7], n=4",
     "take_huge": "n=1267650600228229401496703205376, by=-1",
-    "take_stacked": "a=1, b=2, c=3, d=4, e=5, l={.a=[6, 7, 8, 9], .name=P}, m={.n=10, .d=0.5}, n={.n=11, .d=1.5}, "
+    "take_stacked": 'a=1, b=2, c=3, d=4, e=5, l={.a=[6, 7, 8, 9], .name="large"}, m={.n=10, .d=0.5}, n={.n=11, .d=1.5}, '
                     'text="A"',
     "changes": 'n=5, text="a"',
 }
@@ -51,7 +51,7 @@ RESULTS = {
     "take_pair": "{.x=42, .y=1}",
     "give_real": "{.re=4.5, .im=-2}",
     "take_mixed": "{.n=42, .d=0.25}",
-    "take_large": "{.a=[1, 2, 3, 10], .name=P}",
+    "take_large": '{.a=[1, 2, 3, 10], .name="large"}',
     "take_bits": "9",
     "take_node": "-5",
     "take_ten": "55",

@@ -74,8 +74,8 @@ class Named(LiveTest):
         target = self.start(self.path, 1, 200)
         shown = ktrace("attach", "-p", self.name)
         self.assertEqual((shown.status, shown.out), (2, ""), shown)
-        said = re.fullmatch(rf"ktrace: there is nothing to probe in process {target.pid} \({self.name}\): {self.name} has "
-                            rf"(\d+) functions by name, ktrace list -p {target.pid} shows them; "
+        said = re.fullmatch(rf"ktrace: no probe is given for process {target.pid} \({self.name}\): {self.name} has "
+                            rf"(\d+) functions that can be probed, ktrace list -p {target.pid} shows them; "
                             rf"to begin: ktrace (attach -p {target.pid} --ret \w+ --stats)\n", shown.err)
         self.assertTrue(said, shown)
         listed = ktrace("list", "-p", target.pid).out.splitlines()

@@ -19,10 +19,11 @@ from test_libraries import Libraries, library
 COUNTED = ("counted", "counted_pushes")  # by their first instruction
 OTHERS = ("lea_ret", "pushes", "loads", "called", "calls_last", "goes_on", "recurses", "loops", "flags", "red_zone")
 ALL = (*COUNTED, *OTHERS)
-INSIDE = {"flags": "flags+4", "red_zone": "red_zone+5"}  # with live flags, and with data below the stack pointer
+# With live flags, with data below the stack pointer, and where the function jumps back to, which is no call.
+INSIDE = {"flags": "flags+4", "red_zone": "red_zone+5", "loops": "loops"}
 SECONDS = float(os.environ.get("KTRACE_JUMP_SECONDS", "0"))
 ROUNDS = 6  # at least
-JUMP = ("--engine", "jump")
+JUMP = ("--engine", "auto")
 
 HAS_JUMPS = platform.machine() == "x86_64"
 NO_JUMPS = "ktrace has no jumps for this processor"
@@ -143,15 +144,15 @@ class Counts(Jumps):
 
     def test_why_there_is_no_jump(self):
         self.begin_with_jumps(names=("counted",), threads=2)
-        self.ask("add", "-r", "called", "--count")
+        self.ask("add", "-r", "called", "--count", "--maxactive", "100")
         self.ask("add", "-j", "pushes", "--every", "3")
         self.ask("add", "-j", "loads", "--count", "--if", "*arg0 == 3")
         self.ask("add", "-j", "flags", "--print", "comm")
         self.ask("add", "-j", "counted_locked", "--count")
         self.ask("add", "-j", "loop_inside", "--count")
-        why = {"counted": r"\[OPTIMIZED\]", "called": r"\(a trap: returns are watched\)",
+        why = {"counted": r"\[OPTIMIZED\]", "called": r"\(a trap: calls in flight are counted \(--maxactive\)\)",
                "pushes": r"\(a trap: --every, --chance or --first is asked for\)",
-               "loads": r"\(a trap: memory is read\)", "flags": r"\(a trap: comm is asked for\)",
+               "loads": r"\[OPTIMIZED\]", "flags": r"\(a trap: comm is asked for\)",
                "counted_locked": r"\(a trap: an instruction with a lock prefix is there\)",
                "loop_inside": r"\(a trap: the function often comes back into the jump\)"}
         until(lambda: "under way" not in str(self.list()), "all is decided")
@@ -161,6 +162,23 @@ class Counts(Jumps):
         truth = self.counts("work 1000")
         trace = self.finish(truth, names=("counted", "called", "loop_inside"))
         self.assertEqual(trace.summary("pushes")["hits"], truth["pushes"][0])
+
+    def test_places_that_are_refused(self):
+        """With --engine jump a place that stays a trap is an error that ends the trace, and the target is as it was."""
+        self.target = self.start(program("jumper"), 2)
+        refused = ktrace("attach", "-p", self.target.pid, "--engine", "jump", "-j", "counted --count", "-j", "loads --print comm")
+        self.assertEqual(refused.status, 1, refused)
+        self.assertIn("loads+0x0 [jumper] cannot have a jump: comm is asked for; --engine auto leaves a trap there", refused.err)
+        self.assertNotIn("counted+0x0 [jumper] cannot", refused.err)
+        allowed = ktrace("attach", "-p", self.target.pid, "--engine", "jump", "-j", "counted", "--count", "--duration", "300ms")
+        self.assertEqual((allowed.status, "cannot" in allowed.err), (0, False), allowed)
+        self.check_end()
+
+    def test_a_program_that_is_refused(self):
+        """ktrace fails, and lets the program go on to its end."""
+        refused = ktrace("run", "--engine", "jump", "-j", "libc:clock_nanosleep", "--every", "3", "--", "sleep", "1")
+        self.assertEqual(refused.status, 125, refused)
+        self.assertIn("cannot have a jump: --every, --chance or --first is asked for", refused.err)
 
     def test_no_jump_without_asking(self):
         self.target = self.start(program("jumper"), 2)

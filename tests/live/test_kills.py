@@ -48,7 +48,7 @@ def kill_what_is_called_ktrace(tracer):
 
 class Kills(Survivor):
     def kill(self, kill_it, probes=PROBES, most=60):
-        tracer = self.attach(self.target, *probes)
+        tracer = self.attach(self.target, "--engine", "trap", *probes)
         self.wait_random(most)
         self.left = mappings_left(self.target.pid)
         kill_it(tracer)

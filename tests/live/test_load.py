@@ -195,10 +195,10 @@ class LostOutput(PipeReader):
 class MaxOverhead(Ctl):
     def test_what_costs_too_much_is_disarmed(self):
         """do_work is called all the time, worker once a thread: one goes, the other stays."""
-        self.begin("-k", "do_work", "-r", "worker", "--count", "--max-overhead", "20%", threads=2, calls=3000000)
+        self.begin("--engine", "trap", "-k", "do_work", "-r", "worker", "--count", "--max-overhead", "20%", threads=2, calls=3000000)
         calls = self.work()
         notice = self.tracer.errors.until(r"do_work\+0x0 \[calls\] k is disarmed: thread (\d+) \(calls\) spent (\d+)\.\d% of a "
-                                          r"second stopped for it, more than the 20% of --max-overhead; "
+                                          r"second stopped for it, and \d+\.\d% for all probes, more than the 20% of --max-overhead; "
                                           r"ktrace ctl -p (\d+) enable 1 arms it again")
         self.assertGreaterEqual(int(notice[2]), 20)
         self.assertEqual(int(notice[3]), self.target.pid)
@@ -218,7 +218,7 @@ class MaxOverhead(Ctl):
     def test_the_thread_has_ended_meanwhile(self):
         """The notice names a process by which ktrace ctl finds the trace."""
         target = self.start(program("threads"))
-        tracer = self.attach(target, "-k", "do_work", "--count", "--max-overhead", "0.001%")
+        tracer = self.attach(target, "--engine", "trap", "-k", "do_work", "--count", "--max-overhead", "0.001%")
         while not tracer.errors.told("is disarmed"):
             target.tell("short 500")
             target.truth("calls")
@@ -228,7 +228,7 @@ class MaxOverhead(Ctl):
         self.assertEqual(target.end(), 0)
 
     def test_run(self):
-        trace = ktrace("run", "-k", "do_work", "--count", "--max-overhead", "0.5", "--", program("processes"), "work",
+        trace = ktrace("run", "--engine", "trap", "-k", "do_work", "--count", "--max-overhead", "0.5", "--", program("processes"), "work",
                        "1000000")
         self.assertEqual(trace.status, 1, trace)  # it finds that it is traced
         self.assertIn("more than the 0.5% of --max-overhead", trace.err)

@@ -1,7 +1,9 @@
 """Return probes: every way in which a call can end. The target counts its entries and returns itself."""
+import os
 import re
 
-from live import LiveTest, adds_up, program, wait_until_let_go
+import workshop
+from live import LiveTest, adds_up, ktrace, program, wait_until_let_go
 
 
 class Counting(LiveTest):
@@ -167,3 +169,49 @@ class Unwound(Counting):
 
     def test_by_exceptions_on_another_thread(self):
         self.check("handed", "handed")
+
+
+class JumpsBack(LiveTest):
+    """Functions that jump to their own first instruction: the same call, a new hit of the instruction."""
+    FUNCTIONS = ("tail_of", "count_down", "depth", "pthread_spin_lock")
+
+    def run_it(self, compiler, *options):
+        path = workshop.build("jumps_back", "-O2", "-g", "-pthread", compiler=compiler,
+                              sources=[os.path.join(workshop.SOURCES, "languages", "jumps_back.c")])
+        trace = ktrace("run", *options, "--format", "json", "--", path)
+        self.assertEqual(trace.status, 0, trace)
+        truth = re.findall(r"^(\w+) called (\d+) turns (\d+)$", trace.out, re.M)
+        trace.out = "\n".join(line for line in trace.lines if line.startswith("{"))
+        return trace, {name: (int(called), int(turns)) for name, called, turns in truth}
+
+    def check_calls(self, *engine):
+        for compiler in ("gcc", "clang"):
+            with self.subTest(compiler):
+                probes = [o for f in self.FUNCTIONS for o in ("-j", f, "-r", f)]
+                trace, truth = self.run_it(compiler, *probes, *engine, "--count")
+                for function in self.FUNCTIONS:
+                    entries, returns = trace.summary(function, "j"), trace.summary(function, "r")
+                    self.assertEqual((entries["hits"], returns["hits"]), (truth[function][0],) * 2, trace)
+                    self.assertEqual((returns["events"], returns["unreturned"]), (truth[function][0], 0), trace)
+
+    def test_calls(self):
+        self.check_calls()
+
+    def test_calls_by_jumps(self):
+        self.check_calls("--engine", "auto")
+
+    def test_entries_alone(self):
+        trace, truth = self.run_it("gcc", "-j", "tail_of", "--count", "--engine", "auto")
+        self.assertEqual(trace.summary("tail_of")["events"], truth["tail_of"][0], trace)
+
+    def test_instructions(self):
+        """A probe on the first instruction sees each execution, beside one of calls."""
+        for beside in ((), ("-j", "tail_of", "-r", "count_down")):
+            trace, truth = self.run_it("gcc", "-k", "tail_of", "-k", "count_down", *beside, "--count")
+            for function in ("tail_of", "count_down"):
+                self.assertEqual(trace.summary(function, "k")["hits"], truth[function][1], trace)
+
+    def test_values(self):
+        """Arguments of the call, result of the whole walk."""
+        trace, _ = self.run_it("gcc", "-r", "tail_of", "--if", "args.n->v == 4", "--print", "args.n->v,retval->v")
+        self.assertEqual([e["values"] for e in trace.events()], [{"args.n->v": 4, "retval->v": 0}] * 3, trace)

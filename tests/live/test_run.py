@@ -194,8 +194,8 @@ class World(LiveTest):
 
 class Signals(LiveTest):
     def start_waiting(self, *options, under=()):
-        """A shell that reports signals and waits for a line; ktrace and it in a process group of their own."""
-        script = "trap 'echo int' INT; trap 'echo quit' QUIT; trap 'echo term; exit 5' TERM; echo ready; while ! read line; do :; done; exit 6"
+        """A shell that reports signals and waits for a line, or for the end of this process; ktrace and it in a process group of their own."""
+        script = "trap 'echo int' INT; trap 'echo quit' QUIT; trap 'echo term; exit 5' TERM; echo ready; until read line; do [ $? -gt 128 ] || exit 7; done; exit 6"
         process = subprocess.Popen([KTRACE, "run", *ELSE, *options, "--", *under, "/bin/bash", "-c", script],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    process_group=0)

@@ -215,6 +215,15 @@ class Masks(LiveTest):
         self.assertIn("handler handled 3 bad 0", trace.out, trace)
         self.assertIn(f"do_work+0x0 [actions] k: {4 * 40} hits", trace.err)
 
+    def test_an_ignored_signal_without_a_hit_before(self):
+        for orders in ("ignore", "handler ignore", "ignore handler ignore"):
+            with self.subTest(orders), tempfile.TemporaryFile() as file:
+                file.write(orders.replace(" ", "\n").encode() + b"\n")
+                file.seek(0)
+                trace = ktrace("run", "-k", "on_trap_otherwise", "--count", "--", program("actions"), stdin=file)
+                self.assertEqual(trace.status, 0, trace)
+                self.assertIn(f"ignore handled {orders.count('handler')} bad 0", trace.out, trace)
+
     def test_probes_in_a_handler_for_traps(self):
         """SIGTRAP is blocked in there, and a probe takes the handler from the process: it is there again for the next trap."""
         for options in (("-r", "in_handler"), ("-k", "in_handler", "-k", "handler_byte"),

@@ -308,6 +308,18 @@ class Names(SpecTest):
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)
 
+    def test_text_in_memory_of_its_own(self):
+        target = self.start(program("moved_text"))
+        tracer = self.attach(target, "-j", "work", "-r", "moved_text:outer", "--stack=3")
+        target.tell()
+        target.truth("^calls 10$")
+        trace = tracer.stop()
+        self.assertRegex(trace.out, r"work\(n=9\)\n    #0  work\+0x0 .*\n    #1  outer\+.*\n    #2  main\+")
+        self.assertRegex(trace.out, r"outer\(n=9\) returned 19 ")
+        self.assertIn("20 events, none lost", trace.err)
+        self.check_untouched(target, generates_code=True)
+        self.assertEqual(target.end(), 0)
+
     def test_several_kinds_at_one_address(self):
         target, _ = self.started(names())
         tracer = self.attach(target, "-k", "plain_one", "-j", "plain_one", "-r", "plain_one", "-k", "plain_one",

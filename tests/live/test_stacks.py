@@ -168,6 +168,16 @@ class Programs(StackTest):
         values = [e["values"] for e in trace.events()]
         self.assertEqual(values, [{'usym(reg("ip"))': "place+0x0 [stacks]", "usym((void *)8)": "0x8"}])
 
+    def test_generated_code_by_the_map_that_its_program_writes(self):
+        target = self.start(program("generates"), ready=None)
+        at = target.truth(r"ready (0x[0-9a-f]+)")[1]
+        tracer = self.attach(target, "-k", at, "--stack=1", "--format", "json")
+        target.tell()
+        target.truth("^1$")
+        frame = tracer.stop().events()[0]["stack"][0]
+        self.assertEqual((frame["symbol"], frame["offset"]), ("generated: one more", 0))
+        self.assertEqual(target.end(), 0)
+
     def test_by_stack_of_an_ended_program(self):
         trace = self.once("-k", "place", "--by", "stack", "--format", "json")
         for row in trace.summary("place")["by"]:

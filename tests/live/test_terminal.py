@@ -117,7 +117,8 @@ class LiveLine(LiveTest):
             screen.until(re.escape(ERASE) + f"{100 * round} hits, ")
         self.assertEqual(screen.stop(), 0)
         shown = [line for line in screen.shown() if line]
-        events = [line for line in shown if re.match(r"\d\d:\d\d:\d\d\.\d{6} calls/\d+ do_work\+0x0$", line)]
+        events = [line for line in shown if re.match(r"\033\[2m\d\d:\d\d:\d\d\.\d{6} calls/\d+\033\[0m "
+                                                               r"\033\[1mdo_work\033\[0m\+0x0$", line)]
         self.assertEqual(len(events), 300)
         self.assertEqual(sum(" a second" in line for line in shown), 0)
         self.check_untouched(target)

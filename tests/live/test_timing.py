@@ -34,7 +34,7 @@ def calls_by(clock, trace):
 class Timing(LiveTest):
     def traced(self, busy, command, *options):
         target = self.start(program("timed"), busy)
-        tracer = self.attach(target, *options, "-v", "--format", "json")
+        tracer = self.attach(target, "--engine", "trap", *options, "-v", "--format", "json")
         target.tell(command)
         calls = int(target.truth(r"calls (\d+)")[1])
         trace = tracer.stop()
@@ -91,7 +91,7 @@ class Timing(LiveTest):
         for folder in thread_folders(target.pid):
             os.sched_setaffinity(int(os.path.basename(folder)), {max(allowed)})
         os.sched_setaffinity(0, {min(allowed)})
-        tracer = self.attach(target, "-v", "-r", "do_work", "--stats")
+        tracer = self.attach(target, "--engine", "trap", "-v", "-r", "do_work", "--stats")
         target.tell()
         target.truth(rf"do_work {calls} ")
         trace = tracer.stop()
@@ -105,7 +105,7 @@ class Timing(LiveTest):
         """More switches than there is room to record them: ktrace's own clock times this call, but the next one is recorded
         again."""
         target = self.start(program("timed"), 0)
-        tracer = self.attach(target, "-v", "-r", "pass", "--format", "json")
+        tracer = self.attach(target, "--engine", "trap", "-v", "-r", "pass", "--format", "json")
         for times in 20, 1000, 20, 20:
             target.tell(f"pass {times}")
             target.truth("calls")
@@ -118,7 +118,7 @@ class Timing(LiveTest):
     def test_nobody_asks(self):
         """Where calls are only counted, nothing is recorded."""
         target = self.start(program("timed"), 0)
-        tracer = self.attach(target, "-v", "-r", "touch", "--count")
+        tracer = self.attach(target, "--engine", "trap", "-v", "-r", "touch", "--count")
         target.tell("short 10")
         target.truth("calls 10")
         maps = pathlib.Path(f"/proc/{tracer.tracing}/maps").read_text()

@@ -11,7 +11,14 @@
 #include <string>
 #include <string_view>
 
+#if defined(__x86_64__)
 #include <emmintrin.h>
+#else
+typedef long long __m128i __attribute__((vector_size(16)));
+static __m128i _mm_set_epi64x(long long high, long long low) { return __m128i{low, high}; }
+static __m128i _mm_add_epi64(__m128i a, __m128i b) { return a + b; }
+static long long _mm_cvtsi128_si64(__m128i a) { return a[0]; }
+#endif
 #include <sys/mman.h>
 
 /* Functions as other files would call them: no optimizer may know their bodies at the calls. */

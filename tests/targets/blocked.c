@@ -11,7 +11,7 @@
  *     leave N    N loads at fault_load, each of which faults once: the handler mends it, goes on behind the load, or
  *                leaves by siglongjmp, by turns; every other three times on a stack of its own.
  *                "leave loads N faults F bad B"
- *     traps N    int3, N times; the handler calls in_handler(), with an instruction of one byte at handler_byte.
+ *     traps N    a breakpoint, N times; the handler calls in_handler(), with a short instruction at handler_byte.
  *                "traps N handled H calls C bad B"
  *
  *     memory N   blocks SIGBUS, as if it reported an error of the memory, of which N come: "waiting N"; at the next
@@ -36,6 +36,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "machine.h"
+
 enum { page_size = 4096 };
 
 extern char fault_load[], own_trap[];
@@ -52,7 +54,7 @@ __attribute__((noinline)) long load(const char *from) {
     long value;
 
     __asm__ volatile(".globl fault_load\n"
-                     "fault_load: mov (%1), %0"
+                     "fault_load: " LOAD("%0", "%1")
                      : "=&r"(value)
                      : "r"(from)
                      : "memory");
@@ -60,12 +62,16 @@ __attribute__((noinline)) long load(const char *from) {
 }
 
 __attribute__((noinline)) long in_handler(long n) {
+#if defined(__x86_64__)
     __asm__ volatile(".globl handler_byte\n"
                      "mov %0, %%rax\n"
                      "handler_byte: cltq"
                      :
                      : "r"(n)
                      : "rax");
+#else
+    __asm__ volatile(".globl handler_byte\nhandler_byte: sxtw x9, %w0" : : "r"(n) : "x9");
+#endif
     return n + 1;
 }
 
@@ -81,7 +87,7 @@ static void on_fault(int sig, siginfo_t *info, void *context) {
 
     (void)sig;
     faults++;
-    if (info->si_addr != page || at->uc_mcontext.gregs[REG_RIP] != (greg_t)fault_load) bad++;
+    if (info->si_addr != page || PC_OF(at) != (greg_t)fault_load) bad++;
     if (sigismember(&at->uc_sigmask, SIGTRAP) != all_blocked) bad++;
     mprotect(page, page_size, PROT_READ);
 }
@@ -118,14 +124,13 @@ static sigjmp_buf out;
 static volatile long turn;
 
 static void on_fault_by_turns(int sig, siginfo_t *info, void *context) {
-    enum { load_size = 3 };
     ucontext_t *at = context;
 
     (void)sig;
     faults++;
-    if (info->si_addr != page || at->uc_mcontext.gregs[REG_RIP] != (greg_t)fault_load) bad++;
+    if (info->si_addr != page || PC_OF(at) != (greg_t)fault_load) bad++;
     if (turn % 3 == 0) mprotect(page, page_size, PROT_READ);
-    if (turn % 3 == 1) at->uc_mcontext.gregs[REG_RIP] += load_size;
+    if (turn % 3 == 1) PC_OF(at) += load_size;
     if (turn % 3 == 2) siglongjmp(out, 1);
 }
 
@@ -194,14 +199,15 @@ static void on_trap(int sig, siginfo_t *info, void *context) {
     (void)sig;
     (void)info;
     handled++;
-    if (at->uc_mcontext.gregs[REG_RIP] != (greg_t)own_trap + 1 || sigismember(&at->uc_sigmask, SIGTRAP)) bad_traps++;
+    if (PC_OF(at) != (greg_t)own_trap + trap_pc || sigismember(&at->uc_sigmask, SIGTRAP)) bad_traps++;
+    PC_OF(at) += trap_rest;
     for (long i = 0; i < 3; i++) {
         in_handler(i);
         handler_calls++;
     }
 }
 
-__attribute__((noinline)) static void run_trap(void) { __asm__ volatile(".globl own_trap\nown_trap: int3"); }
+__attribute__((noinline)) static void run_trap(void) { __asm__ volatile(".globl own_trap\nown_trap: " TRAP); }
 
 static void traps(long times) {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO}, now;

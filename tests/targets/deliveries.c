@@ -32,6 +32,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "machine.h"
+
 #define ALONE __attribute__((noinline, noclone))
 
 static struct {
@@ -198,12 +200,11 @@ static void on_trap(int sig, siginfo_t *info, void *context) {
     (void)sig;
     got++;
     if (info->si_code != SI_KERNEL && info->si_code != TRAP_BRKPT) bad++;
-#if defined(__x86_64__)
-    if ((unsigned long)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] != trap_at + 1) bad++;
-#endif
+    if ((unsigned long)PC_OF((ucontext_t *)context) != trap_at + trap_pc) bad++;
+    PC_OF((ucontext_t *)context) += trap_rest;
 }
 
-/* int3 of its own, with its own handler. */
+/* A breakpoint of its own, with its own handler. */
 static void traps(long times) {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
 
@@ -212,6 +213,8 @@ static void traps(long times) {
     for (long i = 0; i < times; i++) {
 #if defined(__x86_64__)
         __asm__ volatile("lea 1f(%%rip), %0\n1: int3" : "=&r"(trap_at) : : "memory");
+#else
+        __asm__ volatile("adr %0, 1f\n1: brk #0" : "=&r"(trap_at) : : "memory");
 #endif
         hot(i);
     }

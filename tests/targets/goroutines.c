@@ -1,7 +1,8 @@
 // goroutines: stacks that move while calls are in flight, as Go's runtime moves them: a function that finds its stack
 // too small has `runtime.copystack` make a larger one, and starts over. Prints "ready", and for each line "THREADS
 // ROUNDS" what was entered and returned, and how often a stack was moved. For a line "hop N" it does so once a signal
-// has come N times right before the first instruction of such a function, and another thread has gone on there.
+// has come N times right before the first instruction of such a function, and another thread has gone on there. x86-64.
+#if defined(__x86_64__)
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -212,3 +213,6 @@ int main(void) {
     }
     return 0;
 }
+#else
+int main(void) { return 0; }
+#endif

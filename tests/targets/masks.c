@@ -215,7 +215,7 @@ static void fork_all(void) {
     stop = 0;
     pthread_create(&other, NULL, hit_blocked, NULL);
     for (long i = 0; i < rounds; i++) {
-        const pid_t child = (pid_t)syscall(SYS_fork);
+        const pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 
         if (child == 0) _exit(catches_traps());
         waitpid(child, &status, 0);

@@ -46,13 +46,15 @@ __attribute__((noinline)) double floating(double x, float y, int n) {
     return x + y + table[2];
 }
 
-/* String instructions with rep, push and pop, flags, bit instructions, x87, cmpxchg, xchg with memory. */
+/* String instructions with rep, push and pop, flags, bit instructions, x87, cmpxchg, xchg with memory; literals,
+ * addresses, and branches on bits, where those are the odd ones. */
 __attribute__((noinline)) unsigned long special(unsigned long n, char *buffer, unsigned long size) {
-    unsigned long count = size, found, flags, low = n;
+    unsigned long count = size, found = 0, flags = 0, low = n;
     char *to = buffer;
     long double real = (long double)n;
     static unsigned long shared;
 
+#if defined(__x86_64__)
     __asm__ volatile("cld\n\trep stosb" : "+D"(to), "+c"(count) : "a"((int)(n & 0x7f)) : "memory");
     buffer[size / 2] = 1;
     to = buffer;
@@ -66,6 +68,23 @@ __attribute__((noinline)) unsigned long special(unsigned long n, char *buffer, u
     __asm__ volatile("bswap %0\n\trol $13, %0\n\tbtc $3, %0" : "+r"(low)::"cc");
     __asm__ volatile("lock; xaddq %0, %1" : "+r"(n), "+m"(shared)::"cc", "memory");
     __asm__ volatile("jrcxz 1f\n\tnop\n1:\tcall 2f\n2:\tadd $8, %%rsp" ::: "memory", "cc");
+#else
+    (void)to;
+    (void)count;
+    __asm__ volatile("strb %w0, [%1]\n\tldrb %w0, [%1]" : "+r"(low) : "r"(buffer) : "memory");
+    __asm__ volatile(
+        "adr x9, 1f\n\tadrp x10, 1f\n1:\tcmp x9, x10\n\tcset %0, ne\n\tccmp x9, #3, #4, ne\n\tcinc %0, %0, hi"
+        : "=&r"(flags)
+        :
+        : "x9", "x10", "cc");
+    __asm__ volatile("rev %0, %0\n\tror %0, %0, #13\n\teor %0, %0, #8" : "+r"(low));
+    __asm__ volatile(
+        "tbz %0, #3, 1f\n\tcbnz %0, 1f\n\tnop\n1:\tbl 2f\n2:\tldr x9, 3f\n\tb 4f\n3:\t.quad 17\n4:\tadd %0, %0, x9"
+        : "+r"(low)
+        :
+        : "x9", "x30");
+    n += __atomic_fetch_add(&shared, n, __ATOMIC_SEQ_CST);
+#endif
     real = real * 1.25L + (long double)found;
     return flags + low + n + (unsigned long)real + shared;
 }

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "machine.h"
+
 /* Functions as other files would call them: no optimizer may know their bodies at the calls. */
 #if defined(__clang__)
 #define ALONE __attribute__((noinline))
@@ -50,7 +52,7 @@ static long static_total = -3;
 __thread int per_thread = 99;
 
 ALONE long work(enum op op, const char *name, long n, double half) {
-    __asm__ volatile("" : "+r"(name), "+x"(half) : : "memory");
+    __asm__ volatile("" : "+r"(name), "+" VECTOR(half) : : "memory");
     return n * (long)op;
 }
 
@@ -71,7 +73,11 @@ ALONE int visit(struct tree *tree, const struct item *first, uint32_t mask) {
 ALONE unsigned long next_step(unsigned long n) {
     unsigned long sum;
 
+#if defined(__x86_64__)
     __asm__ volatile("mov %1, %0\n\tbswap %0\n\tbswap %0" : "=&a"(sum) : "r"(n));
+#else
+    __asm__ volatile("mov %0, %1\n\trev %0, %0\n\trev %0, %0" : "=&r"(sum) : "r"(n));
+#endif
     return 3 * (sum + 1);
 }
 

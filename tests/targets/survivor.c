@@ -28,6 +28,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "machine.h"
+
 #define ALONE __attribute__((noinline, noclone))
 
 enum { most_threads = 64 };
@@ -58,6 +60,7 @@ ALONE long do_work(long n) {
 ALONE long choose(long n) {
     long result;
 
+#if defined(__x86_64__)
     __asm__ volatile(".globl choose_branch\n"
                      "test $1, %1\n"
                      "choose_branch: jz 1f\n"
@@ -68,13 +71,24 @@ ALONE long choose(long n) {
                      : "=&r"(result)
                      : "r"(n)
                      : "cc");
+#else
+    __asm__ volatile(".globl choose_branch\n"
+                     "choose_branch: tbz %1, #0, 1f\n"
+                     "mov %0, #7\n"
+                     "b 2f\n"
+                     "1: mov %0, #11\n"
+                     "2:"
+                     : "=&r"(result)
+                     : "r"(n));
+#endif
     return result;
 }
 
-/* An instruction that is single-stepped: popf. */
+/* An instruction that sets the flags: popf, which is single-stepped; msr. */
 ALONE long flags(long n) {
     long result;
 
+#if defined(__x86_64__)
     __asm__ volatile(".globl flags_popf\n"
                      "sub $128, %%rsp\n"
                      "cmp $5, %1\n"
@@ -87,6 +101,17 @@ ALONE long flags(long n) {
                      : "=&q"(result)
                      : "r"(n)
                      : "cc", "memory");
+#else
+    __asm__ volatile(".globl flags_popf\n"
+                     "cmp %1, #5\n"
+                     "mrs x9, nzcv\n"
+                     "cmp x9, x9\n"
+                     "flags_popf: msr nzcv, x9\n"
+                     "cset %0, lt\n"
+                     : "=&r"(result)
+                     : "r"(n)
+                     : "x9", "cc", "memory");
+#endif
     return result;
 }
 
@@ -95,6 +120,7 @@ ALONE long calls(long n) {
     static long (*const volatile table[])(long) = {NULL, leaf};
     long result;
 
+#if defined(__x86_64__)
     __asm__ volatile(".globl calls_direct, calls_table\n"
                      "lea -136(%%rsp), %%rsp\n"
                      "calls_direct: call leaf\n"
@@ -104,11 +130,25 @@ ALONE long calls(long n) {
                      : "=&a"(result), "+D"(n)
                      : "b"(table)
                      : "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "cc", "memory");
+#else
+    register long x0 __asm__("x0") = n;
+
+    __asm__ volatile(".globl calls_direct, calls_table\n"
+                     "calls_direct: bl leaf\n"
+                     "ldr x9, [%1, #8]\n"
+                     "calls_table: blr x9\n"
+                     : "+r"(x0)
+                     : "r"(table)
+                     : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
+                       "x16", "x17", "x18", "x30", "cc", "memory");
+    result = x0;
+#endif
     return result;
 }
 
 /* A system call that is probed itself. */
 ALONE long ask(void) {
+#if defined(__x86_64__)
     long result = SYS_getppid;
 
     __asm__ volatile(".globl ask_syscall\n"
@@ -116,6 +156,16 @@ ALONE long ask(void) {
                      : "+a"(result)
                      :
                      : "rcx", "r11", "memory");
+#else
+    register long x8 __asm__("x8") = SYS_getppid;
+    register long result __asm__("x0");
+
+    __asm__ volatile(".globl ask_syscall\n"
+                     "ask_syscall: svc #0"
+                     : "=r"(result)
+                     : "r"(x8)
+                     : "memory");
+#endif
     return result;
 }
 
@@ -123,6 +173,7 @@ ALONE long ask(void) {
 ALONE long vectors(long n) {
     long lost;
 
+#if defined(__x86_64__)
     __asm__ volatile("movq %1, %%xmm0\n"
                      "punpcklqdq %%xmm0, %%xmm0\n"
                      ".irp r,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
@@ -145,6 +196,30 @@ ALONE long vectors(long n) {
                      : "r"(n)
                      : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
                        "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+#else
+    __asm__ volatile("dup v0.2d, %1\n"
+                     ".irp r,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
+                     "mov v\\r\\().16b, v0.16b\n"
+                     ".endr\n"
+                     "mov %0, #50\n"
+                     "1: sub %0, %0, #1\n"
+                     "cbnz %0, 1b\n"
+                     "eor v1.16b, v1.16b, v0.16b\n"
+                     ".irp r,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
+                     "eor v\\r\\().16b, v\\r\\().16b, v0.16b\n"
+                     "orr v1.16b, v1.16b, v\\r\\().16b\n"
+                     ".endr\n"
+                     "dup v2.2d, %1\n"
+                     "eor v0.16b, v0.16b, v2.16b\n"
+                     "orr v1.16b, v1.16b, v0.16b\n"
+                     "umaxv s1, v1.4s\n"
+                     "fmov %w0, s1\n"
+                     : "=&r"(lost)
+                     : "r"(n)
+                     : "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14",
+                       "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28",
+                       "v29", "v30", "v31");
+#endif
     return lost;
 }
 
@@ -267,10 +342,10 @@ static void *work(void *arg) {
 }
 
 static void unexpected(int sig, siginfo_t *info, void *context) {
-    greg_t *at = ((ucontext_t *)context)->uc_mcontext.gregs;
+    ucontext_t *at = context;
     char text[128];
     int length = snprintf(text, sizeof text, "unexpected signal %d code %d pc %llx flags %llx, flags() at %lx\n", sig,
-                          info->si_code, at[REG_RIP], at[REG_EFL], (long)flags);
+                          info->si_code, (unsigned long long)PC_OF(at), (unsigned long long)FLAGS_OF(at), (long)flags);
     ssize_t put = write(1, text, (size_t)length);
 
     _exit(put > 0 ? 4 : sig);

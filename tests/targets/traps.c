@@ -27,6 +27,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "machine.h"
+
 enum { perf_trap = 6 }; /* TRAP_PERF */
 
 extern char __executable_start, etext;
@@ -49,11 +51,7 @@ __attribute__((noinline)) long in_handler(long n) {
 }
 
 static void on_trap(int sig, siginfo_t *info, void *context) {
-#if defined(__x86_64__)
-    unsigned long pc = (unsigned long)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
-#else
-    unsigned long pc = ((ucontext_t *)context)->uc_mcontext.pc;
-#endif
+    unsigned long pc = (unsigned long)PC_OF((ucontext_t *)context);
 
     (void)sig;
     if (++depth > 1 && sends_again) bad++;
@@ -65,6 +63,7 @@ static void on_trap(int sig, siginfo_t *info, void *context) {
     }
     if ((!is_own(pc) && !sends_again) || info->si_code != wanted_code) bad++;
     if (info->si_code == TRAP_TRACE && (unsigned long)info->si_addr != pc) bad++;
+    if (info->si_code == TRAP_BRKPT) PC_OF((ucontext_t *)context) += trap_rest;
     depth--;
 }
 
@@ -81,11 +80,7 @@ static long break_here(long times) {
 #endif
     for (long i = 0; i < times; i++) {
         do_work(i);
-#if defined(__x86_64__)
-        __asm__ volatile("int3");
-#else
-        raise(SIGTRAP);
-#endif
+        __asm__ volatile(TRAP);
     }
     return times;
 }

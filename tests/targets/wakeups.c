@@ -53,6 +53,11 @@ __attribute__((noinline)) long make_call(long number, long a, long b, long c) {
     return result;
 }
 
+#if defined(SYS_poll)
+static long wait_for(struct pollfd *wanted) { return make_call(SYS_poll, (long)wanted, 1, -1); }
+#else
+static long wait_for(struct pollfd *wanted) { return syscall(SYS_ppoll, wanted, 1, NULL, NULL, 0); }
+#endif
 static long read_into(int fd, void *data, long size) { return make_call(SYS_read, fd, (long)data, size); }
 
 /* eventfd */
@@ -132,7 +137,7 @@ static long read_timer(int flags, long rounds) {
     for (long i = 0; i < rounds; i++) {
         long number, before, after;
 
-        if (flags && make_call(SYS_poll, (long)&wanted, 1, -1) != 1) break;
+        if (flags && wait_for(&wanted) != 1) break;
         before = now_ns();
         if (read_into(timer, &number, sizeof(number)) != sizeof(number) || number < 1) break;
         after = now_ns();

@@ -29,6 +29,7 @@ struct X86_64Detour {
                                                  VirtAddr to, VirtAddr handed_on);
     static constexpr std::size_t agent_sees = 21 * 8; // up to ss
     static AgentEntry agent_entry();
+    static RehearsalCode rehearsal_code();
     static std::optional<OutOfAgent> leave_agent(std::uint64_t offset, Registers &registers, Memory &memory);
     static OutOfStub leave(const Stub &stub, VirtAddr site, VirtAddr at, Registers &registers,
                            std::span<const std::byte> saved);

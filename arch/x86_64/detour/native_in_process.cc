@@ -16,4 +16,14 @@ std::uint64_t processor_time() {
     return std::uint64_t{high} << 32 | low;
 }
 
+CallPlace place_of_begun(const Host::Registers &registers) {
+    return {registers.sp, *reinterpret_cast<const std::uint64_t *>(registers.sp)};
+}
+
+/// `ret` has left the address below the stack pointer, where signals' handlers leave it, too (the red zone).
+CallPlace place_of_returned(const Host::Registers &registers) {
+    const std::uint64_t at = registers.sp - sizeof(std::uint64_t);
+    return {at, *reinterpret_cast<const std::uint64_t *>(at)};
+}
+
 } // namespace ktrace::arch

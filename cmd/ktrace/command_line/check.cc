@@ -13,13 +13,51 @@ namespace ktrace::cli {
 namespace {
 
 using probe::Actions;
+using Format = trace::Config::Format;
+
+/// True where this holds for what is done at some probe.
+template <class Holds> bool any_actions(const Invocation &into, Holds holds) {
+    return std::any_of(into.config.probes.begin(), into.config.probes.end(), [&](const probe::Probe &probe) {
+        return holds(probe.own ? probe.own->actions : into.config.actions);
+    });
+}
+
+bool has_table(const Actions &actions) { return actions.aggregate != Actions::Aggregate::none && !actions.silent; }
+
+bool has_stacks(const Actions &actions) {
+    return std::any_of(actions.by.begin(), actions.by.end(),
+                       [](const std::string &by) { return by == "stack" || by.starts_with("stack("); });
+}
+
+bool has_events(const Actions &actions) { return actions.aggregate == Actions::Aggregate::none; }
+
+/// Each format has something to show.
+Status check_format(const Invocation &into) {
+    switch (into.config.format) {
+    case Format::text:
+    case Format::json: return {};
+    case Format::csv:
+        if (any_actions(into, has_table)) return {};
+        return usage("--format csv has tables alone", "--count, --stats and --hist make one");
+    case Format::folded:
+        if (any_actions(into, has_stacks)) return {};
+        return usage("--format folded has stacks alone", "--by stack counts them");
+    case Format::chrome:
+        if (any_actions(into, has_events) || !into.config.plugins.empty()) return {};
+        return usage("--format chrome has events alone, and these probes make tables",
+                     "leave out --count, --stats, --hist and --by");
+    }
+    return {};
+}
+
+Status check_report(const Invocation &into) {
+    if (into.config.report.empty() || !into.config.expectations.empty()) return {};
+    return usage("--report does nothing without an expectation", "give one with --expect");
+}
 
 /// --sort, --top and --interval are of tables.
 Status check_tables(const Invocation &into) {
-    const bool has_table = std::any_of(into.config.probes.begin(), into.config.probes.end(), [&](const auto &probe) {
-        return (probe.own ? probe.own->actions : into.config.actions).aggregate != Actions::Aggregate::none;
-    });
-    if (has_table) return {};
+    if (any_actions(into, has_table)) return {};
     for (const char *option : {"sort", "top", "interval"})
         if (std::any_of(into.given.begin(), into.given.end(), [&](const auto &each) { return each.name == option; }))
             return usage(std::string("--") + option + " does nothing without a table",
@@ -31,7 +69,7 @@ Status check_tracing(Invocation &into) {
     const trace::Config &config = into.config;
     if (config.probes.empty() && config.plugins.empty()) {
         if (into.command == Command::attach) return {}; // attach says what there is in the process
-        return usage("there is nothing to probe", "say what with -k, -j, -r or -w, for example --ret main");
+        return usage("no probe is given", "say what with -k, -j, -r or -w, for example --ret main");
     }
     std::vector<probe::Kind> kinds;
     for (const probe::Probe &each : config.probes)
@@ -39,6 +77,8 @@ Status check_tracing(Invocation &into) {
     const bool applies = !kinds.empty() || config.probes.empty();
     if (applies)
         if (auto checked = check_actions(into.config.actions, kinds); !checked) return checked;
+    if (auto checked = check_format(into); !checked) return checked;
+    if (auto checked = check_report(into); !checked) return checked;
     return check_tables(into);
 }
 
@@ -61,6 +101,35 @@ Status check_attach(Invocation &into) {
                      hint_for_stray(into, into.operands[0]));
     if (into.processes.empty()) return usage("attach needs a process: -p PID, or -p NAME");
     return check_tracing(into);
+}
+
+/// stack and profile.
+Status check_looking(const Invocation &into) {
+    const std::string name = into.command == Command::stack ? "stack" : "profile";
+    if (!into.operands.empty())
+        return usage(name + " does not take `" + text::escape(into.operands[0]) + "'",
+                     hint_for_process_alone(into.operands[0]));
+    if (into.processes.empty()) return usage(name + " needs a process: -p PID, or -p NAME");
+    return {};
+}
+
+Status check_stack(const Invocation &into) {
+    if (auto checked = check_looking(into); !checked) return checked;
+    if (into.config.format != Format::text && into.config.format != Format::json)
+        return usage("stack has the formats text and json");
+    return {};
+}
+
+Status check_profile(const Invocation &into) {
+    if (auto checked = check_looking(into); !checked) return checked;
+    const bool is_graph = into.config.output.ends_with(".svg");
+    const Format format = into.config.format;
+    if (format == Format::csv || format == Format::chrome)
+        return usage("profile has the formats text, json and folded");
+    if (is_graph && format != Format::text) return usage("-o FILE.svg is a flame graph, and has no --format");
+    if (into.profile.waiting && !is_graph && format != Format::folded)
+        return usage("--waiting is of a flame graph (-o FILE.svg) or of --format folded", "the tables have both");
+    return {};
 }
 
 Status check_run(Invocation &into) {
@@ -147,6 +216,10 @@ Status check_ctl(Invocation &into) {
         if (hint.empty() && verb->verb == Verb::add) hint = "say what to probe with -k, -j, -r or -w";
         return usage("ctl " + name + " does not take `" + text::escape(order.names[0]) + "'", hint);
     }
+    if (!into.config.expectations.empty())
+        return usage("ctl does not take --expect", "that is for the whole trace when it is started");
+    if (into.config.format != trace::Config::Format::text && into.config.format != trace::Config::Format::json)
+        return usage("ctl stats has the formats text and json");
     if (verb->verb == Verb::add)
         if (auto checked = check_tracing(into); !checked) return checked;
     order.verb = verb->verb;
@@ -156,6 +229,15 @@ Status check_ctl(Invocation &into) {
     order.format = into.config.format;
     order.verbose = into.config.verbose > 0;
     return {};
+}
+
+Status check_diff(const Invocation &into) {
+    if (into.operands.size() != 2)
+        return usage("diff takes two files: ktrace diff OLD.json NEW.json",
+                     "ktrace writes them with --format json -o FILE");
+    if (into.config.format == Format::folded || into.config.format == Format::chrome)
+        return usage("diff has the formats text, json and csv");
+    return check_report(into);
 }
 
 Status check_repair(const Invocation &into) {
@@ -205,8 +287,11 @@ Status check(Invocation &into) {
     switch (into.command) {
     case Command::attach: return check_attach(into);
     case Command::run: return check_run(into);
+    case Command::stack: return check_stack(into);
+    case Command::profile: return check_profile(into);
     case Command::list: return check_list(into);
     case Command::ctl: return check_ctl(into);
+    case Command::diff: return check_diff(into);
     case Command::repair: return check_repair(into);
     case Command::doctor:
         if (!into.operands.empty()) return usage("doctor does not take `" + text::escape(into.operands[0]) + "'");

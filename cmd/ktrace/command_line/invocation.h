@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sample/profile.h"
 #include "trace/config.h"
 
 namespace ktrace::cli {
@@ -19,6 +20,9 @@ enum class Command : unsigned {
     repair = 32,
     plugin = 64,
     doctor = 128,
+    stack = 256,
+    profile = 512,
+    diff = 1024,
 };
 
 /// `ktrace list`: what can be probed in a process or a file.
@@ -58,6 +62,7 @@ struct Invocation {
     std::vector<std::string> processes; // of -p: numbers and names, as given
     trace::Config config;               // attach, run
     ListRequest list;                   // list
+    sample::ProfileRequest profile;     // profile
     trace::Order order;                 // ctl
     std::vector<std::string> words;     // all of the command line behind the command and in front of --
     std::vector<GivenOption> given;     // the options, in order

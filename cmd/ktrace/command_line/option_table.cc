@@ -5,6 +5,9 @@
 #include <limits>
 
 #include "base/text.h"
+#include "compare/diff.h"
+#include "expect/case.h"
+#include "expect/claim.h"
 #include "output/table.h"
 #include "own_options.h"
 #include "probe/watch_spec.h"
@@ -22,13 +25,16 @@ using trace::Config;
 constexpr unsigned bit(Command command) { return static_cast<unsigned>(command); }
 constexpr unsigned tracing = bit(Command::attach) | bit(Command::run);
 constexpr unsigned attach_only = bit(Command::attach);
+constexpr unsigned diff_too = bit(Command::diff);
 constexpr unsigned list_only = bit(Command::list);
 constexpr unsigned ctl_only = bit(Command::ctl);
 constexpr unsigned repair_only = bit(Command::repair);
 constexpr unsigned plugin_only = bit(Command::plugin);
+constexpr unsigned profile_only = bit(Command::profile);
+constexpr unsigned looking = bit(Command::stack) | profile_only;
 constexpr unsigned probing = tracing | ctl_only; // ctl add
 constexpr unsigned everywhere =
-    probing | list_only | repair_only | plugin_only | bit(Command::bench) | bit(Command::doctor);
+    probing | diff_too | looking | list_only | repair_only | plugin_only | bit(Command::bench) | bit(Command::doctor);
 
 // How options change an Invocation.
 
@@ -243,8 +249,23 @@ Status set_top(Invocation &into, const std::string &value) {
 }
 
 Status set_engine(Invocation &into, const std::string &value) {
-    if (value != "trap" && value != "jump") return usage("--engine is trap or jump, not `" + text::escape(value) + "'");
-    into.config.engine = value == "jump" ? Config::Engine::jump : Config::Engine::trap;
+    using Engine = Config::Engine;
+    if (value != "auto" && value != "trap" && value != "jump")
+        return usage("--engine is auto, trap or jump, not `" + text::escape(value) + "'");
+    into.config.engine = value == "auto" ? Engine::automatic : value == "trap" ? Engine::trap : Engine::jump;
+    return {};
+}
+
+Status set_frequency(Invocation &into, const std::string &value) {
+    constexpr std::uint64_t most = 10'000; // a second
+    auto frequency = read_positive("--frequency", value, most);
+    if (!frequency) return fail(frequency.error());
+    into.profile.frequency = static_cast<unsigned>(*frequency);
+    return {};
+}
+
+Status set_waiting(Invocation &into, const std::string &) {
+    into.profile.waiting = true;
     return {};
 }
 
@@ -255,8 +276,32 @@ Status set_output(Invocation &into, const std::string &value) {
 }
 
 Status set_format(Invocation &into, const std::string &value) {
-    if (value != "text" && value != "json") return usage("--format is text or json, not `" + text::escape(value) + "'");
-    into.config.format = value == "json" ? Config::Format::json : Config::Format::text;
+    static constexpr std::pair<std::string_view, Config::Format> formats[] = {{"text", Config::Format::text},
+                                                                              {"json", Config::Format::json},
+                                                                              {"csv", Config::Format::csv},
+                                                                              {"folded", Config::Format::folded},
+                                                                              {"chrome", Config::Format::chrome}};
+    for (const auto &[name, format] : formats)
+        if (name == value) {
+            into.config.format = format;
+            return {};
+        }
+    return usage("--format is text, json, csv, folded or chrome, not `" + text::escape(value) + "'");
+}
+
+Status add_expectation(Invocation &into, const std::string &value) {
+    const bool is_of_two = into.command == Command::diff;
+    auto claim = expect::parse_claim(value, is_of_two ? expect::Runs::two : expect::Runs::one);
+    if (!claim) return fail(claim.error());
+    if (auto checked = is_of_two ? compare::check_claim(*claim) : Status{}; !checked) return checked;
+    into.config.expectations.push_back({value});
+    return {};
+}
+
+Status set_report(Invocation &into, const std::string &value) {
+    if (!expect::is_report_name(value))
+        return usage("--report needs a FILE.xml (JUnit) or a FILE.tap (TAP), not `" + text::escape(value) + "'");
+    into.config.report = value;
     return {};
 }
 
@@ -306,20 +351,25 @@ Status ask_version(Invocation &into, const std::string &) {
 
 // clang-format off
 constexpr std::array table{
-    Option{'p', "pid", Takes::value, "PID|NAME[,...]", Group::target, attach_only | list_only | ctl_only | repair_only,
-           "the process, by number or name (attach: several)", add_processes},
+    Option{'p', "pid", Takes::value, "PID|NAME[,...]", Group::target, attach_only | looking | list_only | ctl_only | repair_only,
+           "by number or name (ctl, list, repair: one)", add_processes},
     Option{'f', "follow", Takes::nothing, "", Group::target, tracing,
            "trace its children and what they execute, too", set_flag<&Config::follow>},
     Option{0, "allow-missing", Takes::nothing, "", Group::target, probing,
            "go on without the probes that cannot be placed", set_flag<&Config::allow_missing>},
-    Option{0, "duration", Takes::value, "TIME", Group::target, tracing,
+    Option{0, "duration", Takes::value, "TIME", Group::target, tracing | profile_only,
            "end the trace after 10s, 250ms, 0.5s, 2m", set_duration},
     Option{0, "max-events", Takes::value, "N", Group::target, tracing,
            "end the trace after N events", set_max_events},
     Option{0, "max-overhead", Takes::value, "PERCENT", Group::target, tracing,
            "disarm what costs a thread more of its time", set_max_overhead},
-    Option{0, "engine", Takes::value, "trap|jump", Group::target, tracing,
-           "jump: by jumps, without a stop, where it can", set_engine},
+    Option{0, "engine", Takes::value, "ENGINE", Group::target, tracing,
+           "auto (by jumps where it can), trap or jump", set_engine},
+    Option{0, "lossless", Takes::nothing, "", Group::target, tracing,
+           "threads wait for room for events, however long", set_flag<&Config::lossless>},
+
+    Option{'F', "frequency", Takes::value, "N", Group::target, profile_only,
+           "look at each thread N times a second (99)", set_frequency},
 
     Option{'k', "probe", Takes::value, "SPEC", Group::probes, probing,
            "probe an instruction", add_probe<probe::Kind::probe>},
@@ -358,6 +408,8 @@ constexpr std::array table{
            "return this (or 0) without running the function", set_skip},
     Option{0, "set-errno", Takes::value, "EXPR", Group::handlers, probing,
            "with --skip, --set-ret: what errno is then", set_errno},
+    Option{0, "expect", Takes::value, "CLAIM", Group::handlers, tracing | diff_too,
+           "what must hold, else status 3: ktrace-expect(7)", add_expectation},
     Option{0, "maxactive", Takes::value, "N", Group::handlers, probing,
            "return probes: calls in flight a place (4096)", set_maxactive},
 
@@ -371,7 +423,7 @@ constexpr std::array table{
            "a row per value; alone it means --count", add_expressions<&Actions::by>},
     Option{0, "sort", Takes::value, "COLUMN", Group::aggregates, tracing,
            "largest first (by default: by total, else count)", set_sort},
-    Option{0, "top", Takes::value, "N", Group::aggregates, tracing,
+    Option{0, "top", Takes::value, "N", Group::aggregates, tracing | profile_only,
            "the first N rows, and the rest as one", set_top},
     Option{0, "interval", Takes::value, "TIME", Group::aggregates, tracing,
            "tables while it runs, too: of each 1s, say", set_interval},
@@ -385,17 +437,21 @@ constexpr std::array table{
     Option{0, "first", Takes::value, "N", Group::selection, probing,
            "then the first N of those", set_first},
 
-    Option{'o', "output", Takes::value, "FILE", Group::output, tracing | plugin_only,
+    Option{'o', "output", Takes::value, "FILE", Group::output, tracing | looking | plugin_only,
            "write events and tables, or a plugin, to FILE", set_output},
-    Option{0, "format", Takes::value, "text|json", Group::output, probing,
-           "lines for people, or a JSON object a line", set_format},
+    Option{0, "format", Takes::value, "FORMAT", Group::output, probing | looking | diff_too,
+           "text, json, csv, folded or chrome", set_format},
+    Option{0, "report", Takes::value, "FILE", Group::output, tracing | diff_too,
+           "expectations as JUnit (.xml) or TAP (.tap)", set_report},
+    Option{0, "waiting", Takes::nothing, "", Group::output, profile_only,
+           "folded stacks, or the graph, of what is waited for", set_waiting},
     Option{0, "ns", Takes::nothing, "", Group::output, tracing,
            "times in whole nanoseconds", set_flag<&Config::exact_times>},
     Option{0, "lines", Takes::nothing, "", Group::output, list_only,
            "list the source lines that can be probed, too", set_list_flag<&ListRequest::lines>},
     Option{0, "inlines", Takes::nothing, "", Group::output, list_only,
            "list the inlined instances, too", set_list_flag<&ListRequest::inlines>},
-    Option{'q', "quiet", Takes::nothing, "", Group::output, tracing,
+    Option{'q', "quiet", Takes::nothing, "", Group::output, tracing | looking,
            "no notices and no summary, only errors", set_flag<&Config::quiet>},
     Option{'v', "verbose", Takes::nothing, "", Group::output, tracing | ctl_only,
            "show where each probe is; ctl list: why a trap", more_verbose},

@@ -19,14 +19,17 @@ namespace ktrace::cli {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Command>, 8> commands{{{"attach", Command::attach},
-                                                                        {"run", Command::run},
-                                                                        {"list", Command::list},
-                                                                        {"ctl", Command::ctl},
-                                                                        {"bench", Command::bench},
-                                                                        {"repair", Command::repair},
-                                                                        {"plugin", Command::plugin},
-                                                                        {"doctor", Command::doctor}}};
+constexpr std::array<std::pair<std::string_view, Command>, 11> commands{{{"attach", Command::attach},
+                                                                         {"run", Command::run},
+                                                                         {"stack", Command::stack},
+                                                                         {"profile", Command::profile},
+                                                                         {"diff", Command::diff},
+                                                                         {"list", Command::list},
+                                                                         {"ctl", Command::ctl},
+                                                                         {"bench", Command::bench},
+                                                                         {"repair", Command::repair},
+                                                                         {"plugin", Command::plugin},
+                                                                         {"doctor", Command::doctor}}};
 
 std::string names_for_cli11(const Option &option) {
     std::string names = option.letter ? std::string("-") + option.letter + "," : std::string();
@@ -125,12 +128,14 @@ Result<Command> find_command(const std::string &name) {
         names.push_back(known);
     }
     if (name.starts_with("-"))
-        return usage("name a command before the options: attach, run, list, ctl, plugin, repair, bench or doctor",
+        return usage("name a command before the options: attach, run, stack, profile, diff, list, ctl, plugin, repair, "
+                     "bench or doctor",
                      "for example ktrace attach -p PID --ret FUNCTION");
     auto near = text::nearest(name, names, 1);
     return usage("there is no command `" + text::escape(name) + "'",
-                 near.empty() ? "there are attach, run, list, ctl, plugin, repair, bench and doctor"
-                              : "did you mean " + near[0] + "?");
+                 near.empty()
+                     ? "there are attach, run, stack, profile, diff, list, ctl, plugin, repair, bench and doctor"
+                     : "did you mean " + near[0] + "?");
 }
 
 } // namespace
@@ -144,7 +149,7 @@ std::string name_of(Command command) {
 Result<Invocation> parse(const std::vector<std::string> &arguments) {
     Invocation into;
     if (arguments.empty())
-        return usage("name a command: attach, run, list, ctl, plugin, repair, bench or doctor",
+        return usage("name a command: attach, run, stack, profile, diff, list, ctl, plugin, repair, bench or doctor",
                      "ktrace --help shows how");
     const std::string &first = arguments[0];
     if (first == "--help" || first == "-h" || first == "help") into.help = true;

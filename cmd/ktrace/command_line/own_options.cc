@@ -119,18 +119,34 @@ Error pointing(Error error, const QuotedProbe &quoted, const OwnOption &own) {
     return error;
 }
 
-Status apply_to(probe::Probe &probe, const QuotedProbe &quoted, const std::vector<GivenOption> &of_command) {
+constexpr std::string_view expectation = "expect";
+
+/// The only options are expectations: counts, and prints nothing.
+void keep_silent(probe::Actions &actions) {
+    actions.silent = true;
+    actions.aggregate = probe::Actions::Aggregate::count;
+}
+
+Status apply_to(Invocation &into, const QuotedProbe &quoted) {
+    probe::Probe &probe = into.config.probes.at(quoted.probe);
     Invocation alone; // a command line of this probe's own
-    for (const GivenOption &given : of_command) {
+    bool only_expects = true;
+    for (const GivenOption &given : into.given) {
         const Option &option = *option_called("--" + given.name);
         const bool replaced = std::any_of(quoted.options.begin(), quoted.options.end(),
                                           [&](const OwnOption &own) { return replaces(own.name, given.name); });
-        if (is_for_one_probe(option) && !replaced)
-            if (auto applied = option.apply(alone, given.value); !applied) return applied;
+        if (!is_for_one_probe(option) || replaced || option.name == expectation) continue;
+        only_expects = false;
+        if (auto applied = option.apply(alone, given.value); !applied) return applied;
     }
-    for (const OwnOption &own : quoted.options)
+    for (const OwnOption &own : quoted.options) {
+        only_expects = only_expects && own.name == expectation;
         if (auto applied = option_called("--" + own.name)->apply(alone, own.value); !applied)
             return fail(pointing(applied.error(), quoted, own));
+    }
+    for (const trace::Expectation &each : alone.config.expectations)
+        into.config.expectations.push_back({each.text, probe.number});
+    if (only_expects) keep_silent(alone.config.actions);
     if (auto checked = check_actions(alone.config.actions, {probe.kind}); !checked)
         return wrong(quoted.text, quoted.spec.size(), quoted.text.size() - quoted.spec.size(), checked.error().message,
                      checked.error().hint);
@@ -160,7 +176,13 @@ Result<QuotedProbe> split_quoted(const std::string &text) {
 
 Status apply_own_options(Invocation &into) {
     for (const QuotedProbe &quoted : into.quoted)
-        if (auto applied = apply_to(into.config.probes.at(quoted.probe), quoted, into.given); !applied) return applied;
+        if (auto applied = apply_to(into, quoted); !applied) return applied;
+    const bool only_expects = std::all_of(into.given.begin(), into.given.end(), [](const GivenOption &given) {
+        return given.name == expectation || !is_for_one_probe(*option_called("--" + given.name));
+    });
+    const bool expects = std::any_of(into.given.begin(), into.given.end(),
+                                     [](const GivenOption &given) { return given.name == expectation; });
+    if (expects && only_expects) keep_silent(into.config.actions);
     return {};
 }
 

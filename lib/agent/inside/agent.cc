@@ -1,12 +1,9 @@
 // The agent: what a hit does in the process itself, in the place of a stop. It has no data, makes no system call, and
 // waits for nothing; it knows its thread by the thread pointer.
-#include <cstring>
-#include <new>
-
-#include "agent/layout.h"
+#include "agent/inside/calls.h"
+#include "agent/inside/hit.h"
+#include "agent/inside/ring.h"
 #include "arch/in_process.h"
-#include "arch/isa_detour.h"
-#include "program/run/machine.h"
 
 namespace ktrace::agent {
 
@@ -14,11 +11,8 @@ namespace {
 
 using program::Image;
 using program::Machine;
+using program::Moment;
 using program::MomentImage;
-using program::NodeWriter;
-using program::Parts;
-
-static_assert(sizeof(Machine) <= sizeof(Thread::machine));
 
 /// Of the thread that runs this; nullptr: ktrace has not seen it yet.
 Thread *own_thread(const Threads &threads) {
@@ -31,116 +25,86 @@ Thread *own_thread(const Threads &threads) {
     return nullptr;
 }
 
-/// Of the row that the place of the thread's stack chooses, as a counting stub does.
-std::uint64_t *counter(std::uint64_t in_first_row, const void *stack) {
-    const auto page = static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(stack) >> 14);
-    const std::uint32_t row = page * 0x9e3779b1U >> 28;
-    return reinterpret_cast<std::uint64_t *>(in_first_row + row * arch::counter_row_size);
-}
-
-void write_nodes(Machine &machine, const Image &image, Parts parts, NodeWriter &out) {
-    for (program::Part part : image[parts]) {
-        const std::size_t before = out.size();
-        machine.run(image[part], out);
-        if (out.size() == before) out.empty(program::Tag::na);
-    }
-}
-
-/// Where the next record may be written, longest_record bytes in one piece.
-struct Place {
-    std::uint64_t tail = 0; // of it
-    std::byte *at = nullptr;
-};
-
-/// Fills up what is left of the ring where that is too little.
-Place next_place(Thread &thread) {
-    std::uint64_t tail = thread.tail;
-    const std::size_t left = ring_size - tail % ring_size;
-    if (left < longest_record) {
-        const RingRecord rest{static_cast<std::uint32_t>(left), filler, 0, 0, 0};
-        std::memcpy(thread.ring + tail % ring_size, &rest, 8); // there is room for no more, perhaps
-        tail += left;
-    }
-    return {tail, thread.ring + tail % ring_size};
-}
-
-/// Writes the hit's record. False: it does not fit.
-bool write_record(Machine &machine, const Image &image, const MomentImage &moment, const SiteCode &site, Place place,
-                  std::uint64_t time, std::uint64_t &end) {
-    std::byte *const payload = place.at + sizeof(RingRecord);
-    const std::size_t room = longest_record - sizeof(RingRecord);
-    std::size_t used = 0;
-    if (moment.aggregates) {
-        NodeWriter key({payload + sizeof(Sample), room - sizeof(Sample)}, image.header().payload_limit, true);
-        write_nodes(machine, image, moment.key, key);
-        if (key.overflowed()) return false;
-        program::Slot value{.state = program::Slot::State::na};
-        if (moment.has_value) value = machine.run(image[moment.value], key);
-        const Sample sample{value.bits, moment.has_value && value.state == program::Slot::State::ok};
-        std::memcpy(payload, &sample, sizeof sample);
-        used = sizeof sample + key.size();
-    } else {
-        NodeWriter nodes({payload, room}, image.header().payload_limit, false);
-        write_nodes(machine, image, moment.body, nodes);
-        if (nodes.overflowed()) return false;
-        used = nodes.size();
-    }
-    const std::size_t size = (sizeof(RingRecord) + used + 7) & ~std::size_t{7};
-    const RingRecord record{static_cast<std::uint32_t>(size), site.number, time, static_cast<std::uint32_t>(used),
-                            moment.aggregates};
-    std::memcpy(place.at, &record, sizeof record);
-    end = place.tail + size;
-    return true;
-}
-
-Effect note(Thread &thread, Last last, std::uint64_t *place) {
-    thread.last = last;
-    thread.is_busy = 0;
-    return {0, place};
-}
-
-/// It needs no machine.
-bool is_comparison(std::span<const program::Instr> condition) {
-    return condition.size() == 1 && condition[0].op == program::Opcode::compare_register;
-}
-
-Effect hit(const arch::Host::Registers &registers, const SiteCode &site, Thread &thread) {
-    const Image image({reinterpret_cast<const std::byte *>(site.image), sizeof(program::ImageHeader)});
-    const MomentImage &moment = image.moment(static_cast<program::Moment>(site.moment));
+/// Of an event, or a row of a table.
+Effect note(const Hit &hit, std::uint64_t time) {
+    const Image image = image_of(hit.site);
+    const MomentImage &moment = image.moment(static_cast<Moment>(hit.site.moment));
     const auto condition = image[moment.condition];
-    if (is_comparison(condition) && program::compare_register(condition[0], registers) == 0)
-        return note(thread, Last::filtered, counter(site.filtered, &registers));
-    const program::HitView view{registers, nullptr, nullptr, Pid{thread.pid}, Tid{thread.tid}, 0,
-                                0,         0,       {},      nullptr,         nullptr};
-    Machine &machine = *new (thread.machine) Machine(image, view);
-    if (moment.has_condition && !is_comparison(condition)) {
-        NodeWriter nothing({}, 0, false);
-        const program::Slot holds = machine.run(condition, nothing);
-        if (holds.state != program::Slot::State::ok || holds.bits == 0)
-            return note(thread, Last::filtered, counter(site.filtered, &registers));
+    const bool is_plain = is_comparison(condition);
+    if (is_plain && program::compare_register(condition[0], hit.registers) == 0) return filtered(hit);
+    const View view = view_of(hit);
+    Machine &machine = new_machine(hit.thread, image, view);
+    const bool is_wanted = is_plain || holds(machine, image, moment);
+    if (needs_ktrace(hit)) return ring(hit, Bell::serve);
+    if (!is_wanted) return filtered(hit);
+    if (time == 0) time = arch::processor_time();
+    std::uint64_t tail = tail_of(hit.thread.state);
+    std::byte *const at = next_place(hit.thread, tail);
+    const Payload payload =
+        write_payload(machine, image, moment, at + sizeof(RingRecord), longest_record - sizeof(RingRecord));
+    if (!payload.fits || needs_ktrace(hit)) return ring(hit, Bell::serve);
+    tail += write_header(at, hit.site.number, time, payload.kind, payload.size);
+    hit.thread.last_size = static_cast<std::uint32_t>(tail - tail_of(hit.thread.state));
+    return stored(hit, Last::record, state_of(tail, calls_of(hit.thread.state)));
+}
+
+/// The time of a hit is no part of the calls around it.
+void add_cost(const Hit &hit, std::uint64_t begin) {
+    hit.thread.cost += arch::processor_time() - begin + hit.threads.per_hit;
+    hit.thread.hits++;
+}
+
+Effect serve(const Hit &hit) {
+    const auto moment = static_cast<Moment>(hit.site.moment);
+    const bool is_timed = moment == Moment::ret || hit.thread.times != 0 || calls_of(hit.thread.state) != 0;
+    if (moment == Moment::call) {
+        const std::uint64_t begin = is_timed ? arch::processor_time() : 0;
+        const Effect effect = begin_call(hit);
+        if (is_timed) add_cost(hit, begin);
+        if (hit.thread.last != Last::call || !effect.place) return effect;
+        Call &call = hit.thread.call[calls_of(hit.thread.state)];
+        call.cost = hit.thread.cost;
+        call.hits = hit.thread.hits;
+        call.begin = arch::processor_time();
+        return effect;
     }
-    const std::uint64_t time = arch::processor_time();
-    std::uint64_t end = 0;
-    if (!write_record(machine, image, moment, site, next_place(thread), time, end))
-        return note(thread, Last::dropped, counter(site.dropped, &registers));
-    thread.last = Last::record;
-    thread.last_size = static_cast<std::uint32_t>(end - thread.tail);
-    thread.is_busy = 0;
-    return {end, &thread.tail};
+    const std::uint64_t begin = is_timed ? arch::processor_time() : 0;
+    const Effect effect = moment == Moment::ret ? end_calls(hit, begin) : note(hit, begin);
+    if (is_timed) add_cost(hit, begin);
+    return effect;
+}
+
+/// An entry that is not seen is dropped; a return goes on.
+Effect passed(const arch::Host::Registers &registers, const SiteCode &site, Threads &threads) {
+    if (site.moment == static_cast<std::uint32_t>(Moment::ret)) return {1, &threads.nothing};
+    return {0, counter(site.dropped, &registers)};
 }
 
 } // namespace
 
 /// Called by the entry (arch/), which has made `registers` of the thread's.
 extern "C" Effect ktrace_agent_hit(const arch::Host::Registers *registers, const SiteCode *site) {
-    Thread *thread = own_thread(*reinterpret_cast<const Threads *>(site->threads));
-    if (!thread) return {static_cast<std::uint64_t>(Bell::unknown_thread), nullptr};
-    if (thread->is_busy != 0)
-        return {0, counter(site->dropped, registers)}; // a handler above, which ktrace does not see
-    if (thread->tail - *static_cast<volatile std::uint64_t *>(&thread->head) >= bell_at)
-        return {static_cast<std::uint64_t>(Bell::ring_is_full), nullptr};
+    Threads &threads = *reinterpret_cast<Threads *>(site->threads);
+    Thread *thread = own_thread(threads);
+    const bool is_return = site->moment == static_cast<std::uint32_t>(Moment::ret);
+    if (!thread) {
+        const bool is_of_none = is_return && !is_in_ktrace(threads, arch::place_of_returned(*registers).at);
+        if (is_of_none) return {1, &threads.nothing};
+        if (!is_heard(threads, arch::processor_time())) return passed(*registers, *site, threads);
+        return {static_cast<std::uint64_t>(is_return ? Bell::serve : Bell::look), nullptr};
+    }
+    if (thread->is_busy != 0) return passed(*registers, *site, threads); // a handler above, which ktrace does not see
+    if (thread->rang_at != 0) {                                          // it comes again, from the bell
+        thread->cost += arch::processor_time() - thread->rang_at;
+        thread->rang_at = 0;
+    }
     thread->is_busy = 1;
-    return hit(*registers, *site, *thread);
+    thread->missed = 0;
+    thread->last = Last::nothing;
+    const Hit hit{*registers, *site, threads, *thread};
+    const Effect effect = is_ring_full(*thread) ? ring(hit, Bell::look) : serve(hit);
+    thread->is_busy = 0;
+    return effect;
 }
 
 } // namespace ktrace::agent

@@ -1,13 +1,18 @@
 #include "engine/agent/agent_records.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
+#include <deque>
+#include <optional>
 #include <vector>
 
 #include "agent/layout.h"
 #include "base/clock.h"
+#include "engine/calls/timing.h"
 #include "engine/space/jumps.h"
+#include "engine/space/returns.h"
 #include "program/tables/state.h"
 
 namespace ktrace::engine {
@@ -16,23 +21,156 @@ namespace {
 
 using Place = AgentThreads::Place;
 
+/// A thread whose records are taken.
+struct Source {
+    Place *place = nullptr;
+    Task *task = nullptr; // nullptr: it is not known any more
+};
+
 struct Taken {
     std::uint64_t time_ns = 0; // CLOCK_MONOTONIC
-    const Place *place = nullptr;
+    const Source *from = nullptr;
     const Jump *jump = nullptr;
-    bool is_sample = false;
+    agent::Kind kind = agent::Kind::event;
     std::size_t at = 0, size = 0; // of the payload, in `bytes` of Batch
 };
 
 struct Batch {
+    std::deque<Source> sources; // they stay where they are
     std::vector<Taken> taken;
     std::vector<std::byte> bytes;
 };
 
-/// Copies all records. One that is not as the agent writes it ends that: the rest is lost.
-void copy_ring(Engine &engine, const Jumps &jumps, Place &place, Batch &batch) {
-    const std::uint64_t tail = std::atomic_ref(place.thread->tail).load(std::memory_order_acquire);
+std::uint64_t tail_of(const Place &place) {
+    return agent::tail_of(std::atomic_ref(place.thread->state).load(std::memory_order_acquire));
+}
+
+program::Moment moment_of(const Jump &jump) {
+    return jump.run->moment == program::Moment::call ? program::Moment::ret : jump.run->moment;
+}
+
+void add_sample(const Jump &jump, const Place &place, std::span<const std::byte> payload,
+                const program::Duration *took) {
+    agent::Sample sample;
+    if (payload.size() < sizeof sample) return;
+    std::memcpy(&sample, payload.data(), sizeof sample);
+    const program::Image image = jump.run->program.image();
+    const auto &moment = image.moment(moment_of(jump));
+    program::Number number;
+    if (moment.value_is_unsigned) number.kind = program::Number::Kind::uint;
+    if (moment.value_is_float) number.kind = program::Number::Kind::floating;
+    number.bits = sample.bits;
+    const Credit &credit = jump.credits.front();
+    credit.state->aggregation.add(payload.subspan(sizeof sample), place.pid.value,
+                                  sample.is_readable != 0 ? &number : nullptr, took);
+}
+
+void write_event(Engine &engine, const Taken &taken, std::span<const std::byte> payload, std::uint64_t realtime_is,
+                 const program::Duration *took) {
+    program::RecordHeader header;
+    header.moment = moment_of(*taken.jump);
+    header.size = static_cast<std::uint32_t>(sizeof header + payload.size());
+    header.time_ns = taken.time_ns + realtime_is;
+    if (took) {
+        header.duration_ns = took->ns;
+        header.entry_ns = header.time_ns - took->since_ns;
+        header.error_ns = took->error_ns();
+        header.taken_ns = took->taken_ns;
+    }
+    header.pid = taken.from->place->pid.value;
+    header.tid = taken.from->place->tid.value;
+    header.location = taken.jump->credits.front().location;
+    header.set_name(taken.from->place->name);
+    if (Task *const task = taken.from->task) header.sequence = ++task->sequence;
+    auto record = engine.records.reserve();
+    std::memcpy(record.data(), &header, sizeof header);
+    std::ranges::copy(payload, record.begin() + sizeof header);
+    engine.records.commit(header.size);
+}
+
+/// Another call of the same function is under way, which a stop has seen begin.
+bool is_within_another(const Task &task, std::uint32_t location) {
+    for (const Instance *each = task.calls.youngest; each; each = each->older_call)
+        if (each->attachment->location == location) return true;
+    return false;
+}
+
+program::Duration duration_of(const Engine &engine, const Taken &taken, const agent::Returned &returned) {
+    const std::uint64_t rate = engine.processor_clock.ns_per_tick();
+    const AgentCosts &costs = engine.agent_costs;
+    program::Duration took;
+    took.ns = agent::in_ns(returned.took, rate);
+    took.taken_ns = agent::in_ns(returned.taken, rate);
+    took.inner_ns = std::min(took.ns, agent::in_ns(returned.inner, rate));
+    took.since_ns = taken.time_ns - engine.processor_clock.monotonic_ns(returned.begin);
+    const Task *const task = taken.from->task;
+    took.is_nested =
+        returned.is_nested != 0 || (task && is_within_another(*task, taken.jump->credits.front().location));
+    took.errors = engine.corrections.present(Clock::stops).of_stop * returned.stops;
+    took.errors += costs.of_hit * returned.hits;
+    took.errors += costs.of_call;
+    return took;
+}
+
+void count(program::Counters &counters, agent::Kind kind) {
+    counters.hits++;
+    (kind == agent::Kind::filtered ? counters.filtered : counters.events)++;
+}
+
+/// A call has returned: what it took, which is in front of the payload. Nothing: it is not.
+std::optional<program::Duration> take_duration(Engine &engine, const Taken &taken,
+                                               std::span<const std::byte> &payload) {
+    agent::Returned returned;
+    if (payload.size() < sizeof returned) return std::nullopt;
+    std::memcpy(&returned, payload.data(), sizeof returned);
+    payload = payload.subspan(sizeof returned);
+    program::Duration took = duration_of(engine, taken, returned);
+    if (taken.from->task && returned.is_outermost != 0 && taken.kind != agent::Kind::filtered)
+        add_to_youngest(*taken.from->task, took.ns);
+    return took;
+}
+
+void hand_on(Engine &engine, const Taken &taken, std::span<const std::byte> payload, std::uint64_t realtime_is) {
+    std::optional<program::Duration> took;
+    if (taken.jump->run->moment == program::Moment::call && !(took = take_duration(engine, taken, payload))) return;
+    const program::Duration *const duration = took ? &*took : nullptr;
+    if (taken.kind == agent::Kind::sample)
+        add_sample(*taken.jump, *taken.from->place, payload, duration);
+    else if (taken.kind == agent::Kind::event)
+        write_event(engine, taken, payload, realtime_is, duration);
+    count(*taken.jump->credits.front().counters, taken.kind);
+    if (taken.kind != agent::Kind::filtered) engine.events++;
+}
+
+/// CLOCK_REALTIME less CLOCK_MONOTONIC, in ns. It stays until the clock is set or moved, so that times keep their
+/// order: between two readings something else may run.
+std::uint64_t realtime_further_by() {
+    static std::uint64_t kept = 0;
+    constexpr std::uint64_t most = 10'000;
+    std::uint64_t closest = ~std::uint64_t{0}, found = 0;
+    for (unsigned i = 0; i < 5; i++) {
+        const std::uint64_t before = monotonic_ns(), realtime = realtime_ns(), behind = monotonic_ns();
+        if (behind - before >= closest) continue;
+        closest = behind - before;
+        found = realtime - before - closest / 2;
+    }
+    if (found - kept + most > 2 * most) kept = found;
+    return kept;
+}
+
+void hand_on(Engine &engine, const Batch &batch) {
+    const std::uint64_t realtime_is = batch.taken.empty() ? 0 : realtime_further_by();
+    for (const Taken &taken : batch.taken)
+        hand_on(engine, taken, std::span(batch.bytes).subspan(taken.at, taken.size), realtime_is);
+}
+
+/// Takes all records: those of events into the batch, which is to be put in the order of time. One that is not as the
+/// agent writes it ends that: the rest is lost.
+void take_ring(Engine &engine, const Jumps &jumps, const Source &source, Batch &batch) {
+    Place &place = *source.place;
+    const std::uint64_t tail = tail_of(place);
     const std::byte *const ring = place.thread->ring;
+    std::array<std::byte, agent::longest_record> copy; // the program could write to the ring
     while (tail - place.head >= sizeof(std::uint64_t) && tail - place.head <= agent::ring_size) {
         const std::size_t at = place.head % agent::ring_size, left = agent::ring_size - at;
         agent::RingRecord record;
@@ -42,78 +180,36 @@ void copy_ring(Engine &engine, const Jumps &jumps, Place &place, Batch &batch) {
         if (record.number == agent::filler) continue;
         if (record.number >= jumps.by_number.size() || record.payload > record.size - sizeof record) break;
         const Taken taken{engine.processor_clock.monotonic_ns(record.time),
-                          &place,
+                          &source,
                           jumps.by_number[record.number],
-                          record.is_sample != 0,
+                          record.kind,
                           batch.bytes.size(),
                           record.payload};
+        if (!taken.jump || taken.jump->credits.empty() || !taken.jump->run) continue;
         const std::byte *const payload = ring + at + sizeof record;
-        batch.bytes.insert(batch.bytes.end(), payload, payload + record.payload);
-        batch.taken.push_back(taken);
+        if (record.kind == agent::Kind::event) {
+            batch.bytes.insert(batch.bytes.end(), payload, payload + record.payload);
+            batch.taken.push_back(taken);
+        } else if (record.payload <= copy.size()) {
+            std::copy_n(payload, record.payload, copy.begin());
+            hand_on(engine, taken, std::span(copy).first(record.payload), 0);
+        }
     }
     if (tail - place.head > agent::ring_size) place.head = tail; // it was written over
     std::atomic_ref(place.thread->head).store(place.head, std::memory_order_release);
 }
 
-void add_sample(const Jump &jump, const Place &place, std::span<const std::byte> payload) {
-    agent::Sample sample;
-    if (payload.size() < sizeof sample) return;
-    std::memcpy(&sample, payload.data(), sizeof sample);
-    const program::Image image = jump.run->program.image();
-    const auto &moment = image.moment(jump.run->moment);
-    program::Number number;
-    if (moment.value_is_unsigned) number.kind = program::Number::Kind::uint;
-    if (moment.value_is_float) number.kind = program::Number::Kind::floating;
-    number.bits = sample.bits;
-    const Credit &credit = jump.credits.front();
-    credit.state->aggregation.add(payload.subspan(sizeof sample), place.pid.value,
-                                  sample.is_readable != 0 ? &number : nullptr);
-}
+bool has_records(const Place &place) { return tail_of(place) != place.head; }
 
-void write_event(Engine &engine, const Taken &taken, std::span<const std::byte> payload, std::uint64_t realtime_is) {
-    program::RecordHeader header;
-    header.moment = taken.jump->run->moment;
-    header.size = static_cast<std::uint32_t>(sizeof header + payload.size());
-    header.time_ns = taken.time_ns + realtime_is;
-    header.pid = taken.place->pid.value;
-    header.tid = taken.place->tid.value;
-    header.location = taken.jump->credits.front().location;
-    header.set_name(taken.place->name);
-    auto task = engine.tasks.find(taken.place->tid.value);
-    if (task != engine.tasks.end()) header.sequence = ++task->second.sequence;
-    auto record = engine.records.reserve();
-    std::memcpy(record.data(), &header, sizeof header);
-    std::memcpy(record.data() + sizeof header, payload.data(), payload.size());
-    engine.records.commit(header.size);
-}
-
-void hand_on(Engine &engine, const Batch &batch) {
-    const std::uint64_t realtime_is = realtime_ns() - monotonic_ns(); // further
-    for (const Taken &taken : batch.taken) {
-        if (taken.jump->credits.empty() || !taken.jump->run) continue;
-        const auto payload = std::span(batch.bytes).subspan(taken.at, taken.size);
-        if (taken.is_sample)
-            add_sample(*taken.jump, *taken.place, payload);
-        else
-            write_event(engine, taken, payload, realtime_is);
-        program::Counters &counters = *taken.jump->credits.front().counters;
-        counters.hits++;
-        counters.events++;
-        engine.events++;
-    }
-}
-
-bool has_records(const Place &place) {
-    return std::atomic_ref(place.thread->tail).load(std::memory_order_acquire) != place.head;
-}
-
-void copy_place(Engine &engine, const Process &process, Place &place, Batch &batch) {
+void take_place(Engine &engine, const Process &process, Place &place, Batch &batch) {
     if (!has_records(place)) return;
     if (const std::string_view name = engine.names.read(place.pid, place.tid); !name.empty())
         place.name = name;
     else if (place.name.empty())
         place.name = process.target.comm;
-    copy_ring(engine, *process.space->jumps, place, batch);
+    const auto task = engine.tasks.find(place.tid.value);
+    batch.sources.push_back({&place, task == engine.tasks.end() ? nullptr : &task->second});
+    take_ring(engine, *process.space->jumps, batch.sources.back(), batch);
 }
 
 } // namespace
@@ -123,7 +219,7 @@ void take_records(Engine &engine, Process &process, Tid tid) {
     if (!place || !has_records(*place)) return;
     engine.processor_clock.compare();
     Batch batch;
-    copy_place(engine, process, *place, batch);
+    take_place(engine, process, *place, batch);
     hand_on(engine, batch);
 }
 
@@ -132,7 +228,9 @@ void take_all_records(Engine &engine) {
     Batch batch;
     for (const auto &[pid, process] : engine.processes) {
         if (!process->space->threads || process->borrowed) continue;
-        for (auto &[tid, place] : process->space->threads->all()) copy_place(engine, *process, place, batch);
+        process->space->threads->set_clock(engine.processor_clock.ns_per_tick());
+        process->space->threads->show_alive();
+        for (auto &[tid, place] : process->space->threads->all()) take_place(engine, *process, place, batch);
     }
     std::ranges::stable_sort(batch.taken, {}, &Taken::time_ns);
     hand_on(engine, batch);

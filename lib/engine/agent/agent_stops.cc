@@ -1,11 +1,20 @@
 #include "engine/agent/agent_stops.h"
 
+#include <algorithm>
 #include <csignal>
 #include <optional>
+#include <utility>
 
 #include "agent/blob.h"
+#include "agent/layout.h"
+#include "arch/in_process.h"
+#include "base/clock.h"
 #include "engine/agent/agent_records.h"
+#include "engine/calls/timing.h"
 #include "engine/space/jumps.h"
+#include "engine/space/readable.h"
+#include "engine/space/returns.h"
+#include "os/proc/procfs.h"
 
 namespace ktrace::engine {
 
@@ -14,7 +23,33 @@ namespace {
 using arch::Host;
 using os::Stop;
 
-bool is_full(const AgentThreads::Place &place) { return place.thread->tail - place.head >= agent::bell_at; }
+/// A pointer to less is null, or into a structure behind a null one: vm.mmap_min_addr.
+constexpr std::uint64_t lowest_mapping = 65536;
+
+bool is_full(const AgentThreads::Place &place) {
+    return agent::tail_of(place.thread->state) - place.head >= agent::bell_at;
+}
+
+struct Extent {
+    VirtAddr low, high;
+};
+
+/// The task's own stack, as glibc and musl make it: with the thread pointer in the same mapping. That of a process's
+/// first thread is the kernel's, and grows. Nothing is known: empty.
+Extent stack_of(Process &process, const Task &task, VirtAddr thread_pointer) {
+    constexpr std::uint64_t most = std::uint64_t{1} << 30;
+    const bool is_first = task.tid.value == process.target.pid.value;
+    const auto maps = os::read_maps(process.target.pid);
+    if (!maps) return {};
+    VirtAddr below;
+    for (const os::Mapping &each : *maps) {
+        if (!is_first && each.contains(thread_pointer)) return {each.start, thread_pointer};
+        if (is_first && each.path == "[stack]")
+            return {std::max(below, VirtAddr{each.end.value - std::min(each.end.value, most)}), each.end};
+        below = each.end;
+    }
+    return {};
+}
 
 /// The agent looks its thread up by what lies there.
 bool points_to_itself(AddressSpaceState &space, std::uint64_t thread_pointer) {
@@ -22,27 +57,40 @@ bool points_to_itself(AddressSpaceState &space, std::uint64_t thread_pointer) {
 }
 
 /// True: when the task comes to its jump again, it does not ring for the same reason.
-bool answer(Process &process, const Task &task, os::Stopped &stopped, bool was_full) {
+bool look_at(Process &process, const Task &task, os::Stopped &stopped, bool was_full) {
     AgentThreads &threads = *process.space->threads;
     if (const auto *place = threads.of(task.tid)) return was_full && !is_full(*place);
     const auto pointer = Host::thread_pointer(stopped.registers());
-    return pointer && points_to_itself(*process.space, pointer->value) &&
-           threads.give(process.target.pid, task.tid, pointer->value);
+    if (!pointer || !points_to_itself(*process.space, pointer->value)) return false;
+    const Extent stack = stack_of(process, task, *pointer);
+    return threads.give(process.target.pid, task.tid, pointer->value, stack.low, stack.high);
 }
 
-void hear_bell(Engine &engine, Process &process, Task &task, os::Stopped &stopped, bool was_full) {
+void hear_bell(Process &process, Task &task, os::Stopped &stopped, bool was_full) {
     AddressSpaceState &space = *process.space;
     const VirtAddr trap = Host::trap_address(stopped.pc());
     const JumpArea *area = space.jumps->with_agent_at(trap);
     const std::size_t bell = agent::blob().bell;
     if (!area || trap != area->agent + static_cast<std::int64_t>(bell)) return;
-    const bool goes_again = answer(process, task, stopped, was_full);
+    const auto rung = static_cast<agent::Bell>(Host::return_value(stopped.registers()));
+    const bool goes_again = rung == agent::Bell::look && look_at(process, task, stopped, was_full);
     const auto out = arch::HostDetour::leave_agent(bell, stopped.change_registers(), *space.memory);
     const Jump *jump = out ? space.jumps->with(out->in_stub) : nullptr;
     if (!jump) return;
-    engine.rings++;
     task.has_rung = goes_again;
+    if (AgentThreads::Place *place = goes_again ? nullptr : process.space->threads->of(task.tid)) {
+        if (place->thread->missed >= lowest_mapping) list_readable(process, false);
+        place->rang_at = std::exchange(place->thread->rang_at, 0);
+    }
     stopped.set_pc(goes_again ? jump->at : jump->at + static_cast<std::int64_t>(Host::trap_bytes().size()));
+}
+
+/// The time that the task has spent in the agent is no part of the calls that ktrace times.
+void leave_hits_out(const Engine &engine, AgentThreads::Place &place, Task &task) {
+    const std::uint64_t spent = place.thread->cost - place.cost_seen;
+    place.cost_seen += spent;
+    if (spent != 0 && task.calls.youngest)
+        leave_out(task.clock, agent::in_ns(spent, engine.processor_clock.ns_per_tick()));
 }
 
 } // namespace
@@ -54,10 +102,36 @@ void see_agent_stop(Engine &engine, Process &process, Task &task, os::Stopped &s
     if (stop.kind == Stop::Kind::started)
         if (const auto pointer = Host::thread_pointer(stopped.registers()))
             process.space->threads->claim(task.tid, pointer->value);
-    const auto *place = process.space->threads->of(task.tid);
+    auto *place = process.space->threads->of(task.tid);
     const bool was_full = place && is_full(*place);
+    if (place) leave_hits_out(engine, *place, task);
     take_records(engine, process, task.tid);
-    if (stop.kind == Stop::Kind::signal && stop.signal == SIGTRAP) hear_bell(engine, process, task, stopped, was_full);
+    if (stop.kind == Stop::Kind::signal && stop.signal == SIGTRAP) hear_bell(process, task, stopped, was_full);
+}
+
+void leave_stop_out(const Engine &engine, Process &process, const Task &task, os::Stopped &stopped) {
+    auto *place = process.space->threads ? process.space->threads->of(task.tid) : nullptr;
+    if (!place) return;
+    agent::Thread &thread = *place->thread;
+    thread.times = task.calls.youngest != nullptr;
+    const std::uint64_t rang_at = std::exchange(place->rang_at, 0);
+    thread.outer = 0;
+    if (const Instance *youngest = task.calls.youngest)
+        for (std::uint64_t i = 0; i < std::min(agent::calls_of(thread.state), agent::most_calls); i++)
+            if (thread.call[i].place > youngest->frame.sp.value) thread.outer++;
+    const std::uint64_t rate = engine.processor_clock.ns_per_tick();
+    if (agent::calls_of(thread.state) == 0 || rate == 0) return;
+    thread.stops++;
+    if (is_asleep(stopped)) return;
+    if (thread.rang_at != 0) return; // it comes again, and leaves the time until then out by itself
+    const std::uint64_t now = monotonic_ns(), seen = stopped.stop().seen_ns;
+    std::uint64_t ticks = agent::in_ticks(engine.corrections.present(Clock::stops).per_stop_ns, rate);
+    if (rang_at != 0)
+        ticks += arch::processor_time() - rang_at;
+    else if (seen != 0 && now > seen)
+        ticks += agent::in_ticks(now - seen, rate);
+    thread.cost += ticks;
+    place->cost_seen += ticks;
 }
 
 void part_with_agent(Engine &engine, Process &process, Tid tid) {

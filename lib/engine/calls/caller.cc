@@ -89,7 +89,7 @@ bool is_in_sequence(Process &process, const Site &site) {
 Site *trap_caller(Engine &engine, Process &process, VirtAddr at, os::Stopped &stopped) {
     AddressSpaceState &space = *process.space;
     if (Site *known = space.site_at(at); known && known->armed) {
-        give_way(space, at);
+        if (!(space.jumps && space.jumps->sees_returns(at))) give_way(space, at);
         return known;
     }
     if (!may_trap(process, at)) return nullptr;

@@ -36,7 +36,10 @@ Site *return_site(Engine &engine, Process &process, VirtAddr at, os::Stopped &st
     AddressSpaceState &space = *process.space;
     const Site *known = space.site_at(at);
     const bool is_new = !known || !known->armed;
-    if (is_new && space.return_sites >= most_return_sites) drop_oldest_return_site(space);
+    if (is_new && space.return_sites >= most_return_sites) {
+        if (space.threads) return nullptr; // calls of the agent may return to any
+        drop_oldest_return_site(space);
+    }
     Site *site = trap_caller(engine, process, at, stopped);
     if (site) keep_for_returns(space, *site);
     return site;
@@ -90,7 +93,7 @@ void end_call(Engine &engine, Process &process, Instance &call) {
     AddressSpaceState &space = *process.space;
     call.attachment->active--;
     forget_doubt(space, call);
-    if (Site *site = call.return_site; site && --site->returns == 0 && space.return_probes == 0)
+    if (Site *site = call.return_site; site && --site->returns == 0 && space.return_probes == 0 && !space.threads)
         drop_return_site(space, *site);
     auto owner = engine.tasks.find(call.owner.value);
     space.returns.end(call, owner == engine.tasks.end() ? nullptr : &owner->second);

@@ -87,6 +87,7 @@ void dismiss(AddressSpaceState &space, Site &site, Attachment &attachment) {
 void end_calls_of_dismissed(Engine &engine, Process &process) {
     for (Instance *call : process.space->returns.all()) {
         if (!call->attachment->dismissed) continue;
+        call->attachment->counters->in_flight++; // it may return yet, unseen
         end_unreturned(engine, process, *call);
     }
 }
@@ -112,10 +113,14 @@ void keep_for_returns(AddressSpaceState &space, Site &site) {
     if (site.kept_for_returns) return;
     site.kept_for_returns = true;
     space.return_sites++;
+    space.new_returns++;
+    if (space.threads) space.threads->know_return(site.at);
 }
 
 void drop_idle_return_sites(AddressSpaceState &space) {
     if (space.return_sites == 0) return;
+    if (space.threads && space.return_probes > 0) return; // it is not known which calls of the agent return to where
+    if (space.threads) space.threads->forget_all_calls();
     for (auto &[at, site] : space.sites)
         if (site->kept_for_returns && site->returns == 0) drop_return_site(space, *site);
 }
@@ -124,6 +129,7 @@ void drop_return_site(AddressSpaceState &space, Site &site) {
     if (!site.kept_for_returns) return;
     site.kept_for_returns = false;
     space.return_sites--;
+    if (space.threads) space.threads->forget_return(site.at);
     if (!is_needed(site)) disarm(space, site);
 }
 

@@ -37,6 +37,7 @@ void doubt(Engine &engine, Process &process, Instance &call, os::Stopped &stoppe
     const VirtAddr at = call_instruction(process, back);
     Site *site = at ? trap_caller(engine, process, at, stopped) : nullptr;
     if (!site) return;
+    give_way(space, at);
     site->doubtful++;
     call.doubtful_at = site;
 }

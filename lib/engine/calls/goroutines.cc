@@ -33,8 +33,8 @@ void make_way(Engine &engine, Process &process, VirtAddr low, VirtAddr high) {
     for (Instance *stale : process.space->returns.within(low, high)) end_unreturned(engine, process, *stale);
 }
 
-void move_calls(Engine &engine, Process &process, VirtAddr low, VirtAddr high, std::int64_t by) {
-    make_way(engine, process, low + by, high + by);
+/// A stack that has become smaller arrives with its upper part: no other stack's memory is in the way then.
+void move_calls(Process &process, VirtAddr low, VirtAddr high, std::int64_t by) {
     process.space->returns.shift(low, high, by);
     for (Restart &each : process.space->restarts)
         if (low <= each.sp && each.sp < high) each.sp = each.sp + by;
@@ -48,8 +48,10 @@ namespace {
 
 void leave_stack(Engine &engine, Process &process, Task &task, Site & /*site*/, os::Stopped &stopped) {
     task.calls.stack_move = stack_of(process, VirtAddr{Host::go_argument(stopped.registers())});
-    if (task.calls.stack_move)
-        move_calls(engine, process, task.calls.stack_move->low, task.calls.stack_move->high, far_away);
+    if (!task.calls.stack_move) return;
+    const VirtAddr low = task.calls.stack_move->low, high = task.calls.stack_move->high;
+    make_way(engine, process, low + far_away, high + far_away);
+    move_calls(process, low, high, far_away);
 }
 
 void arrive_on_stack(Engine &engine, Process &process, Task &task, Site & /*site*/, os::Stopped & /*stopped*/) {
@@ -58,7 +60,7 @@ void arrive_on_stack(Engine &engine, Process &process, Task &task, Site & /*site
     auto to = stack_of(process, from.goroutine);
     if (!to) return;
     make_way(engine, process, to->low, to->high);
-    move_calls(engine, process, from.low + far_away, from.high + far_away, to->high - (from.high + far_away));
+    move_calls(process, from.low + far_away, from.high + far_away, to->high - (from.high + far_away));
 }
 
 void note_restart(Engine & /*engine*/, Process &process, Task & /*task*/, Site &site, os::Stopped &stopped) {

@@ -61,6 +61,7 @@ void retire_site(Engine &engine, Process &process, VirtAddr start, VirtAddr end)
         space.memory->forget(site.at);
         site.armed = site.exit = false;
         if (site.kept_for_returns) space.return_sites--;
+        if (site.kept_for_returns && space.threads) space.threads->forget_return(site.at);
         site.kept_for_returns = false;
         for (Attachment *attachment : site.attachments) count_out(space, *attachment);
         site.attachments.clear();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "arch/host.h"
 #include "base/clock.h"
 #include "engine/space/engine.h"
 #include "engine/space/returns.h"
@@ -72,11 +73,19 @@ void note_stop(Task &task, os::Stopped &stopped) {
     clock.switches->take(clock.at_hand);
 }
 
-void note_resume(Engine &engine, Task &task, const os::Stopped &stopped) {
+bool is_asleep(os::Stopped &stopped) {
+    if (stopped.stop().kind != os::Stop::Kind::started) return false;
+    const arch::Host::Registers &now = stopped.registers();
+    return !arch::Host::interrupted_for_good(now) && arch::HostNative::was_in_call(stopped.tid(), now);
+}
+
+void note_resume(Task &task, os::Stopped &stopped) {
     TaskClock &clock = task.clock;
-    const std::uint64_t now = monotonic_ns();
-    clock.now.stopped_ns += without(now, stopped.stop().seen_ns);
+    const std::uint64_t now = monotonic_ns(), stopped_ns = without(now, stopped.stop().seen_ns);
+    const bool has_slept_on = is_asleep(stopped);
+    if (!has_slept_on) clock.now.stopped_ns += stopped_ns;
     if (clock.switches) {
+        if (has_slept_on) clock.now.ran_ns += stopped_ns;
         if (clock.at_hand.is_known())
             clock.now.ran_ns += ran_ns(clock.at_hand);
         else
@@ -84,7 +93,7 @@ void note_resume(Engine &engine, Task &task, const os::Stopped &stopped) {
         clock.at_hand = {};
         clock.switches->skip(); // of injected calls
     }
-    for (Instance *call = task.calls.youngest; call && call->hit == engine.stops; call = call->older_call) {
+    for (Instance *call = task.calls.youngest; call && call->start_ns == 0; call = call->older_call) {
         call->start_ns = now;
         call->marks = clock.now;
         call->is_recorded = clock.switches != nullptr;
@@ -105,19 +114,39 @@ program::Duration duration(Engine &engine, const Task &task, const Instance &cal
     took.ns = without(time.switches_ns.value_or(time.stops_ns), took.taken_ns);
     took.inner_ns = std::min(took.ns, call.inner_ns);
     took.since_ns = without(seen_ns, call.start_ns);
-    took.is_nested = call.attachment->active > 1 && is_nested(call);
+    took.is_nested = call.is_within || (call.attachment->active > 1 && is_nested(call));
     took.errors = errors_of(correction, time.stops_inside);
     return took;
 }
 
+namespace {
+
+bool is_shown(const Instance *call) { return call->attachment->encloses == 0; } // not --inside's own
+
+void add_to(Instance *call, std::uint64_t ns) {
+    for (Instance *each = call; each && each->hit == call->hit; each = each->older_call) each->inner_ns += ns;
+}
+
+} // namespace
+
 void add_to_caller(const Instance &call, std::uint64_t ns) {
-    auto is_shown = [](const Instance *each) { return each->attachment->encloses == 0; }; // not --inside's own
     Instance *caller = call.older_call;
     for (; caller && caller->hit == call.hit; caller = caller->older_call)
         if (is_shown(caller)) return; // another probe of the same hit adds it
     while (caller && !is_shown(caller)) caller = caller->older_call;
     if (!caller || caller->frame.sp < call.frame.sp) return; // there is none, or it is on another stack
-    for (Instance *each = caller; each && each->hit == caller->hit; each = each->older_call) each->inner_ns += ns;
+    add_to(caller, ns);
+}
+
+void add_to_youngest(const Task &task, std::uint64_t ns) {
+    Instance *caller = task.calls.youngest;
+    while (caller && !is_shown(caller)) caller = caller->older_call;
+    if (caller) add_to(caller, ns);
+}
+
+void leave_out(TaskClock &clock, std::uint64_t ns) {
+    clock.now.stopped_ns += ns;
+    clock.now.ran_ns -= ns; // only differences count
 }
 
 } // namespace ktrace::engine

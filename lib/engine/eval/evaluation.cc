@@ -48,7 +48,7 @@ Outcome run_program(Engine &engine, Process &process, Task &task, const Attachme
         engine.records.commit(header.size);
     }
     const bool is_event = outcome == Outcome::event || outcome == Outcome::aggregated;
-    if (is_event && ++engine.events >= engine.max_events) engine.closing = true;
+    if (is_event && !attachment.state->is_ours && ++engine.events >= engine.max_events) engine.closing = true;
     return outcome;
 }
 

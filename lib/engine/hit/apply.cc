@@ -1,9 +1,11 @@
 #include "engine/hit/apply.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <sys/syscall.h>
 
+#include "engine/agent/agent_calls.h"
 #include "engine/agent/agent_stops.h"
 #include "engine/calls/calls.h"
 #include "engine/calls/doubtful_calls.h"
@@ -52,7 +54,9 @@ Event::Kind raised_by(const Site &site) {
 
 /// Does a hit there read all registers?
 bool reads_registers(const Site &site) {
-    if (site.returns > 0 || site.exit || site.doubtful > 0 || site.method() == arch::Method::step) return true;
+    if (site.returns > 0 || site.kept_for_returns || site.exit || site.doubtful > 0 ||
+        site.method() == arch::Method::step)
+        return true;
     for (const Attachment *attachment : site.attachments) {
         if (!attachment->on) continue;
         if (attachment->kind == Attachment::Kind::ret || attachment->handler) return true;
@@ -73,9 +77,27 @@ Site &take_site(At &at) {
     return site;
 }
 
+/// All calls of the task are looked at there.
+bool concerns_all_calls(const Site &site) {
+    const auto is_on = [](const InternalBreakpoint *each) { return each->on && each->purpose->serves_returns; };
+    const auto asks = [](const Attachment *each) { return each->on && (each->inside != 0 || each->encloses != 0); };
+    return std::ranges::any_of(site.internal, is_on) || std::ranges::any_of(site.attachments, asks);
+}
+
+/// Those that what is done there looks at become the engine's.
+void take_over_calls_for(At &at, const Site &site) {
+    if (!at.process.space->threads) return;
+    const auto follows = [](const Attachment *each) { return each->on && each->kind == Attachment::Kind::ret; };
+    if (concerns_all_calls(site))
+        take_over_calls(at.engine, at.process, at.task);
+    else if (site.kept_for_returns || site.exit || site.doubtful > 0 || std::ranges::any_of(site.attachments, follows))
+        take_over_calls(at.engine, at.process, at.task, at.stopped.sp());
+}
+
 /// Runs the calls that return or end here, then the site's attachments. Returns the probes that wait for the end of the
 /// instruction.
 Follows run_probes(At &at, Site &site) {
+    take_over_calls_for(at, site);
     if (site.returns > 0) run_returns(at.engine, at.process, at.task, site, at.stopped);
     if (site.exit) run_exits(at.engine, at.process, at.task, site, at.stopped);
     if (site.doubtful > 0) end_left_calls(at.engine, at.process, site, at.stopped);
@@ -109,6 +131,15 @@ Event hit_dispatched(At &at) {
 /// The debug registers' programs have run already, with their values as they were.
 void watched(At &at) {
     before_probes(at.engine, at.process, at.task, at.stopped, at.seen.sent);
+    const bool is_before = (at.seen.fired & at.task.watches.executing) != 0;
+    if (is_before && arch::HostNative::watches_stop_before) step_off_watches(at.task, 0);
+    run_on(at);
+}
+
+/// Nothing has been read or written yet.
+void before_access(At &at) {
+    before_probes(at.engine, at.process, at.task, at.stopped, at.seen.sent);
+    step_off_watches(at.task, at.seen.fired);
     run_on(at);
 }
 
@@ -196,16 +227,18 @@ Event exec(At &at) {
 
 Event apply(Engine &engine, Process &process, Task &task, Verdict verdict, const Seen &seen, Stopped stopped) {
     // Data may be watched by a step or a trap, too: whatever the verdict is.
-    if (seen.fired != 0) {
+    if (seen.fired != 0 && !seen.facts.before_access) {
         arch::HostNative::clear_watch_hits(task.tid);
         run_watches(engine, process, task, seen.fired, stopped);
     }
+    if (stopped.stop().kind == Stop::Kind::signal) end_step_off(task);
     At at{engine, process, task, seen, stopped};
     switch (verdict) {
     case Verdict::hit: return hit(at);
     case Verdict::hit_again: hit_again(at); break;
     case Verdict::hit_dispatched: return hit_dispatched(at);
     case Verdict::watched: watched(at); break;
+    case Verdict::before_access: before_access(at); break;
     case Verdict::rang: rang(at); break;
     case Verdict::late_trap: late_trap(at); break;
     case Verdict::deliver: run_on(at, at.stopped.stop().signal); break;
@@ -251,6 +284,7 @@ Event apply_end(Engine &engine, const Stop &stop) {
 }
 
 void end_calls(Engine &engine, Process &process, Task &task) {
+    take_over_calls(engine, process, task);
     while (task.calls.youngest) end_unfinished(engine, process, *task.calls.youngest);
 }
 

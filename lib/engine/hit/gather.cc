@@ -71,23 +71,38 @@ void gather_slot(AddressSpaceState &space, Stopped &stopped, Facts &f) {
     f.repeats = in->plan.repeats;
 }
 
+/// The debug registers that have fired, by a stop behind the access, or before it.
+void gather_watches(const Task &task, Seen &seen) {
+    Facts &f = seen.facts;
+    if (task.watches.is_off) {
+        const auto info = os::signal_info(task.tid);
+        f.watched = info && info->si_code == TRAP_TRACE;
+        if (f.watched) seen.fired = task.watches.awaited;
+        return;
+    }
+    seen.fired = arch::HostNative::watch_hits(task.tid);
+    f.watched = seen.fired != 0;
+    const bool is_access = (seen.fired & ~task.watches.executing) != 0;
+    f.before_access = is_access && arch::HostNative::watches_stop_before;
+}
+
 /// The stop of a SIGTRAP: a trap's, a step's, a debug register's, or one that a process has sent.
 void gather_trap(Engine &engine, Process &process, Task &task, Stopped &stopped, Seen &seen) {
     Facts &f = seen.facts;
     AddressSpaceState &space = *process.space;
     const Tid tid = task.tid;
     // The bits that a killed ktrace has left in DR6 say nothing of this stop.
-    if (!task.watches.registers.empty() && !engine.mending) seen.fired = arch::HostNative::watch_hits(tid);
-    f.watched = seen.fired != 0;
+    if (!task.watches.registers.empty() && !engine.mending) gather_watches(task, seen);
     const bool steps = task.step.over == Over::stepping;
     if (task.wants_registers || steps) stopped.registers();
     seen.trap_at = Host::trap_address(stopped.pc());
     seen.site = space.site_at(seen.trap_at);
     f.site = seen.site && seen.site->armed && !steps;
     // Behind a longer instruction's first byte the pc is nowhere but at a trap, and a task that stands elsewhere than
-    // where its step began has made it. Behind a whole instruction a process may have sent SIGTRAP, which only a
-    // process that is prepared for it survives.
-    bool is_at_trap = (f.site && seen.site->plan.length > 1) || (steps && stopped.pc() != task.step.from);
+    // where its step began has made it. Behind a whole instruction, and before it where a trap leaves the pc there, a
+    // process may have sent SIGTRAP, which only a process that is prepared for it survives.
+    const bool is_inside = seen.trap_at != stopped.pc() && f.site && seen.site->plan.length > 1;
+    bool is_at_trap = is_inside || (steps && stopped.pc() != task.step.from);
     const bool may_be_sent = (f.site || steps) && process.uses_sigtrap;
     const bool unmistakable = !may_be_sent && (is_at_trap || f.site);
     const auto info = unmistakable ? std::nullopt : os::signal_info(tid);
@@ -98,7 +113,7 @@ void gather_trap(Engine &engine, Process &process, Task &task, Stopped &stopped,
     if (was_sent && (is_at_trap || f.watched)) seen.sent = info;
     f.from_kernel = f.watched || unmistakable || is_at_trap || code > 0;
     f.behind = comes_behind(code);
-    f.own_step = code == TRAP_TRACE && !steps;
+    f.own_step = code == TRAP_TRACE && !steps && !task.watches.is_off;
     if (f.site && f.from_kernel && !f.behind) {
         gather_hit(process, task, *seen.site, stopped, f);
         return;

@@ -1,8 +1,10 @@
 #include "engine/hit/hit.h"
 
+#include "engine/agent/agent_calls.h"
 #include "engine/calls/calls.h"
 #include "engine/calls/exits.h"
 #include "engine/calls/inside.h"
+#include "engine/calls/jump_back.h"
 #include "engine/calls/timing.h"
 #include "engine/eval/evaluation.h"
 #include "engine/eval/inject.h"
@@ -23,16 +25,22 @@ void run_internal(Engine &engine, Process &process, Task &task, Site &site, os::
             breakpoint->purpose->at_hit(engine, process, task, site, stopped);
 }
 
+/// Of a whole call, not of the instruction alone.
+bool is_of_call(const Attachment &attachment) {
+    return attachment.kind == Attachment::Kind::entry || attachment.kind == Attachment::Kind::ret;
+}
+
 } // namespace
 
 Follows run_pre(Engine &engine, Process &process, Task &task, Site &site, os::Stopped &stopped) {
     Follows follows;
     Diversion diversion;
     std::size_t unused = 0;
+    const bool same_call = take_jump_back(task, site, stopped);
     for (std::size_t i = 0; i < site.attachments.size(); i++) {
         Attachment *attachment = site.attachments[i];
         if (engine.closing) break;
-        if (!attachment->on) continue;
+        if (!attachment->on || (same_call && is_of_call(*attachment))) continue;
         if (engine.overhead && attachment->counters) engine.overhead->charge(attachment->location);
         if (attachment->inside != 0 && !is_inside(engine, process, task, attachment->inside, site.at, stopped)) {
             attachment->counters->hits++;
@@ -83,6 +91,7 @@ Follows run_pre(Engine &engine, Process &process, Task &task, Site &site, os::St
             capture.resize(captured);
             Instance *call = begin_call(engine, process, task, *attachment, site, stopped, std::move(capture));
             if (!call) break; // missed: it runs untouched
+            call->is_within = has_agent_call(process, task, *attachment);
             call->injected = inject(engine, process, stopped, diversion);
             if (call->injected) attachment->counters->injected++;
             break;
@@ -133,7 +142,8 @@ void finish_call(Engine &engine, Process &process, Task &task, const Site &site,
     const Outcome outcome =
         run_program(engine, process, task, attachment, Moment::ret, site.at, stopped, {}, unused, call.captured, &took);
     count(*attachment.counters, outcome);
-    if (outcome != Outcome::filtered) add_to_caller(call, took.ns);
+    if (outcome != Outcome::filtered && !add_to_agent_caller(engine, process, task, call, took.ns))
+        add_to_caller(call, took.ns);
     Diversion diversion; // a function's result is set in registers
     if (inject(engine, process, stopped, diversion) && !call.injected) attachment.counters->injected++;
     end_returned(engine, process, call);

@@ -185,7 +185,7 @@ namespace {
 
 /// The bytes of an arena, as far as its slots were handed out. Nothing: it is not there.
 std::optional<std::vector<std::byte>> read_slots(const Arena &arena, target::AddressSpace &space) {
-    std::vector<std::byte> held(arena.used);
+    std::vector<std::byte> held(arena.is_whole ? 0 : arena.used);
     std::byte last{};
     const bool is_there = space.read(arena.end() - 1, std::span(&last, 1)) == 1;
     if (!is_there || space.read(arena.start, held) != held.size()) return std::nullopt;

@@ -63,6 +63,8 @@ struct AddressSpaceState {
     std::unordered_map<VirtAddr, bool> caller_ok;             // return addresses may be trapped there
     std::unordered_map<VirtAddr, VirtAddr> call_instructions; // before return addresses; 0: none is known
     std::uint32_t return_sites = 0;                           // kept for returns
+    std::uint32_t new_returns = 0;                            // of these, for lib/upgrade
+    bool follows_calls = false;                               // the agent does: return sites become jumps, too
     std::uint32_t return_probes = 0;                          // that are on: calls are looked at
     std::uint32_t timed_probes = 0;                           // of these: calls are timed
     std::shared_ptr<Jumps> jumps;                             // nullptr: there never was one

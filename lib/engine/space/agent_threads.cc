@@ -9,6 +9,9 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "agent/layout.h"
+#include "arch/in_process.h"
+
 namespace ktrace::engine {
 
 namespace {
@@ -17,9 +20,12 @@ namespace {
 constexpr std::uint64_t forgotten = 1;
 
 /// The agent reads it while it is written.
-void store(std::uint64_t &word, std::uint64_t value) { std::atomic_ref(word).store(value, std::memory_order_release); }
+template <class T> void store(T &word, T value) { std::atomic_ref(word).store(value, std::memory_order_release); }
 
 } // namespace
+
+const std::size_t AgentThreads::size = sizeof(agent::Threads);
+const std::size_t AgentThreads::first_part = offsetof(agent::Threads, thread);
 
 Result<std::shared_ptr<AgentThreads>> AgentThreads::map(Fd file, VirtAddr address) {
     void *at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
@@ -29,7 +35,8 @@ Result<std::shared_ptr<AgentThreads>> AgentThreads::map(Fd file, VirtAddr addres
 }
 
 AgentThreads::AgentThreads(Fd file, VirtAddr address, agent::Threads *shared)
-    : file_(std::move(file)), address_(address), shared_(shared), used_(agent::most_threads) {}
+    : file_(std::move(file)), address_(address), shared_(shared), used_(agent::most_threads), returns_(agent::returns),
+      in_ktrace_(agent::places), longest_ns_(agent::longest_silence_ns) {}
 
 AgentThreads::~AgentThreads() { ::munmap(shared_, size); }
 
@@ -60,7 +67,7 @@ void AgentThreads::clear_key(std::uint64_t thread_pointer) {
         if (shared_->key[at].thread_pointer == thread_pointer) store(shared_->key[at].thread_pointer, forgotten);
 }
 
-bool AgentThreads::give(Pid pid, Tid tid, std::uint64_t thread_pointer) {
+bool AgentThreads::give(Pid pid, Tid tid, std::uint64_t thread_pointer, VirtAddr stack_low, VirtAddr stack_high) {
     if (thread_pointer <= forgotten || contested_.contains(thread_pointer) || of(tid)) return false;
     const auto is_known = [&](const auto &each) { return each.second.thread_pointer == thread_pointer; };
     if (std::ranges::any_of(places_, is_known)) return false;
@@ -69,12 +76,16 @@ bool AgentThreads::give(Pid pid, Tid tid, std::uint64_t thread_pointer) {
     agent::Thread &thread = shared_->thread[free - used_.begin()];
     const auto offset = reinterpret_cast<const std::byte *>(&thread) - reinterpret_cast<const std::byte *>(shared_);
     if (::fallocate(file_.get(), 0, offset, sizeof thread) != 0) return false;
-    thread.tail = thread.head = thread.is_busy = 0;
+    thread.head = agent::first_tail;
+    thread.state = agent::state_of(agent::first_tail, 0);
+    thread.is_busy = thread.times = thread.outer = thread.rang_at = thread.call[0].inner_after = 0;
+    thread.stack_low = stack_low.value;
+    thread.stack_high = stack_high.value;
     thread.pid = pid.value;
     thread.tid = tid.value;
     if (!set_key(thread_pointer, thread)) return false;
     *free = true;
-    places_[tid.value] = {pid, tid, thread_pointer, 0, &thread, {}};
+    places_[tid.value] = {pid, tid, thread_pointer, agent::first_tail, thread.cost, 0, &thread, {}};
     return true;
 }
 
@@ -94,6 +105,70 @@ void AgentThreads::take_back(Tid tid) {
     if (found->second.thread_pointer != 0) clear_key(found->second.thread_pointer);
     used_[static_cast<std::size_t>(found->second.thread - shared_->thread)] = false;
     places_.erase(found);
+}
+
+std::vector<agent::Call> AgentThreads::calls_of(const Place &place) const {
+    const std::uint64_t count = agent::calls_of(place.thread->state);
+    if (count == 0 || count > agent::most_calls) return {};
+    return {place.thread->call, place.thread->call + count + 1};
+}
+
+void AgentThreads::keep_calls(Place &place, std::size_t count) {
+    place.thread->state = agent::state_of(agent::tail_of(place.thread->state), count);
+}
+
+void AgentThreads::know_return(VirtAddr at) {
+    std::size_t index = agent::hash(at.value) % agent::returns, free = agent::returns;
+    for (std::size_t i = 0; i < agent::longest_search; i++, index = (index + 1) % agent::returns) {
+        if (returns_[index] == at.value) return;
+        if (returns_[index] <= forgotten && free == agent::returns) free = index;
+        if (returns_[index] == 0) break;
+    }
+    if (free == agent::returns) return; // each call that returns to there is ktrace's
+    returns_[free] = at.value;
+    store(shared_->return_to[free], at.value);
+}
+
+void AgentThreads::forget_return(VirtAddr at) {
+    std::size_t index = agent::hash(at.value) % agent::returns;
+    for (std::size_t i = 0; i < agent::longest_search; i++, index = (index + 1) % agent::returns) {
+        if (returns_[index] != at.value) continue;
+        returns_[index] = forgotten;
+        store(shared_->return_to[index], forgotten);
+    }
+}
+
+void AgentThreads::forget_all_calls() { store(shared_->generation, ++generation_); }
+
+void AgentThreads::change_place(VirtAddr place, std::uint32_t by) {
+    const std::size_t index = agent::place_of(place.value);
+    in_ktrace_[index] += by;
+    store(shared_->in_ktrace[index], in_ktrace_[index]);
+}
+
+bool AgentThreads::is_of_now(const agent::Call &call) const { return call.generation == generation_; }
+
+void AgentThreads::set_clock(std::uint64_t ns_per_tick) { shared_->ns_per_tick = ns_per_tick; }
+
+void AgentThreads::show_alive() {
+    shared_->longest_ns = longest_ns_;
+    store(shared_->alive_at, arch::processor_time());
+}
+
+void AgentThreads::set_costs(std::uint64_t per_call, std::uint64_t per_hit) {
+    shared_->per_call = per_call;
+    shared_->per_hit = per_hit;
+}
+
+void AgentThreads::show_readable(std::span<const agent::Range> ranges, std::uint64_t now_ns) {
+    readable_.assign(ranges.begin(), ranges.begin() + std::min(ranges.size(), agent::most_ranges));
+    listed_at_ns_ = now_ns;
+    const std::uint64_t other = (shared_->readable_now + 1) & 1; // the one that no search begins in
+    agent::Ranges &shown = shared_->readable[other];
+    store(shown.count, std::uint64_t{0});
+    std::ranges::copy(readable_, shown.range);
+    store(shown.count, std::uint64_t{readable_.size()});
+    store(shared_->readable_now, other);
 }
 
 } // namespace ktrace::engine

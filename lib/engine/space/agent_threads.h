@@ -1,9 +1,9 @@
 // AgentThreads: the shared memory in which the agent of one address space (agent/layout.h) finds its threads and leaves
-// records. ktrace has it mapped, too.
+// records and calls. ktrace has it mapped, too.
 //
 // Invariants: a place belongs to one task, from when it was given until that task has ended and its records are read;
 // two tasks that live with the same thread pointer have none; `head` is ktrace's alone: that of the place is only a
-// copy for the thread.
+// copy for the thread. A place's calls are read and changed while its task stands, or when it has ended.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,25 @@
 
 #include <sys/types.h>
 
-#include "agent/layout.h"
 #include "base/addr.h"
 #include "base/fd.h"
 #include "base/ids.h"
 #include "base/result.h"
 
+namespace ktrace::agent {
+struct Call;
+struct Range;
+struct Thread;
+struct Threads;
+} // namespace ktrace::agent
+
 namespace ktrace::engine {
 
 class AgentThreads {
   public:
-    static constexpr std::size_t size = sizeof(agent::Threads); // bytes
+    static const std::size_t size; // bytes
     /// Bytes of it that threads may touch before any has a place.
-    static constexpr std::size_t first_part = offsetof(agent::Threads, thread);
+    static const std::size_t first_part;
 
     /// `file`: as it is mapped in the process at `address`. Errors: refused (it cannot be mapped here).
     static Result<std::shared_ptr<AgentThreads>> map(Fd file, VirtAddr address);
@@ -39,7 +45,9 @@ class AgentThreads {
         Pid pid;
         Tid tid;
         std::uint64_t thread_pointer = 0;
-        std::uint64_t head = 0; // bytes that were read
+        std::uint64_t head = 0;      // bytes that were read
+        std::uint64_t cost_seen = 0; // of agent::Thread::cost
+        std::uint64_t rang_at = 0;   // of the stop at hand: the agent's Thread::rang_at
         agent::Thread *thread = nullptr;
         std::string name; // of the task, as it was last seen
     };
@@ -49,19 +57,51 @@ class AgentThreads {
     Place *of(Tid tid);
     std::map<pid_t, Place> &all() { return places_; }
 
-    /// Gives a task a place. False: there is none left, or the thread pointer is another one's, too.
-    bool give(Pid pid, Tid tid, std::uint64_t thread_pointer);
+    /// Gives a task a place; its own stack lies in [stack_low, stack_high). False: there is none left, or the thread
+    /// pointer is another one's, too.
+    bool give(Pid pid, Tid tid, std::uint64_t thread_pointer, VirtAddr stack_low, VirtAddr stack_high);
     /// The task has this thread pointer from now on: it begins, and does not run yet. Another task that had it has
     /// ended, though that was perhaps not reported, or runs with the same one.
     void claim(Tid tid, std::uint64_t thread_pointer);
     /// The task has ended, and its records were read.
     void take_back(Tid tid);
 
+    /// The task's calls, the oldest first, and behind them one more entry, which no call has; empty: there are none.
+    std::vector<agent::Call> calls_of(const Place &place) const;
+    /// The oldest ones stay, so many.
+    static void keep_calls(Place &place, std::size_t count);
+
+    /// Calls that return to there are seen to, from now on or not any longer.
+    void know_return(VirtAddr at);
+    void forget_return(VirtAddr at);
+    /// Calls that the agent has begun so far are not seen to return.
+    void forget_all_calls();
+    bool is_of_now(const agent::Call &call) const;
+
+    /// A call that ktrace follows, with its return address at `place`, begins or ends.
+    void add_place(VirtAddr place) { change_place(place, 1); }
+    void drop_place(VirtAddr place) { change_place(place, ~std::uint32_t{0}); }
+
+    /// See agent::Threads.
+    void set_clock(std::uint64_t ns_per_tick);
+    /// ktrace is there, and hears bells.
+    void show_alive();
+    /// A thread whose ring is full waits for ktrace however long that does not run.
+    void wait_for_ever() { longest_ns_ = ~std::uint64_t{0}; }
+    void set_costs(std::uint64_t per_call, std::uint64_t per_hit);
+
+    /// Memory that the agent may read: see agent::Ranges. `now`: of CLOCK_MONOTONIC.
+    void show_readable(std::span<const agent::Range> ranges, std::uint64_t now_ns);
+    /// As it was shown last.
+    const std::vector<agent::Range> &readable() const { return readable_; }
+    std::uint64_t listed_at_ns() const { return listed_at_ns_; }
+
   private:
     AgentThreads(Fd file, VirtAddr address, agent::Threads *shared);
     VirtAddr address_of(const agent::Thread &thread) const;
     bool set_key(std::uint64_t thread_pointer, const agent::Thread &thread);
     void clear_key(std::uint64_t thread_pointer);
+    void change_place(VirtAddr place, std::uint32_t by);
 
     Fd file_;
     VirtAddr address_;
@@ -69,6 +109,12 @@ class AgentThreads {
     std::map<pid_t, Place> places_;
     std::map<std::uint64_t, pid_t> contested_; // thread pointers, and the task that had each first
     std::vector<bool> used_;
+    std::vector<std::uint64_t> returns_; // as they are to be: the process may write to the shared ones
+    std::vector<std::uint32_t> in_ktrace_;
+    std::uint32_t generation_ = 0;
+    std::vector<agent::Range> readable_;
+    std::uint64_t listed_at_ns_ = 0;
+    std::uint64_t longest_ns_; // agent::Threads::longest_ns
 };
 
 } // namespace ktrace::engine

@@ -19,6 +19,7 @@ Verdict classify_hit(const Facts &f) {
 }
 
 Verdict classify_trap(const Facts &f) {
+    if (f.before_access) return Verdict::before_access;
     if (f.over == Over::stepping) return Verdict::step_done;
     if (f.watched && !f.own_step) return Verdict::watched;
     if (f.site && !f.behind) return classify_hit(f);
@@ -50,8 +51,8 @@ Verdict classify_signal(const Facts &f) {
 
 } // namespace
 
-os::Resume way_on(Over over, bool at_calls, bool trap_pending) {
-    if (over == Over::stepping) return trap_pending ? os::Resume::run : os::Resume::step;
+os::Resume way_on(bool steps, Over over, bool at_calls, bool trap_pending) {
+    if (steps) return trap_pending ? os::Resume::run : os::Resume::step;
     return over != Over::none || at_calls ? os::Resume::syscall : os::Resume::run;
 }
 

@@ -58,6 +58,13 @@ struct Correction {
     program::TimeErrors of_stop = {}; // and how much longer with a stop inside
 };
 
+/// The same of calls that the agent follows (lib/agent), measured at start.
+struct AgentCosts {
+    std::uint64_t per_call = 0, per_hit = 0; // ticks of the processor's counter: see agent::Threads
+    program::TimeErrors of_call = {}, of_hit = {};
+    bool is_known() const { return per_call != 0; }
+};
+
 /// By clock, and by where the task runs: a task on another processor than the tracing thread is waited for, and woken,
 /// in other ways.
 struct Corrections {

@@ -69,9 +69,9 @@ struct Engine {
     std::unique_ptr<Overhead> overhead; // nullptr: the cost of probes is not measured
     std::vector<std::shared_ptr<Jumps>> jumps; // of all address spaces, until their counts are taken
     os::ProcessorClock processor_clock;        // of the agents' records
-    std::uint64_t rings = 0;                   // at their bells so far
-    std::uint64_t stops = 0;                   // dispatched so far: the clock of retired slots and hits
-    std::uint64_t events = 0;                  // records so far
+    AgentCosts agent_costs;
+    std::uint64_t stops = 0;  // dispatched so far: the clock of retired slots and hits
+    std::uint64_t events = 0; // records so far
     std::uint64_t max_events = ~std::uint64_t{0};
     bool mending = false; // remains of a killed ktrace are taken out: its single steps are dropped
     bool closing = false; // hits are no longer counted: the traps are being taken out

@@ -57,6 +57,11 @@ bool Jumps::is_on(VirtAddr site) const {
     return found != at.end() && found->second->state == State::on;
 }
 
+bool Jumps::sees_returns(VirtAddr site) const {
+    const auto found = at.find(site);
+    return is_on(site) && found->second->run && found->second->run->moment == program::Moment::ret;
+}
+
 namespace {
 
 struct Run {

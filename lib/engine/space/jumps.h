@@ -125,6 +125,8 @@ struct Jumps {
     Jump *over(VirtAddr at) const;
     /// The site's jump, and a hit there stops no task.
     bool is_on(VirtAddr site) const;
+    /// The same, and calls that the agent follows are seen to return there.
+    bool sees_returns(VirtAddr site) const;
 };
 
 /// Writes the tail. A trap is at the site and at each inner boundary, and all processors have been synchronized since.

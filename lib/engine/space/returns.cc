@@ -1,10 +1,16 @@
 #include "engine/space/returns.h"
 
 #include "base/check.h"
+#include "engine/space/agent_threads.h"
 
 namespace ktrace::engine {
 
 Returns::~Returns() = default;
+
+void Returns::show_to(AgentThreads &agent) {
+    agent_ = &agent;
+    for (const Instance *each : all()) agent.add_place(each->frame.sp);
+}
 
 Instance *Returns::at(VirtAddr frame_sp) {
     auto found = by_frame_.find(frame_sp);
@@ -22,8 +28,8 @@ Instance &Returns::begin(Task &task, const arch::Frame &frame) {
     instance.frame = frame;
     instance.owner = task.tid;
     instance.unwinds = task.calls.unwinds;
-    instance.inner_ns = 0;
-    instance.may_be_left = instance.with_older = false;
+    instance.start_ns = instance.inner_ns = 0;
+    instance.may_be_left = instance.with_older = instance.is_within = false;
     instance.doubtful_at = nullptr;
     Instance *&chain = by_frame_[frame.sp];
     instance.older_in_chain = chain;
@@ -32,12 +38,14 @@ Instance &Returns::begin(Task &task, const arch::Frame &frame) {
     instance.older_call = task.calls.youngest;
     if (task.calls.youngest) task.calls.youngest->younger_call = &instance;
     task.calls.youngest = &instance;
+    if (agent_) agent_->add_place(frame.sp);
     return instance;
 }
 
 void Returns::end(Instance &instance, Task *owner) {
     auto found = by_frame_.find(instance.frame.sp);
     KT_CHECK(found != by_frame_.end());
+    if (agent_) agent_->drop_place(instance.frame.sp);
     Instance **link = &found->second;
     while (*link != &instance) {
         KT_CHECK(*link != nullptr);

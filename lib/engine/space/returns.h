@@ -23,6 +23,8 @@
 
 namespace ktrace::engine {
 
+class AgentThreads;
+
 /// One call in flight.
 struct Instance {
     Attachment *attachment = nullptr;
@@ -31,7 +33,7 @@ struct Instance {
     Site *return_site = nullptr; // nullptr: it is seen to end at its function's own return instructions
     Tid owner;
     std::uint64_t hit = 0;      // the entry's stop, by the engine's count: probes of one hit share a call
-    std::uint64_t start_ns = 0; // CLOCK_MONOTONIC, just before the task went on
+    std::uint64_t start_ns = 0; // CLOCK_MONOTONIC, just before the task went on; 0 until then
     std::uint64_t inner_ns = 0; // spent in calls of other return probes inside, which have ended
     Marks marks;                // the owner's clock, then
     bool is_recorded = false;   // the owner's switches were recorded, then
@@ -41,6 +43,7 @@ struct Instance {
     bool with_older = false;                   // as were all that are older in the owner's list
     Site *doubtful_at = nullptr;               // its call instruction, which is trapped while it is in doubt
     bool injected = false;                     // something was changed at its entry
+    bool is_within = false;                    // another call of its probe's, which the agent follows, when it began
     std::optional<std::uint64_t> handler_call; // the name by which the probe's handler knows it
     std::uint64_t seen_ns = 0;                 // a handler's: CLOCK_MONOTONIC, when the entry's stop was seen
     Instance *older_in_chain = nullptr;        // same frame: called this one's function by a tail call
@@ -55,6 +58,9 @@ class Returns {
     Returns() = default;
     ~Returns();
     Returns(const Returns &) = delete;
+
+    /// The agent of the address space sees from now on where calls are.
+    void show_to(AgentThreads &agent);
 
     /// The youngest call with this frame.
     Instance *at(VirtAddr frame_sp);
@@ -77,6 +83,7 @@ class Returns {
     std::vector<Instance *> free_;
     std::deque<Instance> pool_;
     std::size_t in_flight_ = 0;
+    AgentThreads *agent_ = nullptr;
 };
 
 /// The fate of an older call with the same frame as a new one.

@@ -32,6 +32,7 @@ struct Task;
 /// A user's probe at one location of one address space, as its site runs it. Owned above (trace::AttachedLocation);
 /// lives until every site has removed it (calls/consumers.h).
 struct Attachment {
+    static constexpr std::uint32_t usual_maxactive = 4096; // where none is asked for
     enum class Kind : std::uint8_t {
         probe, // before the instruction, and after it where the program has a post moment
         entry, // a function's entry

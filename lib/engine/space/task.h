@@ -52,18 +52,27 @@ struct TaskRepeat {
     std::uint16_t follows = 0;
 };
 
+/// A jump of a function to its own first instruction, whose hit is still to come (engine/calls/jump_back.h).
+struct JumpBack {
+    VirtAddr to, sp; // to 0: there is none
+};
+
 /// The calls that the task is in (engine/calls).
 struct TaskCalls {
     Instance *youngest = nullptr;        // in flight; the others are behind it
     std::uint32_t unwinds = 0;           // exceptions and longjmps so far
     bool enclosures_known = false;       // calls that enclose the task and began before ktrace attached are among them
     std::optional<StackMove> stack_move; // of a goroutine, which the task is in the middle of
+    JumpBack jump_back;
 };
 
 /// The task's debug registers (engine/watch).
 struct TaskWatches {
     std::uint32_t generation = 0;         // of watchpoints, which they are of; 0: not looked at yet
     std::vector<std::uint32_t> registers; // their watchpoints (Watchpoint::id), by register; empty: none
+    unsigned executing = 0;               // of them those that fire at execution, as bits
+    bool is_off = false;  // none is set: a single step is to lead over an instruction before which some have fired
+    unsigned awaited = 0; // is_off: those that have not been reported yet
 };
 
 /// One traced thread: its ids, a struct a concern, and the rest.

@@ -17,6 +17,7 @@ const char *name_of(Verdict verdict) {
     case Verdict::hit_again: return "hit_again";
     case Verdict::hit_dispatched: return "hit_dispatched";
     case Verdict::watched: return "watched";
+    case Verdict::before_access: return "before_access";
     case Verdict::rang: return "rang";
     case Verdict::late_trap: return "late_trap";
     case Verdict::deliver: return "deliver";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <utility>
 
 #include "engine/calls/inside.h"
 #include "engine/eval/evaluation.h"
@@ -131,6 +132,7 @@ void switch_watch(AddressSpaceState &space, Attachment &attachment, bool on) {
 
 void set_watches(Engine &engine, Task &task, os::Stopped &stopped) {
     Process *process = engine.process_of(task);
+    if (task.watches.is_off) return;
     if (!process || process->silent || engine.closing || task.watches.generation == process->space->watch_generation)
         return;
     AddressSpaceState &space = *process->space;
@@ -142,6 +144,9 @@ void set_watches(Engine &engine, Task &task, os::Stopped &stopped) {
     task.watches.generation = space.watch_generation;
     if (wanted.watching.empty() && task.watches.registers.empty()) return;
     task.watches.registers = std::move(wanted.watching);
+    task.watches.executing = 0;
+    for (std::size_t i = 0; i < task.watches.registers.size(); i++)
+        if (wanted.registers[i].when == WatchRegister::When::execute) task.watches.executing |= 1U << i;
     if (!HostNative::set_watches(task.tid, std::span(wanted.registers).first(task.watches.registers.size())) &&
         !stopped.gone())
         engine.unwatched = task.tid;
@@ -151,6 +156,18 @@ void clear_watches(Task &task) {
     if (task.watches.registers.empty()) return;
     HostNative::set_watches(task.tid, {});
     task.watches.registers.clear();
+    task.watches.generation = 0;
+}
+
+void step_off_watches(Task &task, unsigned awaited) {
+    task.watches.is_off = true;
+    task.watches.awaited = awaited;
+    HostNative::set_watches(task.tid, {});
+}
+
+void end_step_off(Task &task) {
+    if (!std::exchange(task.watches.is_off, false)) return;
+    task.watches.awaited = 0;
     task.watches.generation = 0;
 }
 

@@ -25,6 +25,13 @@ void switch_watch(AddressSpaceState &space, Attachment &attachment, bool on);
 void set_watches(Engine &engine, Task &task, os::Stopped &stopped);
 /// The task is about to be detached.
 void clear_watches(Task &task);
+
+/// Some have fired before an instruction: a single step leads over it, with none of them set. `awaited`: those that are
+/// reported behind it.
+void step_off_watches(Task &task, unsigned awaited);
+
+/// The step has been made, or a signal has come in its place: the registers are set again when the task is resumed.
+void end_step_off(Task &task);
 /// The task has ended: its thread-local variables are gone.
 void forget_values(AddressSpaceState &space, const Task &task);
 

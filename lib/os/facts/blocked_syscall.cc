@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "os/tracee/sleepers.h"
 
 namespace ktrace::os {
 
@@ -145,9 +146,22 @@ bool may_be_made_again(const TaskPlace &place, bool on_socket) {
            (on_socket && limiting_option(place.syscall) != 0);
 }
 
-bool may_be_made_again(Pid pid, Tid tid) {
-    const auto place = read_task_place(pid, tid);
-    return place && may_be_made_again(*place, is_socket(pid, tid, place->arguments[0]));
+std::optional<TaskPlace> interrupted_call(Pid pid, Tid tid, const arch::Host::Registers &registers) {
+    if (!arch::HostNative::was_in_call(tid, registers)) return std::nullopt;
+    if (arch::HostNative::moves_to_restart && arch::Host::interrupted_for_good(registers)) {
+        auto slept_in = noted_sleeper(tid);
+        return slept_in && slept_in->pc == arch::Host::pc(registers) ? slept_in : std::nullopt;
+    }
+    arch::HostNative::show_call(tid, registers);
+    auto place = read_task_place(pid, tid);
+    arch::HostNative::hide_call(tid);
+    return place;
+}
+
+std::optional<TaskPlace> call_to_make_again(Pid pid, Tid tid, const arch::Host::Registers &registers) {
+    const auto place = interrupted_call(pid, tid, registers);
+    const bool may = place && may_be_made_again(*place, is_socket(pid, tid, place->arguments[0]));
+    return may ? place : std::nullopt;
 }
 
 Interrupted interrupted(const TaskPlace &place, bool has_time_limit) {

@@ -5,6 +5,9 @@
 // hand (engine/transparent/restart).
 #pragma once
 
+#include <optional>
+
+#include "arch/host.h"
 #include "os/proc/procfs.h"
 
 namespace ktrace::os {
@@ -29,8 +32,11 @@ Interrupted interrupted(Pid pid, Tid tid);
 /// socket. Pure.
 bool may_be_made_again(const TaskPlace &place, bool on_socket);
 
-/// The same of a task that stands at a stop with -EINTR.
-bool may_be_made_again(Pid pid, Tid tid);
+/// Of a task at the stop of an interrupt: the call that it was in. Nothing: it was in none.
+std::optional<TaskPlace> interrupted_call(Pid pid, Tid tid, const arch::Host::Registers &registers);
+
+/// Of a task that stands at a stop with -EINTR: its call, if that is one that may be made again.
+std::optional<TaskPlace> call_to_make_again(Pid pid, Tid tid, const arch::Host::Registers &registers);
 
 /// Asleep where no signal wakes it (a parent in vfork): its interrupt is seen when that has ended, before it runs on.
 bool sleeps_deeply(Tid tid);

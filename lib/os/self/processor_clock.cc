@@ -1,5 +1,6 @@
 #include "os/self/processor_clock.h"
 
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -13,6 +14,7 @@ namespace ktrace::os {
 namespace {
 
 constexpr std::uint64_t apart_ns = 1'000'000; // two comparisons, at least: the error of one counts less then
+constexpr std::int64_t most_moved_ns = 10'000, parts = 8; // more: the clock was set, or the machine was asleep
 constexpr unsigned reads = 5;
 
 std::string content(const char *path) {
@@ -42,13 +44,25 @@ ProcessorClock::Pair ProcessorClock::read() {
     return best;
 }
 
+/// The rate is that since the first comparison. A comparison moves the clock by a part of what it differs, so that
+/// times which were converted before it and behind it keep their order.
 void ProcessorClock::compare() {
-    const Pair now = read();
-    if (before_.ns == 0)
-        before_ = now;
-    else if (last_.ns >= before_.ns + apart_ns)
-        before_ = last_;
-    last_ = now;
+    Pair now = read();
+    if (before_.ns == 0) {
+        before_ = last_ = now;
+        return;
+    }
+    const auto differs = static_cast<std::int64_t>(now.ns - monotonic_ns(now.time));
+    if (last_.time != before_.time && std::abs(differs) < most_moved_ns)
+        now.ns += static_cast<std::uint64_t>(differs / parts - differs);
+    if (now.ns >= before_.ns + apart_ns) last_ = now;
+}
+
+std::uint64_t ProcessorClock::ns_per_tick() const {
+    if (last_.time <= before_.time) return 0;
+    constexpr double unit = 4294967296.0;
+    const double rate = static_cast<double>(last_.ns - before_.ns) / static_cast<double>(last_.time - before_.time);
+    return static_cast<std::uint64_t>(rate * unit);
 }
 
 std::uint64_t ProcessorClock::monotonic_ns(std::uint64_t time) const {

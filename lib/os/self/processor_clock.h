@@ -15,6 +15,9 @@ class ProcessorClock {
     /// Compares the clocks. Times up to now can be converted then, those since the call before it best: to some 50 ns.
     void compare();
 
+    /// Times 2^32; 0: it is not known yet.
+    std::uint64_t ns_per_tick() const;
+
     /// In ns of CLOCK_MONOTONIC.
     std::uint64_t monotonic_ns(std::uint64_t time) const;
 

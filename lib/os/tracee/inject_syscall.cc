@@ -207,7 +207,7 @@ class Frame {
     /// A call that the kernel would restart when the task is resumed is restarted from the beginning.
     Frame(const WayBack *way, Tid tid, Host::Registers before, std::uint64_t mask) : way_(way) {
         if (!way_) return;
-        if (arch::awaits_restart(before)) Host::restart_syscall(before);
+        if (arch::awaits_restart(before)) Host::restart_syscall(before, 0);
         auto frame = arch::signal_frame(tid, before, mask, way_->frame);
         if (frame.empty() || frame.size() > way_->room) return;
         if (way_->returns_to) {
@@ -230,13 +230,13 @@ class Frame {
     explicit operator bool() const { return laid_; }
     void lead(Host::Registers &call) const {
         Host::set_pc(call, way_->call);
-        if (way_->returns_to) arch::set_stack_pointer(call, start());
+        if (way_->returns_to) arch::lead_to_frame(call, start(), *way_->returns_to);
     }
 
   private:
     /// Of what is written: the return address lies before the frame.
     VirtAddr start() const {
-        return way_->returns_to ? way_->frame - static_cast<std::int64_t>(sizeof(std::uint64_t)) : way_->frame;
+        return way_->returns_to ? way_->frame - static_cast<std::int64_t>(arch::before_signal_frame) : way_->frame;
     }
 
     const WayBack *way_; // nullptr: there is none

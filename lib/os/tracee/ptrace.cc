@@ -14,6 +14,7 @@
 #include "arch/host.h"
 #include "base/signals.h"
 #include "os/proc/procfs.h"
+#include "os/tracee/sleepers.h"
 
 namespace ktrace::os {
 
@@ -25,6 +26,11 @@ constexpr long options =
 } // namespace
 
 int seize(Tid task) { return ::ptrace(PTRACE_SEIZE, task.value, nullptr, options) == 0 ? 0 : errno; }
+
+int seize_for_looks(Tid task) {
+    constexpr long few = PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
+    return ::ptrace(PTRACE_SEIZE, task.value, nullptr, few) == 0 ? 0 : errno;
+}
 
 bool suspend_seccomp(Tid task) {
     return ::ptrace(PTRACE_SETOPTIONS, task.value, nullptr, options | PTRACE_O_SUSPEND_SECCOMP) == 0;
@@ -40,7 +46,10 @@ bool may_suspend_seccomp() {
 
 void resume_seccomp(Tid task) { ::ptrace(PTRACE_SETOPTIONS, task.value, nullptr, options); }
 
-bool interrupt(Tid task) { return ::ptrace(PTRACE_INTERRUPT, task.value, nullptr, nullptr) == 0; }
+bool interrupt(Tid task) {
+    if (arch::HostNative::moves_to_restart) note_sleeper(task);
+    return ::ptrace(PTRACE_INTERRUPT, task.value, nullptr, nullptr) == 0;
+}
 
 bool resume(Tid task, Resume how, int signal) {
     auto data = static_cast<long>(signal);

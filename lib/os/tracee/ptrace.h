@@ -25,6 +25,10 @@ enum class Resume : std::uint8_t {
 /// 0 or errno.
 int seize(Tid task);
 
+/// The same for a look at a task now and then: of the events there is exec alone, and nothing that the task starts is
+/// traced.
+int seize_for_looks(Tid task);
+
 /// The seccomp filters of a stopped task judge no calls until `resume_seccomp`. False: we may not (a kernel with
 /// CONFIG_CHECKPOINT_RESTORE is needed, too), or it is gone.
 bool suspend_seccomp(Tid task);

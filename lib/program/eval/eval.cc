@@ -13,19 +13,10 @@ constexpr std::size_t max_key = 4096;
 
 bool holds(const Slot &slot) { return slot.state == Slot::State::ok && slot.bits != 0; }
 
-/// Runs the parts that write a node each; one that came to nothing still has its place.
-void write_nodes(Machine &machine, const Image &image, Parts parts, NodeWriter &out) {
-    for (Part part : image[parts]) {
-        std::size_t before = out.size();
-        machine.run(image[part], out);
-        if (out.size() == before) out.empty(Tag::na);
-    }
-}
-
 void aggregate(Machine &machine, const Image &image, const MomentImage &moment, const HitView &hit, ProbeState &state) {
     std::byte bytes[max_key]; // not cleared: the writer says how much of it is used
     NodeWriter key(bytes, image.header().payload_limit, true);
-    write_nodes(machine, image, moment.key, key);
+    machine.write_nodes(moment.key, key);
     Number number;
     Slot value;
     if (moment.has_value) value = machine.run(image[moment.value], key);
@@ -65,7 +56,7 @@ std::size_t save_capture(Machine &machine, const Image &image, const MomentImage
 void write_event(Machine &machine, const Image &image, const MomentImage &moment, Moment when, const HitView &hit,
                  std::span<std::byte> record) {
     NodeWriter nodes(record.subspan(sizeof(RecordHeader)), image.header().payload_limit, false);
-    write_nodes(machine, image, moment.body, nodes);
+    machine.write_nodes(moment.body, nodes);
     RecordHeader header;
     header.moment = when;
     header.size = static_cast<std::uint32_t>(sizeof header + nodes.size());

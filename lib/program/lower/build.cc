@@ -37,6 +37,7 @@ class Builder {
     void post_event();
     void return_event();
     void arguments_of(Moment when);
+    std::size_t argument_value(const NamedBinding &argument, Instrs &instrs);
     void result();
     void extras(Moment when);
     void watched();
@@ -251,8 +252,12 @@ void Builder::arguments_of(Moment when) {
     for (const NamedBinding &argument : recipe_.arguments) {
         Instrs instrs;
         field(when, Role::argument, argument.name);
+        if (argument.shown && argument.at_return && when == Moment::ret) {
+            moment(when).body.push_back(shown(*argument.shown, *recipe_.after, &capture_, Lowering::Style::print));
+            continue;
+        }
         if (when == Moment::ret) begin_blob(instrs, false);
-        std::size_t bytes = Lowering::show_binding(argument.binding, argument.hex, code_, *recipe_.entry, instrs);
+        std::size_t bytes = argument_value(argument, instrs);
         if (when != Moment::ret) {
             moment(when).body.push_back(std::move(instrs));
             continue;
@@ -262,12 +267,24 @@ void Builder::arguments_of(Moment when) {
     }
 }
 
+/// As it is at the entry. Gives the bytes that it may take.
+std::size_t Builder::argument_value(const NamedBinding &argument, Instrs &instrs) {
+    if (!argument.shown || argument.at_return)
+        return Lowering::show_binding(argument.binding, argument.hex, code_, *recipe_.entry, instrs);
+    const Instrs value = shown(*argument.shown, *recipe_.entry, nullptr, Lowering::Style::print);
+    instrs.insert(instrs.end(), value.begin(), value.end());
+    return payload_;
+}
+
 void Builder::result() {
     if (!recipe_.shows_result || !recipe_.result) return;
     field(Moment::ret, Role::retval, "retval");
     Instrs instrs;
-    Lowering::show_binding(*recipe_.result, false, code_, *recipe_.after, instrs);
+    Lowering::show_binding(*recipe_.result, recipe_.result_hex, code_, *recipe_.after, instrs);
     moment(Moment::ret).body.push_back(std::move(instrs));
+    if (!recipe_.error) return;
+    field(Moment::ret, Role::error_number, "errno");
+    moment(Moment::ret).body.push_back(shown(*recipe_.error, *recipe_.after, &capture_, Lowering::Style::print));
 }
 
 void Builder::extras(Moment when) {

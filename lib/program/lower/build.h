@@ -23,7 +23,9 @@ namespace ktrace::program {
 struct NamedBinding {
     std::string name;
     Binding binding;
-    bool hex = false; // an argument register of no known type
+    bool hex = false;            // an argument register of no known type, or a pointer that is not followed
+    const Tree *shown = nullptr; // shown in place of the argument
+    bool at_return = false;      // `shown` is as it is at the return; an entry shows the argument
 };
 
 /// A change of the thread: fault injection.
@@ -53,6 +55,8 @@ struct Recipe {
     std::vector<Injection> injections;
     std::optional<Binding> watched; // w: what is watched
     std::optional<Binding> result;  // r: the return value; nothing: void
+    bool result_hex = false;        // r: it is a pointer that is not followed
+    const Tree *error = nullptr;    // r: the errno that the result means, 0: none; shown behind it
     bool shows_result = false;
 };
 

@@ -69,7 +69,7 @@ Operand Lowering::lower(int node) {
     case Kind::integer_arg:
     case Kind::arg: return argument(e);
     case Kind::var: return bound(e, scope_.variable(e.text), false);
-    case Kind::retval: return bound(e, scope_.retval(), false);
+    case Kind::retval: return retval(e);
     case Kind::error_number: return bound(e, scope_.error_number(), false);
     case Kind::tid: put(Opcode::push_tid); return {.type = &types::int32};
     case Kind::pid: put(Opcode::push_pid); return {.type = &types::int32};
@@ -134,6 +134,30 @@ Operand Lowering::bound(const Expr &e, Result<Binding> binding, bool untyped) {
         operand.place = std::move(binding->place);
     }
     return through_reference(std::move(operand));
+}
+
+/// One of no known type is taken for a number of 32 bits where it may be one that is negative: bit 31 is the highest.
+Operand Lowering::retval(const Expr &e) {
+    Result<Binding> binding = scope_.retval();
+    const bool is_typed = !binding || binding->type;
+    Operand operand = bound(e, std::move(binding), false);
+    if (is_typed) return operand;
+    load(operand);
+    put(Opcode::dup);
+    put({.op = Opcode::push, .imm = 31});
+    put(Opcode::shr_u);
+    put({.op = Opcode::push, .imm = 1});
+    put(Opcode::eq);
+    const std::size_t otherwise = jump(Opcode::jump_false);
+    put({.op = Opcode::narrow, .size = 4, .is_signed = true});
+    land(otherwise);
+    return operand;
+}
+
+/// As it stands in its register where it is cast or shown.
+Operand Lowering::uninterpreted(int node) {
+    const Expr &e = tree_.at(node);
+    return e.kind == Kind::retval ? bound(e, scope_.retval(), false) : lower(node);
 }
 
 Operand Lowering::argument(const Expr &e) {
@@ -220,10 +244,47 @@ Found find_member(const value::Type &type, std::string_view name, Scope &scope, 
     return {};
 }
 
-std::string member_names(const value::Type &type) {
+/// A part of an object that has a virtual base with a member of that name.
+struct ByVirtualBase {
+    std::uint64_t offset = 0;
+    const value::VirtualBase *base = nullptr;
+};
+
+bool has_member(const value::Type &type, std::string_view name, Scope &scope, int depth);
+
+std::optional<ByVirtualBase> find_virtual(const value::Type &type, std::string_view name, Scope &scope, int depth) {
+    if (depth == 0) return std::nullopt;
+    for (const value::VirtualBase &base : type.virtual_bases)
+        if (has_member(*scope.complete(base.type), name, scope, depth - 1)) return ByVirtualBase{0, &base};
+    for (const value::Member &m : type.members) {
+        if (!m.is_base || !m.type) continue;
+        if (auto found = find_virtual(*scope.complete(m.type), name, scope, depth - 1))
+            return ByVirtualBase{found->offset + m.offset, found->base};
+    }
+    return std::nullopt;
+}
+
+bool has_member(const value::Type &type, std::string_view name, Scope &scope, int depth) {
+    int budget = 10000;
+    return find_member(type, name, scope, depth, budget).member || find_virtual(type, name, scope, depth);
+}
+
+void add_names(const value::Type &type, Scope &scope, int depth, std::string &names) {
+    constexpr std::size_t enough = 200;
+    for (const value::Member &m : type.members) {
+        if (names.size() >= enough || depth == 0) return;
+        if (m.is_base && m.type)
+            add_names(*scope.complete(m.type), scope, depth - 1, names);
+        else if (!m.name.empty() && !m.name.starts_with("_vptr"))
+            names += (names.empty() ? "" : ", ") + m.name;
+    }
+    for (const value::VirtualBase &base : type.virtual_bases)
+        add_names(*scope.complete(base.type), scope, depth - 1, names);
+}
+
+std::string member_names(const value::Type &type, Scope &scope) {
     std::string names;
-    for (const value::Member &m : type.members)
-        if (!m.name.empty() && names.size() < 200) names += (names.empty() ? "" : ", ") + m.name;
+    add_names(type, scope, 8, names);
     return names.empty() ? "" : "it has " + names;
 }
 
@@ -234,8 +295,17 @@ Operand Lowering::select(const Expr &e, Operand object, const Type &type) {
     if (whole.incomplete) misfit(e, "the debug information only declares " + type.name);
     int budget = 10000;
     Found found = find_member(whole, e.text, scope_, 16, budget);
+    if (!found.member && object.where == Operand::Where::memory) {
+        if (const auto by = find_virtual(whole, e.text, scope_, 16)) {
+            object.offset += by->offset;
+            settle_address(object);
+            to_virtual_base(by->base->at);
+            object.type = by->base->type;
+            return select(e, std::move(object), *by->base->type);
+        }
+    }
     if (!found.member || !found.member->type)
-        misfit(e, type.name + " has no member `" + e.text + "`", member_names(whole));
+        misfit(e, type.name + " has no member `" + e.text + "`", member_names(whole, scope_));
     if (found.member->is_static)
         misfit(e, "`" + e.text + "` is a static member", "write var." + whole.name + "::" + e.text);
     object.type = found.member->type;
@@ -288,23 +358,41 @@ Operand Lowering::deref(const Expr &e) {
 Operand Lowering::index(const Expr &e) {
     const Expr &array_expr = tree_.at(e.a), &index_expr = tree_.at(e.b);
     Operand array = lower(e.a);
+    if (array.type->by_index) array.type = array.type->by_index;
     bool is_array = array.type->kind == Type::Kind::array && array.type->target;
     if (is_array && array.where != Operand::Where::memory) {
-        if (index_expr.kind != Kind::integer || (array.type->count != 0 && index_expr.number >= array.type->count))
+        const std::uint64_t number = index_expr.number - static_cast<std::uint64_t>(array.type->lower);
+        if (index_expr.kind != Kind::integer || (array.type->count != 0 && number >= array.type->count))
             misfit(index_expr, "this array is not in memory: only a number within it can be its index");
-        array.offset += index_expr.number * array.type->target->size;
+        array.offset += number * (array.type->stride != 0 ? array.type->stride : array.type->target->size);
         array.type = array.type->target;
         return array;
     }
+    if (is_array && (array.type->lower != 0 || array.type->stride != 0)) return element_of(array, e);
     const Type &pointer = rvalue(array_expr, array);
     Operand element = pointed(array_expr, pointer);
     Operand subscript = lower(e.b);
     const Type &number = rvalue(index_expr, subscript);
     if (!types::is_integer(number)) misfit(index_expr, "an index is an integer, not " + number.name);
-    put({.op = Opcode::push, .imm = static_cast<std::int64_t>(std::max<std::uint64_t>(element.type->size, 1))});
+    put({.op = Opcode::push, .imm = step_of(array_expr, element.type)});
     put(Opcode::mul);
     put(Opcode::add);
     return element;
+}
+
+/// The element of an array in memory that begins at another index than 0, or has its elements apart.
+Operand Lowering::element_of(Operand array, const Expr &e) {
+    const Expr &index_expr = tree_.at(e.b);
+    const Type &type = *array.type;
+    settle_address(array);
+    Operand subscript = lower(e.b);
+    const Type &number = rvalue(index_expr, subscript);
+    if (!types::is_integer(number)) misfit(index_expr, "an index is an integer, not " + number.name);
+    put({.op = Opcode::add_imm, .imm = -type.lower});
+    put({.op = Opcode::push, .imm = static_cast<std::int64_t>(type.stride != 0 ? type.stride : type.target->size)});
+    put(Opcode::mul);
+    put(Opcode::add);
+    return {.where = Operand::Where::memory, .type = type.target};
 }
 
 Operand Lowering::address_of(const Expr &e) {

@@ -83,6 +83,8 @@ class Lowering {
     Operand lower(int node);
     Operand name(const Expr &e, const value::Type *expected_enum);
     Operand bound(const Expr &e, Result<Binding> binding, bool untyped);
+    Operand retval(const Expr &e);
+    Operand uninterpreted(int node);
     Operand argument(const Expr &e);
     Operand captured(const Expr &e);
     Operand constant(std::uint64_t bits, const Type &type);
@@ -90,6 +92,7 @@ class Lowering {
     Operand member(const Expr &e);
     Operand select(const Expr &e, Operand object, const Type &type);
     Operand index(const Expr &e);
+    Operand element_of(Operand array, const Expr &e);
     Operand deref(const Expr &e);
     Operand pointed(const Expr &e, const Type &pointer);
     Operand address_of(const Expr &e);
@@ -105,7 +108,6 @@ class Lowering {
     void object_of(const Operand &operand);
     void settle_address(Operand &operand);
     bool text_value(const Expr &e, Operand &operand, std::uint64_t length); // makes a text of a char * or char array
-    void string_object(Operand &operand, std::uint64_t pointer, std::uint64_t length, std::uint64_t most);
     void convert(const Type &from, const Type &to);
     void truth(const Expr &e, Operand &operand);
     std::size_t show(const Expr &e, Operand operand, Style style, bool follow);
@@ -113,12 +115,20 @@ class Lowering {
     std::size_t show_pointer(const Operand &operand, Style style, bool follow);
     std::size_t show_object(Operand operand);
 
+    // lower_contents.cc: objects by what they hold
+    class Contents;
+    void address_of_object(Operand &operand); // leaves an address, also of one that is in registers
+    bool show_contents(Operand &operand);     // of a library's type, or of an object with parts of such types
+    void show_part(const Type &type);         // of the object whose address is on the stack
+    void to_virtual_base(std::int64_t at);
+
     // lower_operators.cc: C's operators
     Operand unary(const Expr &e);
     Operand binary(const Expr &e);
     Operand logical(const Expr &e);
     Operand conditional(const Expr &e);
     Operand cast(const Expr &e);
+    void move_between_bases(const Type &from, const Type &to);
     Operand size_of(const Expr &e);
     const Type *type_named(const TypeName &name);
     const Type *size_of_what(const Expr &e);
@@ -126,6 +136,7 @@ class Lowering {
     Operand shift(const Expr &e, const Type &left);
     Operand compare(const Expr &e, const Type &left, const Type &right);
     Operand compare_text(const Expr &e);
+    std::int64_t step_of(const Expr &e, const Type *element);
     Operand pointer_arithmetic(const Expr &e, const Type &left, const Type &right);
     bool captured_comparison(const Expr &e, Operand &result);
     void second_to_common(const Type &left, const Type &right, const Type &to);
@@ -145,6 +156,7 @@ class Lowering {
     const Tree &tree_;
     Instrs &out_;
     ArgumentCapture *capture_;
+    int held_in_ = 0; // objects whose contents are being shown
 };
 
 } // namespace ktrace::program

@@ -187,11 +187,15 @@ bool Lowering::captured_comparison(const Expr &e, Operand &result) {
     return true;
 }
 
+/// Bytes from one element to the next. A row of an array whose size is a variable's has no size.
+std::int64_t Lowering::step_of(const Expr &e, const Type *element) {
+    if (element && element->size == 0 && element->kind == Type::Kind::array)
+        misfit(e, "the size of what `" + text_of(e) + "` points to (" + element->name + ") is not known");
+    return static_cast<std::int64_t>(std::max<std::uint64_t>(element ? element->size : 1, 1));
+}
+
 Operand Lowering::pointer_arithmetic(const Expr &e, const Type &left, const Type &right) {
-    auto step = [](const Type &pointer) {
-        std::uint64_t size = pointer.target ? pointer.target->size : 1;
-        return static_cast<std::int64_t>(std::max<std::uint64_t>(size, 1));
-    };
+    auto step = [&](const Type &pointer) { return step_of(e, pointer.target); };
     bool both = types::is_pointer(left) && types::is_pointer(right);
     if (both && e.op == Op::sub) {
         put(Opcode::sub);
@@ -281,16 +285,81 @@ Operand Lowering::size_of(const Expr &e) {
     return constant(type->size, types::uint64);
 }
 
+namespace {
+
+/// Where a base class lies in a class, added to `found`, once for each time that it is there. Those of virtual bases
+/// are found in the object, and not here.
+void find_base(const value::Type &derived, const value::Type &base, std::uint64_t offset, int depth,
+               std::vector<std::uint64_t> &found) {
+    constexpr int deepest = 16;
+    constexpr std::size_t enough = 2; // it is ambiguous
+    for (const value::Member &each : derived.members) {
+        if (!each.is_base || !each.type || depth > deepest || found.size() >= enough) continue;
+        if (each.type->name == base.name)
+            found.push_back(offset + each.offset);
+        else
+            find_base(*each.type, base, offset + each.offset, depth + 1, found);
+    }
+}
+
+std::int64_t distance(const value::Type &from, const value::Type &to) {
+    std::vector<std::uint64_t> up, down;
+    find_base(from, to, 0, 0, up);
+    find_base(to, from, 0, 0, down);
+    if (up.size() == 1) return static_cast<std::int64_t>(up.front());
+    return down.size() == 1 ? -static_cast<std::int64_t>(down.front()) : 0;
+}
+
+/// The virtual base of a class that is `base`, or has it as a base of its own.
+struct WayUp {
+    std::uint64_t before = 0, behind = 0; // offsets: of the part that has the virtual base, and in that
+    std::int64_t at = 0;
+};
+
+std::optional<WayUp> by_virtual_base(const value::Type &derived, const value::Type &base, int depth) {
+    for (const value::VirtualBase &each : derived.virtual_bases) {
+        std::vector<std::uint64_t> found;
+        if (each.type->name == base.name) return WayUp{0, 0, each.at};
+        find_base(*each.type, base, 0, 0, found);
+        if (found.size() == 1) return WayUp{0, found.front(), each.at};
+    }
+    for (const value::Member &each : derived.members) {
+        if (!each.is_base || !each.type || depth == 0) continue;
+        auto way = by_virtual_base(*each.type, base, depth - 1);
+        if (way) return WayUp{way->before + each.offset, way->behind, way->at};
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+/// A pointer to a class that is cast to one to its base, or the other way round, moves; a null pointer stays.
+void Lowering::move_between_bases(const Type &from, const Type &to) {
+    if (!types::is_pointer(from) || !types::is_pointer(to) || !from.target || !to.target) return;
+    if (!types::is_record(*from.target) || !types::is_record(*to.target)) return;
+    const Type &derived = *scope_.complete(from.target), &base = *scope_.complete(to.target);
+    const std::int64_t by = distance(derived, base);
+    const auto way = by == 0 ? by_virtual_base(derived, base, 16) : std::nullopt;
+    if (by == 0 && !way) return;
+    put(Opcode::dup);
+    const std::size_t stays = jump(Opcode::jump_false);
+    put({.op = Opcode::add_imm, .imm = way ? static_cast<std::int64_t>(way->before) : by});
+    if (way) to_virtual_base(way->at);
+    if (way) put({.op = Opcode::add_imm, .imm = static_cast<std::int64_t>(way->behind)});
+    land(stays);
+}
+
 Operand Lowering::cast(const Expr &e) {
     const Type *target = type_named(e.type);
     if (!target) misfit(e, "there is no type `" + e.type.name + "` here");
     const Expr &inner = tree_.at(e.a);
-    Operand operand = lower(e.a);
+    Operand operand = uninterpreted(e.a);
     const Type &from = rvalue(inner, operand);
     if (!types::is_scalar(from)) misfit(inner, "`" + text_of(inner) + "` is " + from.name + ": it cannot be cast");
     if (!types::is_scalar(*target)) misfit(e, "a cast makes a number or a pointer, not " + target->name);
     if (types::is_pointer(*target) && types::is_floating(from)) misfit(e, "a pointer is not made of " + from.name);
     if (!types::is_pointer(*target)) convert(types::is_pointer(from) ? types::uint64 : from, *target);
+    move_between_bases(from, *target);
     return {.type = target};
 }
 

@@ -21,6 +21,9 @@ const arch::RegisterInfo *register_by_dwarf(int number) {
 
 Instr simple(Opcode op) { return Instr{.op = op}; }
 
+/// In the place of what is somewhere, but cannot be read.
+Instr not_known() { return {.op = Opcode::push_unavailable, .imm = static_cast<std::int64_t>(unavailable_not_known)}; }
+
 Instr push_register(const arch::RegisterInfo &info, std::uint64_t from, unsigned size, bool is_signed) {
     return Instr{.op = Opcode::push_register,
                  .size = static_cast<std::uint8_t>(size),
@@ -125,8 +128,8 @@ bool lower_scalar(const Place &place, unsigned size, bool is_signed, Instrs &out
     if (place.pieces.size() != 1 || size > 8) return false;
     const Piece &piece = place.pieces[0];
     if (piece.size != 0 && piece.size < size) return false;
-    if (piece.kind == Piece::Kind::unavailable) {
-        out.push_back(simple(Opcode::push_unavailable));
+    if (piece.kind == Piece::Kind::unavailable || piece.kind == Piece::Kind::not_known) {
+        out.push_back(piece.kind == Piece::Kind::not_known ? not_known() : simple(Opcode::push_unavailable));
         return true;
     }
     if (piece.kind == Piece::Kind::value) {
@@ -142,6 +145,13 @@ bool lower_scalar(const Place &place, unsigned size, bool is_signed, Instrs &out
 }
 
 namespace {
+
+/// The register has all of them; a long double's last bytes are padding. Wider vectors are in it by half.
+bool holds(const arch::RegisterInfo &info, std::uint64_t offset, std::uint64_t bytes) {
+    constexpr std::uint64_t long_double = 16, without_padding = 10;
+    const std::uint64_t width = info.width == without_padding ? long_double : info.width;
+    return offset < info.width && offset + bytes <= width;
+}
 
 /// Puts one piece of `size` bytes at `offset` of the object on top of the stack.
 void lower_piece(const Piece &piece, std::uint64_t offset, std::uint64_t size, Code &code, Instrs &out) {
@@ -165,7 +175,8 @@ void lower_piece(const Piece &piece, std::uint64_t offset, std::uint64_t size, C
             {.op = Opcode::object_const, .index = at, .imm = static_cast<std::int64_t>(code.constants.size() - 1)});
         return;
     case Piece::Kind::register_:
-        if (const arch::RegisterInfo *info = register_by_dwarf(piece.reg); info && piece.reg_offset < info->width) {
+        if (const arch::RegisterInfo *info = register_by_dwarf(piece.reg);
+            info && holds(*info, piece.reg_offset, size)) {
             auto bytes = std::min<std::uint64_t>(size, info->width - piece.reg_offset);
             out.push_back({.op = Opcode::object_register,
                            .size = static_cast<std::uint8_t>(bytes),
@@ -175,9 +186,10 @@ void lower_piece(const Piece &piece, std::uint64_t offset, std::uint64_t size, C
             return;
         }
         break;
-    case Piece::Kind::unavailable: break;
+    case Piece::Kind::unavailable:
+    case Piece::Kind::not_known: break;
     }
-    out.push_back(simple(Opcode::push_unavailable));
+    out.push_back(piece.kind == Piece::Kind::unavailable ? simple(Opcode::push_unavailable) : not_known());
     out.push_back({.op = Opcode::object_put, .size = 1, .index = at});
 }
 

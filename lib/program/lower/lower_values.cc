@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "program/contents/contents.h"
 #include "program/lower/lower_place.h"
 #include "program/lower/types.h"
 
@@ -46,6 +47,10 @@ void Lowering::load_bit_field(Operand &operand) {
     std::uint64_t byte = operand.bit_offset / 8, bit = operand.bit_offset % 8;
     auto size = static_cast<std::uint8_t>(std::min<std::uint64_t>((bit + operand.bit_size + 7) / 8, 8));
     operand.offset += byte;
+    if (bit + operand.bit_size > 64) { // of a packed structure, in nine bytes
+        put(Opcode::push_unavailable);
+        return;
+    }
     if (operand.where == Where::memory) {
         settle_address(operand);
         put({.op = Opcode::load, .size = size});
@@ -120,26 +125,6 @@ const value::Type &Lowering::rvalue(const Expr &e, Operand &operand) {
     return type;
 }
 
-/// Leaves the text that an object of a string class holds, by the pointer and the length in it.
-void Lowering::string_object(Operand &operand, std::uint64_t pointer, std::uint64_t length, std::uint64_t most) {
-    bool in_memory = operand.where == Where::memory;
-    if (in_memory)
-        settle_address(operand);
-    else
-        object_of(operand);
-    auto word = [&](std::uint64_t offset) {
-        if (in_memory) put({.op = Opcode::add_imm, .imm = static_cast<std::int64_t>(offset)});
-        put({.op = in_memory ? Opcode::load : Opcode::object_load,
-             .size = 8,
-             .index = in_memory ? 0 : static_cast<std::uint32_t>(offset)});
-    };
-    put(Opcode::dup);
-    word(pointer);
-    put(Opcode::swap);
-    word(length);
-    put({.op = Opcode::counted_text, .imm = static_cast<std::int64_t>(most)});
-}
-
 bool Lowering::text_value(const Expr &e, Operand &operand, std::uint64_t length) {
     const Type &type = *operand.type;
     if (&type == &types::text) return true;
@@ -156,8 +141,9 @@ bool Lowering::text_value(const Expr &e, Operand &operand, std::uint64_t length)
     } else if (types::is_pointer(type) && type.target && types::is_char(*type.target)) {
         rvalue(e, operand);
         put({.op = Opcode::str_imm, .imm = static_cast<std::int64_t>(length)});
-    } else if (auto layout = types::string_layout(type)) {
-        string_object(operand, layout->pointer, layout->length, length);
+    } else if (contents::is_text(type)) {
+        address_of_object(operand);
+        contents::load_text(type, length, out_);
     } else {
         return false;
     }
@@ -268,12 +254,13 @@ std::size_t Lowering::show(const Expr &e, Operand operand, Style style, bool fol
         load(operand);
         return show_scalar(operand, style, follow);
     }
-    bool as_text = types::string_layout(type) || (style == Style::key && type.kind == Type::Kind::array);
+    bool as_text = contents::is_text(type) || (style == Style::key && type.kind == Type::Kind::array);
     std::uint64_t most = type.kind == Type::Kind::array ? max_str : default_str;
     if (as_text && text_value(e, operand, most)) {
         put(Opcode::emit_text);
         return most;
     }
+    if (show_contents(operand)) return max_value;
     if (type.kind == Type::Kind::void_ || type.kind == Type::Kind::function)
         misfit(e, "`" + text_of(e) + "` has no value: it is " + type.name);
     // The object that a reference refers to, as far as the debug information says where it is.
@@ -293,7 +280,7 @@ std::size_t Lowering::show(const Expr &e, Operand operand, Style style, bool fol
 Result<std::size_t> Lowering::shown(Style style) {
     const Expr &root = tree_.at(tree_.root);
     try {
-        Operand operand = lower(tree_.root);
+        Operand operand = uninterpreted(tree_.root);
         bool reg_call = root.kind == Expr::Kind::reg;
         if (reg_call) {
             put(Opcode::emit_hex);
@@ -351,8 +338,10 @@ std::size_t Lowering::show_binding(const Binding &binding, bool hex, Code &code,
         }
         return lowering.show(nowhere, std::move(operand), Style::print, true);
     } catch (const Misfit &) {
+        const bool is_somewhere = !binding.place.pieces.empty(); // of a type that is only declared
         out.resize(start);
-        out.push_back({.op = Opcode::push_unavailable});
+        out.push_back({.op = Opcode::push_unavailable,
+                       .imm = is_somewhere ? static_cast<std::int64_t>(unavailable_not_known) : 0});
         out.push_back({.op = Opcode::emit_hex});
         return 8;
     }

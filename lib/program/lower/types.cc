@@ -31,6 +31,23 @@ const Type text = make(Kind::unknown, 0, false, "a string"), buffer = make(Kind:
            stack = make(Kind::unknown, 0, false, "a stack"), caller = make(Kind::unknown, 0, false, "a caller"),
            symbol = make(Kind::unknown, 8, false, "an address by its name");
 
+namespace {
+
+Type make_counted_text() {
+    static const Type address = [] {
+        Type made = make(Kind::pointer, 8, false, "char *");
+        made.target = &character;
+        return made;
+    }();
+    Type made = make(Kind::structure, 16, false, "a text");
+    made.members = {{.name = "data_ptr", .type = &address}, {.name = "length", .type = &uint64, .offset = 8}};
+    return made;
+}
+
+} // namespace
+
+const Type counted_text = make_counted_text();
+
 const Type *named(std::string_view name) {
     static const std::pair<std::string_view, const Type *> names[] = {
         {"int8", &int8},
@@ -104,7 +121,8 @@ bool is_integer(const Type &type) {
 }
 
 bool is_floating(const Type &type) {
-    return type.kind == Kind::floating && (type.size == 4 || type.size == 8 || type.size == 10 || type.size == 16);
+    return type.kind == Kind::floating && !type.is_decimal &&
+           (type.size == 4 || type.size == 8 || type.size == 10 || type.size == 16);
 }
 bool is_pointer(const Type &type) { return type.kind == Kind::pointer && type.size == 8; }
 bool is_scalar(const Type &type) { return is_integer(type) || is_floating(type) || is_pointer(type); }
@@ -119,34 +137,6 @@ bool is_char(const Type &type) { return type.kind == Kind::char_ && type.size ==
 bool is_signed(const Type &type) {
     if (type.kind == Kind::bool_ || type.kind == Kind::pointer) return false;
     return type.is_signed;
-}
-
-namespace {
-
-const value::Member *member(const Type &type, std::string_view name) {
-    for (const value::Member &each : type.members)
-        if (each.name == name && !each.is_static && each.type) return &each;
-    return nullptr;
-}
-
-std::optional<StringLayout> layout(const Type &type, std::string_view pointer, std::string_view length) {
-    const value::Member *at = member(type, pointer), *size = member(type, length);
-    if (!at || !size || !is_pointer(*at->type) || !at->type->target || at->type->target->size != 1) return std::nullopt;
-    if (!is_integer(*size->type) || size->type->size != 8) return std::nullopt;
-    return StringLayout{at->offset, size->offset};
-}
-
-} // namespace
-
-std::optional<StringLayout> string_layout(const Type &type) {
-    if (!is_record(type)) return std::nullopt;
-    if (type.name == "&str") return layout(type, "data_ptr", "length");
-    if (auto view = layout(type, "_M_str", "_M_len")) return view;
-    const value::Member *data = member(type, "_M_dataplus"), *size = member(type, "_M_string_length");
-    const value::Member *pointer = data ? member(*data->type, "_M_p") : nullptr;
-    if (!pointer || !size || !is_pointer(*pointer->type) || !pointer->type->target) return std::nullopt;
-    if (pointer->type->target->size != 1) return std::nullopt;
-    return StringLayout{data->offset + pointer->offset, size->offset};
 }
 
 const Type &promoted(const Type &type) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "value/type.h"
@@ -16,6 +15,8 @@ extern const Type character, boolean, float32, float64, void_type;
 /// Types that only expressions have: the text of comm or str(), the bytes of buf(), a stack, a caller,
 /// an address that is shown by its name.
 extern const Type text, buffer, stack, caller, symbol;
+/// A text by a pointer and a length of 8 bytes each, which the compiler passes apart (Fortran).
+extern const Type counted_text;
 
 /// A built-in type by name: `int32`, `uint8_t`, `unsigned long`, `double`, …; nullptr: none of these.
 const Type *named(std::string_view name);
@@ -28,12 +29,6 @@ bool is_object(const Type &type); // struct, union, array, and what does not fit
 bool is_record(const Type &type); // struct, class, union
 bool is_char(const Type &type);   // char, signed char, unsigned char
 bool is_signed(const Type &type);
-
-/// Where an object of a string class has its text: std::string and std::string_view of libstdc++, Rust's &str.
-struct StringLayout {
-    std::uint64_t pointer = 0, length = 0; // offsets of the two
-};
-std::optional<StringLayout> string_layout(const Type &type);
 
 /// The integer promotions: what C computes a small integer as.
 const Type &promoted(const Type &type);

@@ -22,10 +22,10 @@ namespace ktrace::program {
 /// One operation. Operands: `size` bytes, `is_signed`, `index` and `imm` as documented beside each.
 enum class Opcode : std::uint8_t {
     // values
-    push,    // imm: an integer, or a double's bits
-    push_na, // has no value here
-    push_unavailable,
-    push_register, // index: offset in Registers, or in FpRegisters where is_float; size, is_signed
+    push,             // imm: an integer, or a double's bits
+    push_na,          // has no value here
+    push_unavailable, // imm: 0, or unavailable_not_known
+    push_register,    // index: offset in Registers, or in FpRegisters where is_float; size, is_signed
     push_pid,
     push_tid,
     push_nsecs,
@@ -100,6 +100,7 @@ enum class Opcode : std::uint8_t {
     counted_text, // pointer, length → text of that many bytes, imm at most
     array_text,   // imm: bytes of a char array at the address → text
     buf,          // pointer, length → buffer
+    next_in_tree, // a node → the one behind it; index: offsets of its left, right and upper ones, a byte each
     fetch,        // imm: bytes → object
     // objects (bytes in the machine's scratch)
     object_new,      // imm: size; zeroed
@@ -111,6 +112,7 @@ enum class Opcode : std::uint8_t {
     object_load,     // index: offset, size, is_signed → integer
     object_float,    // index: offset, size → double
     object_text,     // index: offset, imm: size → text up to the NUL
+    object_address,  // → an address by which the same hit reads the object's bytes as if they were memory
     object_part,     // index: offset, imm: size → object
     text_eq,
     text_ne,
@@ -129,10 +131,13 @@ enum class Opcode : std::uint8_t {
     emit_buffer,
     emit_pointer, // index: type; a char * (imm: bytes read at most): its string
     emit_pointee, // index: type of the pointer, reg: type of the pointee, imm: its size
-    emit_na,      // pops nothing
+    emit_na,      // pops nothing; imm: 0, or na_elided
     emit_stack,   // imm: frames; pops nothing
     emit_caller,  // pops nothing
     emit_symbol,
+    begin_group,    // index: type, imm: Form; pops nothing: what follows up to end_group is parts of one node
+    more,           // → 1, or 0 where no further element of the group is shown
+    end_group,      // pops nothing
     emit_registers, // pops nothing
     // what Moment::call leaves for Moment::ret
     save_slot,   // index: offset in the capture
@@ -154,6 +159,7 @@ struct Instr {
     std::int64_t imm = 0;
 };
 
+inline constexpr std::int64_t na_elided = 1;
 inline constexpr std::size_t max_slots = 64;           // depth of the machine's stack
 inline constexpr std::size_t max_instructions = 20000; // run for one hit, at most: a DWARF expression may loop
 inline constexpr std::size_t saved_slot_size = 16;     // u64 bits, u64 state

@@ -39,11 +39,12 @@ Slot Machine::run(std::span<const Instr> instrs, NodeWriter &out) {
     depth_ = 0;
     used_ = 0;
     broken_ = false;
-    std::size_t left = max_instructions;
+    left_ = max_instructions;
     for (std::size_t pc = 0; pc < instrs.size() && !broken_;) {
         const Instr &instr = instrs[pc++];
-        if (!step(instr, out, pc) || --left == 0) broken_ = true;
+        if (!step(instr, out, pc) || --left_ == 0) broken_ = true;
     }
+    if (broken_) (blob_open_ ? blob_ : out).abandon_groups();
     if (broken_ || depth_ == 0) return bad(State::na);
     return stack_.all[depth_ - 1];
 }
@@ -101,7 +102,7 @@ bool Machine::value(const Instr &instr) {
     switch (instr.op) {
     case Opcode::push: push_integer(static_cast<std::uint64_t>(instr.imm)); return true;
     case Opcode::push_na: push(bad(State::na)); return true;
-    case Opcode::push_unavailable: push(bad(State::unavailable)); return true;
+    case Opcode::push_unavailable: push(bad(State::unavailable, static_cast<std::uint64_t>(instr.imm))); return true;
     case Opcode::push_pid: push_integer(static_cast<std::uint64_t>(hit_.pid.value)); return true;
     case Opcode::push_tid: push_integer(static_cast<std::uint64_t>(hit_.tid.value)); return true;
     case Opcode::push_nsecs: push_integer(hit_.monotonic_ns); return true;

@@ -27,15 +27,27 @@ struct Slot {
     bool truncated = false; // text: there is more
 };
 
+/// Addresses of objects in the machine's scratch: no address of the target's is one (x86-64, arm64).
+inline constexpr std::uint64_t scratch_address = 0x4b54'5343'0000'0000;
+
 /// The answer of Opcode::compare_register: most filters are just that.
 std::uint64_t compare_register(const Instr &instr, const arch::Host::Registers &registers);
 
 class Machine {
   public:
-    Machine(const Image &image, const HitView &hit) : image_(image), hit_(hit), cache_(hit.memory) {}
+    Machine(const Image &image, const HitView &hit) : image_(image), hit_(hit), cache_(hit) {}
 
     /// Runs `instrs`, which write to `out`. Returns the slot left on top, or one of state `na` where none is.
     Slot run(std::span<const Instr> instrs, NodeWriter &out);
+
+    /// Runs parts that write a node each; one that came to nothing still has its place.
+    void write_nodes(Parts parts, NodeWriter &out) {
+        for (Part part : image_[parts]) {
+            const std::size_t before = out.size();
+            run(image_[part], out);
+            if (out.size() == before) out.empty(Tag::na);
+        }
+    }
 
     /// Where Moment::call saves what the return needs. Its used size grows as blobs are written.
     void capture_into(std::span<std::byte> capture, std::size_t fixed) {
@@ -54,6 +66,10 @@ class Machine {
     bool memory(const Instr &instr);
     bool object(const Instr &instr);
     bool text(const Instr &instr);
+    bool group(const Instr &instr, NodeWriter &out);
+    void next_in_tree(const Instr &instr);
+    bool word(std::uint64_t address, std::uint64_t &into);
+    std::size_t bytes_at(std::uint64_t address, std::span<std::byte> into);
     bool emit(const Instr &instr, NodeWriter &out);
     bool save(const Instr &instr, NodeWriter &out);
     bool inject(const Instr &instr);
@@ -104,6 +120,7 @@ class Machine {
     NodeWriter blob_{{}, 0, false}; // open: what emit writes goes into the capture
     bool blob_open_ = false;
     std::size_t used_ = 0;
+    std::size_t left_ = 0;                         // instructions that may still run
     std::array<std::uint64_t, max_frames> frames_; // of emit_stack
     std::array<std::byte, 8192> scratch_;          // not cleared: nothing is read that was not written
 };

@@ -15,21 +15,24 @@ using State = Slot::State;
 void Machine::write_bad(const Slot &slot, NodeWriter &out) {
     switch (slot.state) {
     case State::fault: return out.number(Tag::fault, slot.bits);
-    case State::unavailable: return out.empty(Tag::unavailable);
+    case State::unavailable: return out.empty(slot.bits == unavailable_not_known ? Tag::not_known : Tag::unavailable);
     default: return out.empty(Tag::na);
     }
 }
 
 bool Machine::emit(const Instr &instr, NodeWriter &out) {
     switch (instr.op) {
-    case Opcode::emit_na: out.empty(Tag::na); return true;
+    case Opcode::begin_group:
+    case Opcode::more:
+    case Opcode::end_group: return group(instr, out);
+    case Opcode::emit_na: out.empty(instr.imm == na_elided ? Tag::elided : Tag::na); return true;
     case Opcode::emit_stack: emit_stack(instr, out); return true;
     case Opcode::emit_caller: emit_caller(out); return true;
     case Opcode::emit_registers: out.sized(Tag::registers, std::as_bytes(std::span(&hit_.registers, 1))); return true;
     default: break;
     }
     Slot slot = pop();
-    used_ = depth_ == 0 ? 0 : used_; // between two values of an event the scratch is free
+    if (depth_ == 0 || out.in_group()) used_ = out.scratch_below(); // between two values the scratch is free
     if (slot.state != State::ok) {
         write_bad(slot, out);
         return !broken_;

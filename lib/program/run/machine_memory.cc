@@ -41,7 +41,7 @@ std::uint64_t clamp_length(const Slot &length, std::uint64_t most) {
 Slot Machine::read_string(std::uint64_t pointer, std::uint64_t length) {
     if (pointer == 0) return bad(State::fault, 0);
     std::span<std::byte> into = scratch(length + 1); // one more shows whether the text goes on
-    std::size_t readable = cache_.read(pointer, into);
+    std::size_t readable = bytes_at(pointer, into);
     if (readable == 0 && !into.empty()) return bad(State::fault, pointer);
     std::size_t size = text_length(into.data(), readable);
     bool ended = size < readable; // by its NUL
@@ -53,7 +53,7 @@ Slot Machine::read_string(std::uint64_t pointer, std::uint64_t length) {
 
 Slot Machine::read_buffer(std::uint64_t pointer, std::uint64_t length) {
     std::span<std::byte> into = scratch(length);
-    std::size_t readable = cache_.read(pointer, into);
+    std::size_t readable = bytes_at(pointer, into);
     if (readable == 0 && length != 0) return bad(State::fault, pointer);
     return {.bits = pointer,
             .bytes = into.data(),
@@ -71,7 +71,7 @@ Slot Machine::read_counted(std::uint64_t pointer, const Slot &length, std::uint6
 Slot Machine::load(const Instr &instr, std::uint64_t address) {
     std::byte bytes[16] = {};
     std::size_t size = std::min<std::size_t>(instr.size, sizeof bytes);
-    std::size_t readable = cache_.read(address, std::span(bytes).first(size));
+    std::size_t readable = bytes_at(address, std::span(bytes).first(size));
     if (readable < size) return bad(State::fault, address + readable);
     if (instr.op == Opcode::load) return {.bits = integer_of(bytes, size, instr.is_signed)};
     return {.bits = double_bits(bytes, size)};
@@ -94,6 +94,10 @@ Slot Machine::read(const Instr &instr, std::uint64_t address, const Slot &length
 }
 
 bool Machine::memory(const Instr &instr) {
+    if (instr.op == Opcode::next_in_tree) {
+        next_in_tree(instr);
+        return !broken_;
+    }
     Slot length{.bits = static_cast<std::uint64_t>(instr.imm)};
     bool counted = instr.op == Opcode::str || instr.op == Opcode::buf || instr.op == Opcode::counted_text;
     if (counted) length = pop();
@@ -133,12 +137,15 @@ bool Machine::object(const Instr &instr) {
     // Objects made here lie in scratch_, which is ours to write.
     auto *into = const_cast<std::byte *>(object.bytes) + instr.index;
     switch (instr.op) {
+    case Opcode::object_address:
+        object = {.bits = scratch_address + static_cast<std::uint64_t>(object.bytes - scratch_.data())};
+        return true;
     case Opcode::object_put:
         std::memcpy(into, &operand.bits, std::min<std::size_t>({left, instr.size, 8}));
         return true;
     case Opcode::object_read: {
         std::size_t wanted = std::min<std::size_t>(left, size);
-        std::size_t readable = cache_.read(operand.bits, std::span(into, wanted));
+        std::size_t readable = bytes_at(operand.bits, std::span(into, wanted));
         if (readable < wanted) object = bad(State::fault, operand.bits + readable);
         return true;
     }

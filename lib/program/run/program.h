@@ -70,12 +70,15 @@ class Program {
     explicit Program(std::vector<std::byte> image)
         : bytes_(std::make_shared<const std::vector<std::byte>>(std::move(image))) {}
 
+    bool is_empty() const { return !bytes_; }
     Image image() const { return Image(*bytes_); }
     Needs needs(Moment moment) const { return image().moment(moment).needs; }
     /// Bytes that Moment::call may write into its capture, at most.
     std::size_t capture_size() const { return image().header().capture_size; }
-    /// By the bytes of their images.
-    friend bool operator<(const Program &a, const Program &b) { return *a.bytes_ < *b.bytes_; }
+    /// By the bytes of their images; an empty one comes first.
+    friend bool operator<(const Program &a, const Program &b) {
+        return a.is_empty() || b.is_empty() ? a.is_empty() && !b.is_empty() : *a.bytes_ < *b.bytes_;
+    }
 
   private:
     std::shared_ptr<const std::vector<std::byte>> bytes_;

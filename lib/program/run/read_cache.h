@@ -12,17 +12,28 @@
 #include <cstring>
 #include <span>
 
-#include "base/memory.h"
+#include "program/run/program.h"
 
 namespace ktrace::program {
 
+/// The target's memory in a hit: as Memory::read.
+std::size_t read_target(const HitView &hit, std::uint64_t at, std::span<std::byte> into);
+/// The hit asks for bytes that cannot be read; `at` is the first of them.
+void note_unreadable(const HitView &hit, std::uint64_t at);
+
 class ReadCache {
   public:
-    explicit ReadCache(Memory *memory) : memory_(memory) {}
+    explicit ReadCache(const HitView &hit) : hit_(hit) {}
 
     /// As Memory::read: the number of bytes that were readable, from the front.
     std::size_t read(std::uint64_t at, std::span<std::byte> into) {
-        if (into.size() > window_size / 2) return memory_->read(VirtAddr{at}, into);
+        const std::size_t size = into.size() > window_size / 2 ? read_target(hit_, at, into) : read_window(at, into);
+        if (size < into.size()) note_unreadable(hit_, at + size);
+        return size;
+    }
+
+  private:
+    std::size_t read_window(std::uint64_t at, std::span<std::byte> into) {
         const Window &window = window_of(at, into.size());
         std::uint64_t offset = at - window.start;
         std::size_t size = offset < window.size ? std::min<std::size_t>(into.size(), window.size - offset) : 0;
@@ -30,7 +41,6 @@ class ReadCache {
         return size;
     }
 
-  private:
     static constexpr std::size_t window_size = 512, align = 128;
     struct Window {
         std::uint64_t start;
@@ -45,11 +55,11 @@ class ReadCache {
         Window &window = windows_[next_++ % windows_.size()];
         window.start = at & ~std::uint64_t{align - 1};
         window.asked = std::min<std::uint64_t>(window_size, 0 - window.start - 1); // not beyond the end of addresses
-        window.size = memory_->read(VirtAddr{window.start}, std::span(window.bytes).first(window.asked));
+        window.size = read_target(hit_, window.start, std::span(window.bytes).first(window.asked));
         return window;
     }
 
-    Memory *memory_;
+    const HitView &hit_;
     std::array<Window, 4> windows_; // not cleared: only the first ones are in use
     std::size_t next_ = 0;
 };

@@ -61,11 +61,29 @@ enum class Tag : std::uint8_t {
     registers,   // u32 size, bytes: the ISA's Registers
     symbol,      // u64: an address, shown by its name
     function,    // u64: a frame of a stack (see interrupted): the function that it is in
+    not_known,   // it is somewhere, but nothing says where
+    elided,      // it lies too deep in others
+    group,       // u8 Form, u8 cut (there is more), u32 type index, u32 size, nodes: what an object holds
 };
+
+/// The meaning of a group's nodes.
+enum class Form : std::uint8_t {
+    list,     // elements
+    map,      // keys and their values, by turns
+    tuple,    // elements of several types
+    quantity, // a number of the unit that the type names
+    nothing,  // an optional without a value: none
+    object,   // the bytes of an object (raw), then for each part that holds more: a uint (its offset, of a virtual base
+              // of_virtual_base; above it the index of its type) and its node
+};
+inline constexpr std::uint32_t of_virtual_base = ~std::uint32_t{0};
 
 /// In an address of a stack: execution was interrupted there, as under a signal handler; others but the first one are
 /// behind a call. (User space has no address with this bit.)
 inline constexpr std::uint64_t interrupted = std::uint64_t{1} << 63;
+
+/// Of an unavailable value: not that it is optimized out, but that nothing says where it is.
+inline constexpr std::uint64_t unavailable_not_known = 1;
 
 /// Bytes of one value (of a raw value, a pointee, a string, a buffer) in a record, at most.
 inline constexpr std::size_t max_value = 1024;
@@ -80,11 +98,12 @@ struct Field {
         print,
         regs,
         stack,
-        injected, // what a value was changed to
-        skipped,  // the value that the function, which did not run, has returned
-        before,   // watch: the value as it was
-        now,      // and as it is
-        at,       // and the instruction behind the one that has touched it, as a stack of one frame
+        injected,     // what a value was changed to
+        skipped,      // the value that the function, which did not run, has returned
+        before,       // watch: the value as it was
+        now,          // and as it is
+        at,           // and the instruction behind the one that has touched it, as a stack of one frame
+        error_number, // of a call that failed; else 0
     };
     Role role = Role::print;
     std::string name;      // parameter name, or the text of the EXPR

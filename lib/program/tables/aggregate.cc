@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "program/tables/record_reader.h"
 
@@ -27,7 +28,7 @@ struct Aggregation::Cell {
 
     struct Sums {
         std::uint64_t count = 0, unread = 0, nans = 0;
-        std::uint64_t below = 0, below_ns = 0; // hist of durations
+        std::map<std::uint64_t, std::uint64_t> below; // hist: durations below their errors, by these
         double sum = 0, total = 0, self = 0, taken = 0, taken_of_totals = 0;
         TimeErrors errors;
         bool has_errors = true;
@@ -44,7 +45,7 @@ struct Aggregation::Cell {
     void add_time(const Duration &duration);
     void add_all(const Cell &other, TableMemory &memory);
     void clear();
-    Stats stats() const;
+    Stats stats(std::span<const double> also) const;
     std::vector<Bucket> hist(bool is_of_durations) const;
 };
 
@@ -121,8 +122,7 @@ std::int64_t high_of_time_bucket(std::size_t number) {
 
 void Aggregation::Cell::add_time(const Duration &duration) {
     if (const std::uint64_t error = std::max<std::uint64_t>(1, duration.error_ns()); duration.ns < error) {
-        ++sums.below;
-        sums.below_ns = std::max(sums.below_ns, error);
+        ++sums.below[error];
         return;
     }
     if (!positive) positive = std::make_unique<Magnitudes>();
@@ -139,8 +139,7 @@ void Aggregation::Cell::add_all(const Cell &other, TableMemory &memory) {
     sums.count += other.sums.count;
     sums.unread += other.sums.unread;
     sums.nans += other.sums.nans;
-    sums.below += other.sums.below;
-    sums.below_ns = std::max(sums.below_ns, other.sums.below_ns);
+    for (const auto &[error, count] : other.sums.below) sums.below[error] += count;
     sums.sum += other.sums.sum;
     sums.total += other.sums.total;
     sums.self += other.sums.self;
@@ -186,7 +185,7 @@ std::int64_t bucket_low(int width) {
 
 } // namespace
 
-Stats Aggregation::Cell::stats() const {
+Stats Aggregation::Cell::stats(std::span<const double> also) const {
     Stats stats;
     stats.count = distribution.count();
     if (stats.count == 0) return stats;
@@ -203,8 +202,33 @@ Stats Aggregation::Cell::stats() const {
     stats.p50 = percentile(distribution, 0.50, min, max);
     stats.p90 = percentile(distribution, 0.90, min, max);
     stats.p99 = percentile(distribution, 0.99, min, max);
+    for (double fraction : also) stats.also.push_back(percentile(distribution, fraction, min, max));
     return stats;
 }
+
+namespace {
+
+/// Durations below an error are known no better than others that are: a range from 0 takes in all that are within it,
+/// where it has as many as they are. Fewer, as of calls before their probe became a jump, are a row of their own.
+void fold_below(std::vector<Bucket> &all) {
+    const auto within = [&](const Bucket &wide) {
+        std::uint64_t count = 0;
+        for (const Bucket &each : all) count += each.high < wide.high ? each.count : 0;
+        return count;
+    };
+    const auto is_wide = [&](const Bucket &each) { return each.low == 0 && each.count >= within(each); };
+    const auto widest = std::find_if(all.rbegin(), all.rend(), is_wide);
+    if (widest == all.rend()) return;
+    Bucket &wide = *widest;
+    for (Bucket &each : all) {
+        if (&each == &wide || each.high >= wide.high) continue;
+        wide.count += each.count;
+        each.count = 0;
+    }
+    std::erase_if(all, [](const Bucket &each) { return each.count == 0; });
+}
+
+} // namespace
 
 std::vector<Bucket> Aggregation::Cell::hist(bool is_of_durations) const {
     std::vector<Bucket> all;
@@ -218,8 +242,10 @@ std::vector<Bucket> Aggregation::Cell::hist(bool is_of_durations) const {
         add(width == 64 ? INT64_MIN : -bucket_high(width), width == 64 ? INT64_MIN : -bucket_low(width),
             values_of(negative, width));
     if (is_of_durations) {
+        for (const auto &[error, count] : sums.below) add(0, static_cast<std::int64_t>(error) - 1, count);
         for (std::size_t n = 1; positive && n < positive->size(); ++n)
             add(static_cast<std::int64_t>(low_of_time_bucket(n)), high_of_time_bucket(n), (*positive)[n]);
+        fold_below(all);
         return all;
     }
     for (int width = 0; width <= 64; ++width) add(bucket_low(width), bucket_high(width), values_of(positive, width));
@@ -235,7 +261,7 @@ KeyPart key_part(const Node &node) {
     part.floating = node.floating;
     part.type = node.type;
     if (node.tag == Tag::buffer) part.tag = Tag::string;
-    if (part.tag == Tag::string || part.tag == Tag::raw) {
+    if (part.tag == Tag::string || part.tag == Tag::raw || part.tag == Tag::group) {
         part.text = node.text();
     } else if (node.tag == Tag::stack) {
         for (std::size_t i = 0; i < node.frames(); ++i) part.stack.push_back(node.frame(i));
@@ -333,20 +359,7 @@ void Aggregation::clear() {
     if (other_) other_->clear();
 }
 
-namespace {
-
-/// Ranges that are all below the largest error are no others than what is below it.
-void fold_below(Row &row) {
-    std::erase_if(row.hist, [&row](const Bucket &bucket) {
-        const bool is_below = static_cast<std::uint64_t>(bucket.high) < row.below_ns;
-        if (is_below) row.below += bucket.count;
-        return is_below;
-    });
-}
-
-} // namespace
-
-Table Aggregation::snapshot() const {
+Table Aggregation::snapshot(std::span<const double> also) const {
     Table table;
     table.kind = kind_;
     table.by = by_;
@@ -360,11 +373,8 @@ Table Aggregation::snapshot() const {
         row.count = cell.sums.count;
         row.unread = cell.sums.unread;
         row.nans = cell.sums.nans;
-        row.below = cell.sums.below;
-        row.below_ns = cell.sums.below_ns;
-        if (kind_ == Table::Kind::stats) row.stats = cell.stats();
+        if (kind_ == Table::Kind::stats) row.stats = cell.stats(also);
         if (kind_ == Table::Kind::hist) row.hist = cell.hist(table.is_of_durations());
-        if (row.below != 0) fold_below(row);
         table.rows.push_back(std::move(row));
     };
     for (const auto &[bytes, cell] : cells_) add(*cell, false);

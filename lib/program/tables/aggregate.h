@@ -38,6 +38,7 @@ struct Stats {
     double avg = 0;
     Number min, max;
     Number p50, p90, p99;         // within 1 % of the true ones
+    std::vector<Number> also;     // other percentiles that were asked for
     bool has_percentiles = false; // false: there was no memory left to count all values (TableMemory), or no value
     // Of durations.
     double self = 0;                       // of the total, and of nested calls, outside of other return probes' calls
@@ -60,9 +61,7 @@ struct Row {
     std::uint64_t unread = 0; // of these, hits whose value was a fault or optimized out: in neither stats nor hist
     std::uint64_t nans = 0;   // and hits whose value was NaN: so are they
     Stats stats;
-    std::vector<Bucket> hist;   // those that are not empty; of durations without those below
-    std::uint64_t below = 0;    // hist: durations below their errors
-    std::uint64_t below_ns = 0; // the largest of these errors
+    std::vector<Bucket> hist; // those that are not empty; a duration below its error is in one from 0 to that
 };
 
 /// The EXPR whose values are times.
@@ -112,7 +111,8 @@ class Aggregation {
     Table::Kind kind() const { return kind_; }
     /// One of the same kind, without rows, that keeps no recent hits.
     Aggregation empty_copy() const { return Aggregation(kind_, by_, of_, memory_); }
-    Table snapshot() const;
+    /// `also`: fractions, of the percentiles in Stats::also.
+    Table snapshot(std::span<const double> also = {}) const;
     /// Some row's key was first met in this process (Row::pid).
     bool has_rows_of(std::int32_t pid) const { return pids_.contains(pid); }
 

@@ -67,8 +67,17 @@ bool RecordReader::decode(Node &node) {
     case Tag::buffer:
     case Tag::registers: return take_sized(node.bytes, 1);
     case Tag::stack: return take_sized(node.bytes, 8);
+    case Tag::group: {
+        std::uint8_t cut = 0;
+        if (!take(small) || !take(cut)) return false;
+        node.number = small;
+        node.truncated = cut != 0;
+        return take(node.type) && take_sized(node.bytes, 1);
+    }
+    case Tag::elided:
     case Tag::na:
-    case Tag::unavailable: return true;
+    case Tag::unavailable:
+    case Tag::not_known: return true;
     }
     return false;
 }

@@ -17,11 +17,13 @@ namespace ktrace::program {
 /// One decoded value. The tag says which members count; the others are zero.
 struct Node {
     Tag tag = Tag::na;
-    bool truncated = false;   // string: the target's was longer than what was read
-    std::uint32_t type = 0;   // raw, pointee: index in the location's TypeTable
-    std::uint64_t number = 0; // sint (as bits), uint, hex, boolean; string, pointee: the pointer; fault: the address
+    bool truncated = false;   // string, group: there is more than what was read
+    std::uint32_t type = 0;   // raw, pointee, group: index in the location's TypeTable
+    std::uint64_t number = 0; // sint (as bits), uint, hex, boolean; string, pointee: the pointer; fault: the address;
+                              // group: its Form
     double floating = 0;      // floating
-    std::span<const std::byte> bytes; // raw, pointee, string, buffer, registers; stack: 8 bytes an address
+    std::span<const std::byte> bytes; // raw, pointee, string, buffer, registers; stack: 8 bytes an address;
+                                      // group: its nodes
 
     std::int64_t sint() const { return static_cast<std::int64_t>(number); }
     std::string_view text() const { return {reinterpret_cast<const char *>(bytes.data()), bytes.size()}; }

@@ -49,12 +49,13 @@ struct ProbeState {
           aggregation(kind, std::move(by), std::move(of), std::move(memory)) {}
     /// That of another location of the same probe: selects with it, and has a table of its own.
     explicit ProbeState(const ProbeState &of_probe)
-        : selector(of_probe.selector), aggregation(of_probe.aggregation.empty_copy()) {
+        : selector(of_probe.selector), aggregation(of_probe.aggregation.empty_copy()), is_ours(of_probe.is_ours) {
         if (of_probe.aggregation.keeps_recent()) aggregation.keep_recent();
     }
 
     std::shared_ptr<Selector> selector; // the probe's: its hits are counted over all threads and locations
     Aggregation aggregation;            // the location's
+    bool is_ours = false;               // of no probe of the user's: its hits are no events of --max-events
 };
 
 using ProbeStatePointer = std::unique_ptr<ProbeState, ProbeStateDeleter>;

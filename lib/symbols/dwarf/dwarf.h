@@ -24,6 +24,10 @@ struct Parameter {
     const value::Type *type = nullptr;
     bool artificial = false; // made by the compiler: `this`
     bool dropped = false; // the source has it, this optimized copy (.isra, .constprop) does not: it is passed nowhere
+    bool by_reference = false;         // its address is passed, though its type does not say so (Fortran, Ada, Pascal)
+    bool promoted = false;             // it is a float that is passed as a double
+    std::optional<std::size_t> length; // a text of Fortran's: the parameter that is its length
+    bool is_length = false;            // that of another one, made by the compiler
 };
 
 /// A function with code of its own (out of line).
@@ -34,7 +38,9 @@ struct Function {
     std::uint64_t entry = 0; // DW_AT_entry_pc, else the lowest address of the first range
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges; // [low, high)
     const value::Type *result = nullptr;                         // nullptr: void
-    std::vector<Parameter> parameters;                           // `this` included
+    std::vector<const value::Type *>
+        results;                       // Go: all of them, which `result` has as its members where they are several
+    std::vector<Parameter> parameters; // `this` included
     bool variadic = false;
     // Callers do not keep the calling convention (as its language has another one, or optimizers changed it): only what
     // entry_places gives is known of its parameters.
@@ -44,6 +50,14 @@ struct Function {
     std::string file;
     int line = 0;
     std::uint64_t die = 0; // offset of its DIE
+};
+
+/// The code of a function, out of line.
+struct DescribedCode {
+    std::string qualified; // without arguments of the function
+    std::string linkage;   // or empty
+    std::uint64_t entry = 0;
+    std::uint64_t end = 0; // of the range that begins there
 };
 
 /// A place where the code of an inlined function begins.
@@ -104,6 +118,9 @@ class Dwarf {
     /// The function whose entry or code is at vaddr. Only the one compilation unit is read (by .debug_aranges, else by
     /// the units' ranges).
     const Function *function_at(std::uint64_t vaddr);
+    /// A function of another file, as this one declares it where it calls it: types, and perhaps names, of parameters.
+    /// nullptr: it does not, or there is too much to look through.
+    const Function *declared_function(std::string_view linkage);
     /// Where its parameters lie at its first instruction, in order of `parameters`: a location-list entry that covers
     /// the entry, a constant, where optimizers changed the signature a location that holds everywhere; else nothing
     /// (the caller uses the calling convention, unless the function has its own).
@@ -111,6 +128,11 @@ class Dwarf {
 
     /// All functions with this name: plain, linkage or qualified.
     std::vector<const Function *> functions_named(std::string_view name);
+    /// The code of all functions that a pattern means by the names of the source, which symbols may not have: nested
+    /// ones, those of modules, with an asm label or another prefix.
+    std::vector<DescribedCode> described(const NamePattern &pattern);
+    /// The code of all functions that have a name.
+    std::vector<DescribedCode> described();
     /// All inlined instances of functions with this name, by address; several may begin at one address.
     std::vector<InlinedInstance> inlined(std::string_view name);
     /// All inlined instances of the functions that a pattern means, by function.

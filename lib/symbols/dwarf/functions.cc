@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <set>
 
+#include "base/text.h"
 #include "symbols/dwarf/rust.h"
 #include "symbols/names/demangle.h"
+#include "symbols/names/name_pattern.h"
 
 namespace ktrace::symbols {
 
@@ -22,16 +24,10 @@ bool is_result(Dwarf_Die die) { return tag(die) == DW_TAG_formal_parameter && fl
 
 bool is_parameter(Dwarf_Die die) { return tag(die) == DW_TAG_formal_parameter && !is_result(die); }
 
-/// The only one of such results. Where it is no composite it is returned as the psABI has it.
-std::optional<Dwarf_Die> only_result(Dwarf_Die function) {
-    auto below = children(function);
-    auto first = std::find_if(below.begin(), below.end(), is_result);
-    if (first == below.end() || std::any_of(first + 1, below.end(), is_result)) return std::nullopt;
-    return *first;
-}
-
-bool is_composite(const value::Type *type) {
-    return !type || type->kind == value::Type::Kind::structure || type->kind == value::Type::Kind::array;
+/// True for Go that passes values in registers of its own (1.17 and later).
+bool has_registers_of_go(Units &units, Dwarf_Die function) {
+    if (units.language(function) != DW_LANG_Go) return false;
+    return text(units.of(function).skeleton, DW_AT_producer).find("regabi") != std::string_view::npos;
 }
 
 std::vector<ParameterDie> own_parameters(Dwarf_Die function) {
@@ -115,9 +111,37 @@ bool has_own_convention(Units &units, Dwarf_Die function) {
     return !text(units.of(function).skeleton, DW_AT_producer).starts_with("GNU ");
 }
 
-/// True where the compiler says that callers do not keep the calling convention (LLVM marks changed signatures so).
+/// True where the compiler says that callers do not keep the calling convention (LLVM marks changed signatures so), or
+/// names another one (Windows', vectorcall).
 bool has_own_convention(Dwarf_Die function) {
-    return inherited_number(function, DW_AT_calling_convention).value_or(DW_CC_normal) == DW_CC_nocall;
+    const auto convention = inherited_number(function, DW_AT_calling_convention).value_or(DW_CC_normal);
+    return convention != DW_CC_normal && convention != DW_CC_program;
+}
+
+/// True where a function of C has no prototype (K&R): a float is passed as a double.
+bool is_promoted(Units &units, Dwarf_Die function, const value::Type *parameter) {
+    return parameter != nullptr && parameter->kind == value::Type::Kind::floating && parameter->size == 4 &&
+           units.is_c(function) && !inherited_flag(function, DW_AT_prototyped);
+}
+
+/// True where a language's parameters may be passed by their address with nothing in their types that says so.
+bool passes_addresses(Units &units, Dwarf_Die function) {
+    auto language = units.language(function);
+    return is_fortran(language) || language == DW_LANG_Ada83 || language == DW_LANG_Ada95 ||
+           language == DW_LANG_Pascal83;
+}
+
+/// The texts of Fortran have their lengths behind all parameters: `s` that in `_s`.
+void join_lengths(std::vector<Parameter> &parameters) {
+    for (Parameter &text : parameters) {
+        if (!text.by_reference || text.type == nullptr || text.type->name != "character(len=*)") continue;
+        auto length = std::find_if(parameters.begin(), parameters.end(), [&](const Parameter &each) {
+            return each.artificial && each.name == "_" + text.name;
+        });
+        if (length == parameters.end()) continue;
+        length->is_length = true;
+        text.length = static_cast<std::size_t>(length - parameters.begin());
+    }
 }
 
 /// True where code was optimized, as far as can be known: gcc says how it was called; for others, parameters that are
@@ -155,6 +179,20 @@ std::optional<value::Place> Dwarf::Impl::Known::entry_place(std::size_t paramete
     return told || !is_rust ? told : passed[parameter];
 }
 
+/// Those of Go. Without a name of the source they are a tuple.
+void Dwarf::Impl::find_results(Function &function, Dwarf_Die die) {
+    std::vector<std::string> labels;
+    for (const Declared &declared : declared_in(die)) {
+        if (!is_result(declared.die)) continue;
+        function.results.push_back(types.type_of(declared.die));
+        const bool is_named = !declared.name.empty() && !declared.name.starts_with('~') && declared.name != "_";
+        labels.push_back(is_named ? declared.name : "__" + std::to_string(labels.size()));
+    }
+    if (function.results.empty()) return;
+    function.result = function.results.size() == 1 ? function.results[0] : types.tuple(function.results, labels);
+    function.result_known = has_registers_of_go(units, die);
+}
+
 const Dwarf::Impl::Known &Dwarf::Impl::function(Dwarf_Die die) {
     auto found = functions.find(die.addr);
     if (found != functions.end()) return *found->second;
@@ -171,10 +209,7 @@ const Dwarf::Impl::Known &Dwarf::Impl::function(Dwarf_Die die) {
     function.entry = entry_address(die).value_or(0);
     function.typed = units.tells_types(units.of(die)) || inherited_flag(die, DW_AT_prototyped);
     function.result = types.type_of(die);
-    if (auto result = only_result(die)) {
-        const value::Type *type = types.type_of(*result);
-        if (!is_composite(type)) function.result = type;
-    }
+    find_results(function, die);
     function.line =
         static_cast<int>(std::min<std::uint64_t>(inherited_number(die, DW_AT_decl_line).value_or(0), 1U << 30));
     function.die = dwarf_dieoffset(&die);
@@ -183,11 +218,17 @@ const Dwarf::Impl::Known &Dwarf::Impl::function(Dwarf_Die die) {
     function.variadic = is_variadic(die) || is_variadic(abstract_instance(die));
     for (ParameterDie &parameter : parameters_of(die)) {
         Dwarf_Die own = parameter.declared.die;
-        function.parameters.push_back({std::move(parameter.declared.name), types.type_of(own),
-                                       inherited_flag(own, DW_AT_artificial), parameter.dropped});
+        Parameter &made_of = function.parameters.emplace_back();
+        made_of.name = std::move(parameter.declared.name);
+        made_of.type = types.type_of(own);
+        made_of.artificial = inherited_flag(own, DW_AT_artificial);
+        made_of.dropped = parameter.dropped;
+        made_of.by_reference = passes_addresses(units, die) && is_address_passed(own);
+        made_of.promoted = is_promoted(units, die, made_of.type);
         known_function.parameters.push_back(own);
         function.own_convention = function.own_convention || parameter.dropped;
     }
+    join_lengths(function.parameters);
     bool may_change = is_optimized(units.of(die).skeleton, known_function.parameters) && may_change_signature(die);
     known_function.expressions_hold = may_change;
     auto told = std::count_if(function.parameters.begin(), function.parameters.end(),
@@ -243,6 +284,47 @@ std::vector<const Function *> Dwarf::functions_named(std::string_view name) {
     found.erase(std::unique(found.begin(), found.end(),
                             [](const Function *a, const Function *b) { return a->entry == b->entry; }),
                 found.end());
+    return found;
+}
+
+std::optional<DescribedCode> Dwarf::Impl::code_of(Dwarf_Die die) {
+    auto entry = entry_address(die);
+    const auto ranges = address_ranges(die);
+    if (!entry || ranges.empty() || !units.executable(*entry)) return std::nullopt;
+    std::uint64_t end = *entry;
+    for (const auto &[low, high] : ranges)
+        if (low <= *entry && *entry < high) end = high;
+    return DescribedCode{units.qualified_name(die), std::string(linkage_name(die)), *entry, end};
+}
+
+std::vector<DescribedCode> Dwarf::described(const NamePattern &pattern) {
+    auto &units = impl_->units;
+    const std::string_view text = pattern.text(), name = text.substr(0, parameter_list(text));
+    const bool has_parameters = name.size() != text.size(); // which linkage names alone have
+    std::vector<DescribedCode> found;
+    auto add = [&](Unit &unit, std::size_t at) {
+        Dwarf_Die die = die_at(units.outline(unit).functions[at], units.top(unit).cu);
+        const std::string qualified = units.qualified_name(die);
+        const bool is_it = has_parameters      ? pattern.matches(linkage_name(die))
+                           : pattern.is_glob() ? text::glob_match(text, qualified)
+                                               : qualified == name || linkage_name(die) == text;
+        auto code = is_it ? impl_->code_of(die) : std::nullopt;
+        if (code) found.push_back(std::move(*code));
+    };
+    if (pattern.is_glob()) {
+        for (Unit *unit : units.all())
+            for (std::size_t at = 0; at < units.outline(*unit).functions.size(); ++at) add(*unit, at);
+    } else {
+        const std::string_view plain = last_component(name);
+        for (Unit *unit : impl_->names.units(Names::Kind::function, plain))
+            for (std::uint32_t at : impl_->names.in(*unit, Names::List::functions, plain)) add(*unit, at);
+    }
+    return found;
+}
+
+std::vector<DescribedCode> Dwarf::described() {
+    std::vector<DescribedCode> found = described(NamePattern::glob("*"));
+    std::erase_if(found, [](const DescribedCode &code) { return code.qualified.empty(); });
     return found;
 }
 

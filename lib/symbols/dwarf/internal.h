@@ -57,12 +57,19 @@ struct Dwarf::Impl {
     std::unordered_map<const void *, std::unique_ptr<Known>> functions; // by Dwarf_Die::addr
     std::unordered_map<const Function *, const Known *> known;          // for entry_places
 
+    std::unordered_map<std::string, Dwarf_Die> declarations; // of functions that are elsewhere, by their linkage names
+    bool asked_declarations = false;
+
     std::vector<Dwarf_Die> instances;                                 // by InlinedInstance::instance - 1
     std::unordered_map<const void *, std::uint32_t> instance_numbers; // by Dwarf_Die::addr
 
     const Known &function(Dwarf_Die die);
+    /// The code of a function; nothing where it has none.
+    std::optional<DescribedCode> code_of(Dwarf_Die die);
     std::uint32_t instance_number(Dwarf_Die instance);
     std::optional<Dwarf_Die> instance_die(std::uint32_t number) const;
+    void find_declarations();
+    void find_results(Function &function, Dwarf_Die die);
     bool hides_parameters(const Known &known_function);
     std::optional<Dwarf_Die> function_die(std::uint64_t vaddr) { return units.function(vaddr); }
     Viewpoint viewpoint(std::uint64_t vaddr, std::uint64_t bias);

@@ -80,13 +80,17 @@ bool is_direct_parameter(Dwarf_Die die, Dwarf_Die function) {
 /// Where the calling convention puts the parameter that this DIE is; nullopt where that is not known.
 std::optional<value::Place> by_convention(const Function &function, const std::vector<Dwarf_Die> &dies, Dwarf_Die die) {
     std::vector<const value::Type *> types;
+    value::Type address;
+    address.kind = value::Type::Kind::pointer;
+    address.size = 8;
     for (const Parameter &parameter : function.parameters) {
         if (parameter.type == nullptr) return std::nullopt;
-        types.push_back(parameter.type);
+        types.push_back(parameter.by_reference ? &address : parameter.type);
     }
     auto places = arch::Host::parameter_places(types, function.result);
     for (std::size_t i = 0; i < dies.size() && i < places.size(); ++i)
-        if (dies[i].addr == die.addr) return std::move(places[i]);
+        if (dies[i].addr == die.addr)
+            return function.parameters[i].by_reference ? places[i].pointed_to() : std::move(places[i]);
     return std::nullopt;
 }
 
@@ -94,7 +98,7 @@ std::optional<value::Place> by_convention(const Function &function, const std::v
 value::Place passed_to_rust(const Dwarf::Impl::Known &known, Dwarf_Die die) {
     for (std::size_t i = 0; i < known.passed.size(); ++i)
         if (known.parameters[i].addr == die.addr && known.passed[i]) return *known.passed[i];
-    return value::Place::unavailable("where Rust passes it is not known");
+    return value::Place::not_known("where Rust passes it is not known");
 }
 
 /// The place of a local or parameter. A parameter that lives in memory gets there in the prologue, unless the caller
@@ -113,7 +117,7 @@ value::Place local_place(Dwarf::Impl &impl, Dwarf_Die die, std::uint64_t size, c
     Viewpoint at_entry{entry, view.bias, view.function, true};
     if (same_address(*passed, place_of(die, size, at_entry, impl.frames))) return place;
     if (view.vaddr == entry) return std::move(*passed);
-    return value::Place::unavailable("the function has not stored it yet there; probe its first instruction");
+    return value::Place::not_known("the function has not stored it yet there; probe its first instruction");
 }
 
 Result<Variable> refused(std::string_view name, const std::string &why) {

@@ -25,10 +25,11 @@ std::optional<std::string> demangle(std::string_view name, Spelling spelling);
 
 /// A symbol's name and what GCC and Clang append to the names of copies and parts that they make of a function.
 struct CloneName {
-    std::string_view base;   // do_work
-    std::string_view suffix; // .constprop.0, .isra.0.part.1, or empty
-    bool cold = false;       // it is the part of the function that is rarely executed, which is no function
-    bool part = false;       // it is a piece of the function (.part), which that calls
+    std::string_view base;     // do_work
+    std::string_view suffix;   // .constprop.0, .isra.0.part.1, or empty
+    bool cold = false;         // it is the part of the function that is rarely executed, which is no function
+    bool part = false;         // it is a piece of the function (.part, .actor), which that calls
+    bool of_coroutine = false; // one of the pieces that coroutines of C++ are made of (.actor, .resume)
 };
 CloneName split_clone(std::string_view name);
 

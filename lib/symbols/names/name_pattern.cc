@@ -167,9 +167,23 @@ std::string normal_spelling(std::string_view name) {
         }
         if (space && !normal.empty() && is_word(normal.back()) && is_word(c)) normal += ' ';
         space = false;
+        if (c == '<' && normal.ends_with("::")) normal.resize(normal.size() - 2);
         normal += c;
     }
     return normal;
+}
+
+bool has_brackets(std::string_view name) { return name.ends_with(']') || name.find("[go.shape.") != name.npos; }
+
+std::string without_brackets(std::string_view name) {
+    std::string bare;
+    int depth = 0;
+    for (char c : name) {
+        if (c == '[') depth++;
+        if (depth == 0) bare += c;
+        if (c == ']') depth--;
+    }
+    return bare;
 }
 
 std::string without_templates(std::string_view name) {
@@ -206,7 +220,7 @@ NamePattern::NamePattern(std::string_view text, bool glob) : text_(text), glob_(
     parameters_ = parameters != std::string::npos;
     std::string_view name = std::string_view(normal_).substr(0, parameters);
     templates_ = without_templates(name) != name;
-    needles_ = needles_of(normal_, parameters, glob);
+    needles_ = needles_of(normal_, std::min(parameters, normal_.find('.')), glob); // a clone's suffix is not mangled
     mangled_ = is_mangled(text);
     anonymous_ = normal_.find(anonymous_namespace) != std::string::npos;
 }
@@ -221,7 +235,9 @@ bool NamePattern::matches(std::string_view name) const {
 }
 
 bool NamePattern::matches_plain(std::string_view name) const {
+    if (has_brackets(name) && text_.find('[') == std::string::npos) return matches_plain(without_brackets(name));
     if (!glob_) {
+        if (name == text_) return true;
         // A clone's name has the base name in front; most names are done with here.
         if (!name.starts_with(text_) || name.size() == text_.size() || name[text_.size()] != '.') return false;
         auto clone = split_clone(name);
@@ -233,7 +249,10 @@ bool NamePattern::matches_plain(std::string_view name) const {
 }
 
 bool NamePattern::may_match_mangled(std::string_view mangled) const {
-    return std::all_of(needles_.begin(), needles_.end(), [mangled](const std::string &needle) {
+    // Rust's older names have the arguments of a type within its identifier: 13Pair$LT$T$GT$.
+    const bool has_arguments_within = mangled.find('$') != std::string_view::npos;
+    return std::all_of(needles_.begin(), needles_.end(), [&](std::string_view needle) {
+        if (has_arguments_within) needle.remove_prefix(std::min(needle.find_first_not_of("0123456789"), needle.size()));
         return ::memmem(mangled.data(), mangled.size(), needle.data(), needle.size()) != nullptr;
     });
 }
@@ -246,7 +265,7 @@ bool NamePattern::matches_demangled(std::string_view mangled) const {
     if (glob_) return text::glob_match(text_, *name) || text::glob_match(normal_, normal_spelling(*name));
     std::string normal = normal_spelling(*name);
     if (!anonymous_) erase_anonymous(normal);
-    if (normal == normal_) return true;
+    if (normal == normal_ || normal + std::string(clone.suffix) == normal_) return true;
     if (parameters_) return without_qualifiers(normal) == normal_;
     return !templates_ && without_templates(normal) == normal_;
 }

@@ -41,8 +41,13 @@ class NamePattern {
     std::vector<std::string> needles_; // identifiers that a mangled name must hold
 };
 
-/// `name` with spaces only between two words (`unsigned int`), so that spellings compare.
+/// `name` with spaces only between two words (`unsigned int`), and without the `::` in front of Rust's arguments
+/// (`f::<i32>`), so that spellings compare.
 std::string normal_spelling(std::string_view name);
+/// True where a name has arguments of a generic function in brackets: `main.Each[go.shape.int_0]` (Go).
+bool has_brackets(std::string_view name);
+/// Such a name without them.
+std::string without_brackets(std::string_view name);
 /// A demangled name without template arguments and ABI tags: foo<int>::bar[abi:cxx11] → foo::bar.
 std::string without_templates(std::string_view name);
 /// Where the parameter list of a demangled name starts, npos where it has none: not the parentheses of `operator()`, of

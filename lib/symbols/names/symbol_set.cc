@@ -1,6 +1,7 @@
 #include "symbols/names/symbol_set.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "symbols/names/demangle.h"
@@ -87,6 +88,15 @@ void sort_and_merge(std::vector<Symbol> &symbols) {
 
 void SymbolSet::add(SymbolTable table) {
     tables_.push_back(std::move(table));
+    forget();
+}
+
+void SymbolSet::add(std::vector<Symbol> described) {
+    described_ = std::move(described);
+    forget();
+}
+
+void SymbolSet::forget() {
     built_ = false;
     by_name_.clear();
     mangled_.clear();
@@ -120,6 +130,8 @@ template <class Wanted> std::vector<const Symbol *> SymbolSet::search(Wanted &&w
         constexpr std::size_t worth_it = 1U << 20U;
         if (table.strings().size() > worth_it) table.file().image().forget(table.strings());
     }
+    std::copy_if(described_.begin(), described_.end(), std::back_inserter(found),
+                 [&](const Symbol &symbol) { return wanted(symbol.name); });
     return keep(std::move(found));
 }
 
@@ -129,7 +141,7 @@ void SymbolSet::sort_names() const {
     by_name_.resize(table.size());
     for (std::uint32_t i = 0; i < table.size(); i++) {
         by_name_[i] = i;
-        if (is_mangled(table[i].name)) mangled_.push_back(i);
+        if (is_mangled(table[i].name) || has_brackets(table[i].name)) mangled_.push_back(i);
     }
     std::sort(by_name_.begin(), by_name_.end(), [&](std::uint32_t a, std::uint32_t b) {
         return std::tie(table[a].name, a) < std::tie(table[b].name, b);
@@ -190,13 +202,15 @@ std::vector<const Symbol *> SymbolSet::named(std::string_view name) const {
     for (const SymbolTable &table : tables_)
         for (std::uint64_t index : table.lookup(name))
             if (auto symbol = table.symbol(index)) found.push_back(*symbol);
+    std::copy_if(described_.begin(), described_.end(), std::back_inserter(found),
+                 [&](const Symbol &symbol) { return symbol.name == name; });
     return keep(std::move(found));
 }
 
 void SymbolSet::build() const {
     if (built_) return;
-    std::vector<Symbol> symbols;
-    std::size_t most = 0;
+    std::vector<Symbol> symbols = described_;
+    std::size_t most = described_.size();
     for (const SymbolTable &table : tables_) most += table.count();
     symbols.reserve(most);
     for (const SymbolTable &table : tables_)

@@ -25,6 +25,9 @@ class SymbolSet {
     /// Adds a table, whose file must outlive the set.
     void add(SymbolTable table);
 
+    /// Adds symbols that no table has, whose names live as long as the set: those of the debug information.
+    void add(std::vector<Symbol> described);
+
     /// Symbols with exactly this name, in order of address.
     std::vector<const Symbol *> named(std::string_view name) const;
     /// Symbols that a pattern matches, in order of address. `gives_up` is asked now and then, and ends the search.
@@ -46,12 +49,15 @@ class SymbolSet {
     void build() const;
     void build_functions() const;
 
+    void forget();
+
     std::vector<SymbolTable> tables_;
+    std::vector<Symbol> described_;
     mutable bool built_ = false;
     mutable std::deque<std::vector<Symbol>>
         generations_;                              // the last one is the table; older ones are kept for their users
     mutable std::vector<std::uint32_t> by_name_;   // indexes into the table
-    mutable std::vector<std::uint32_t> mangled_;   // those with mangled names
+    mutable std::vector<std::uint32_t> mangled_;   // those with mangled names, or arguments in brackets
     mutable std::vector<std::uint32_t> functions_; // indexes into the table: one for each address
     mutable std::vector<std::uint64_t> reach_;     // the highest end of functions_[0..i]
     mutable std::deque<Symbol> found_;

@@ -1,6 +1,7 @@
 // Unwind (unwind.h): the walk from frame to frame, and the operations of call frame information.
 #include "symbols/unwind/unwind.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -183,11 +184,29 @@ std::optional<Frame> by_rules(const FrameRules &rules, const Frame &frame, Memor
         caller.values[static_cast<unsigned>(Host::stack_pointer_dwarf)] = *cfa;
     auto pc = caller.values[rules.return_address];
     if (!pc || *pc == 0) return std::nullopt;
-    caller.pc = *pc;
+    caller.pc = Host::code_address(*pc).value;
     caller.is_call = !rules.is_signal_frame;
     bool progresses = rules.is_signal_frame || (frame.sp() && caller.sp() && *caller.sp() >= *frame.sp() &&
                                                 (*caller.sp() > *frame.sp() || caller.pc != frame.pc));
     return progresses ? std::optional(caller) : std::nullopt;
+}
+
+/// True where the rules need a register of the frame whose value is not known.
+bool lacks_register(const FrameRules &rules, const Frame &frame) {
+    auto is_known = [&frame](std::uint64_t reg) { return reg < frame_registers && frame.values[reg].has_value(); };
+    auto lacks = [&is_known](const std::vector<Dwarf_Op> &ops) {
+        return std::any_of(ops.begin(), ops.end(), [&is_known](const Dwarf_Op &op) {
+            if (op.atom == DW_OP_bregx) return !is_known(op.number);
+            return op.atom >= DW_OP_breg0 && op.atom <= DW_OP_breg31 && !is_known(op.atom - unsigned{DW_OP_breg0});
+        });
+    };
+    if (rules.cfa_ops.empty() ? !is_known(rules.cfa_register) : lacks(rules.cfa_ops)) return true;
+    for (const RegisterRule &rule : rules.registers) {
+        if (rule.reg != rules.return_address) continue;
+        if (rule.kind == RegisterRule::Kind::register_) return !is_known(static_cast<std::uint64_t>(rule.number));
+        return lacks(rule.ops);
+    }
+    return !is_known(rules.return_address); // it still is where it was at the call
 }
 
 /// The caller of a function that is at its first instruction: nothing of it lies on the stack yet.
@@ -203,6 +222,20 @@ std::optional<Frame> by_return_address(const Host::Registers &registers, const F
     return caller;
 }
 
+/// The frame that a signal interrupted, where `frame` is the code that its handler returns to.
+std::optional<Frame> by_signal_frame(const Frame &frame, Memory &memory) {
+    const std::span<const std::byte> wanted = Host::signal_trampoline();
+    std::array<std::byte, 16> code;
+    const auto there = std::span(code).first(std::min(wanted.size(), code.size()));
+    if (!frame.is_call || !frame.sp() || memory.read(VirtAddr{frame.pc}, there) != there.size()) return std::nullopt;
+    if (!std::equal(wanted.begin(), wanted.end(), there.begin(), there.end())) return std::nullopt;
+    const auto registers = Host::interrupted(VirtAddr{*frame.sp()}, memory);
+    if (!registers || Host::pc(*registers).value == 0) return std::nullopt;
+    Frame caller = innermost(*registers);
+    caller.callee_cfa = *frame.sp();
+    return caller;
+}
+
 /// The caller by the frame pointer, which points at the caller's frame pointer and, behind it, the return address.
 std::optional<Frame> by_frame_pointer(const Frame &frame, Memory &memory) {
     constexpr std::uint64_t farthest = 8U << 20; // from the stack pointer
@@ -214,7 +247,7 @@ std::optional<Frame> by_frame_pointer(const Frame &frame, Memory &memory) {
     auto pc = memory.read_value<std::uint64_t>(VirtAddr{*fp + 8});
     if (!caller_fp || !pc || *pc == 0) return std::nullopt;
     Frame caller;
-    caller.pc = *pc;
+    caller.pc = Host::code_address(*pc).value;
     caller.is_call = true;
     caller.callee_cfa = *fp + 16;
     caller.values[fp_register] = *caller_fp;
@@ -246,12 +279,33 @@ CallFrames *Unwinder::frames_of(const ModuleAt &at) {
     return frames.get();
 }
 
+/// A stack that is being unwound.
+struct Unwinder::Walk {
+    Frame frame;
+    const Host::Registers *registers = nullptr; // of the innermost frame; nullptr: pc and sp alone are known
+    bool lacks = false;                         // it ended where a register was not known
+};
+
 std::size_t Unwinder::unwind(const Host::Registers &registers, Memory &memory, const ModuleFinder &find,
                              std::span<StackFrame> into) {
+    Walk walk{innermost(registers), &registers};
+    return go(walk, memory, find, into);
+}
+
+Unwound Unwinder::unwind(VirtAddr pc, VirtAddr sp, Memory &memory, const ModuleFinder &find,
+                         std::span<StackFrame> into) {
+    Walk walk;
+    walk.frame.pc = pc.value;
+    walk.frame.values[static_cast<unsigned>(Host::stack_pointer_dwarf)] = sp.value;
+    const std::size_t frames = go(walk, memory, find, into);
+    return {frames, walk.lacks};
+}
+
+std::size_t Unwinder::go(Walk &walk, Memory &memory, const ModuleFinder &find, std::span<StackFrame> into) {
     if (into.empty()) return 0;
     StackPages &stack = *pages_;
     stack.begin(memory);
-    Frame frame = innermost(registers);
+    Frame &frame = walk.frame;
     std::size_t count = 0;
     into[count++] = {frame.pc, false, 0};
     while (true) {
@@ -263,12 +317,15 @@ std::size_t Unwinder::unwind(const Host::Registers &registers, Memory &memory, c
         std::optional<Frame> caller;
         if (rules != nullptr)
             caller = by_rules(*rules, frame, stack);
-        else if (count == 1 && is_first_instruction(at, frame.pc))
-            caller = by_return_address(registers, frame, stack);
-        else
+        else if (count == 1 && walk.registers && is_first_instruction(at, frame.pc))
+            caller = by_return_address(*walk.registers, frame, stack);
+        else if (caller = by_signal_frame(frame, memory); !caller)
             caller = by_frame_pointer(frame, stack);
-        if (!caller) break;
-        if (rules == nullptr && !is_code(caller->pc - 1, at, stack, find)) break;
+        if (!caller) {
+            walk.lacks = rules != nullptr ? lacks_register(*rules, frame) : !frame.values[Host::frame_pointer_dwarf];
+            break;
+        }
+        if (rules == nullptr && !is_code(caller->pc - (caller->is_call ? 1 : 0), at, stack, find)) break;
         into[count - 1].cfa = caller->callee_cfa;
         if (count == into.size()) break;
         frame = *caller;

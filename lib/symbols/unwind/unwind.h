@@ -34,6 +34,12 @@ struct ModuleAt {
 };
 using ModuleFinder = std::function<ModuleAt(VirtAddr)>;
 
+/// Of a stack that was unwound without the registers.
+struct Unwound {
+    std::size_t frames = 0;
+    bool lacks_registers = false; // it may go on: the next frame is found by a register that is not known
+};
+
 /// Keeps the call frame information of modules between stacks: one for a session.
 class Unwinder {
   public:
@@ -48,11 +54,17 @@ class Unwinder {
     std::size_t unwind(const arch::Host::Registers &registers, Memory &memory, const ModuleFinder &find,
                        std::span<StackFrame> into);
 
+    /// The same of a thread of which no more is known than these two registers.
+    Unwound unwind(VirtAddr pc, VirtAddr sp, Memory &memory, const ModuleFinder &find, std::span<StackFrame> into);
+
     /// Lets go of modules that nothing else holds (unloaded ones).
     void forget_unused();
 
   private:
+    struct Walk;
+
     CallFrames *frames_of(const ModuleAt &at);
+    std::size_t go(Walk &walk, Memory &memory, const ModuleFinder &find, std::span<StackFrame> into);
 
     std::unordered_map<const Module *, std::unique_ptr<CallFrames>> by_module_;
     std::unique_ptr<StackPages> pages_; // kept for its memory

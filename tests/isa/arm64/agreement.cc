@@ -8,6 +8,9 @@
 
 #include <random>
 
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+
 #include "words.h"
 
 namespace ktrace::arch::test {
@@ -91,9 +94,9 @@ class Arm64Agreement : public testing::Test {
         return state;
     }
 
-    void expect_agreement(std::uint32_t word) {
+    void expect_agreement(std::uint32_t word, int rounds = 16) {
         Arm64Plan planned = plan(word, site);
-        for (int round = 0; round < 16; ++round) {
+        for (int round = 0; round < rounds; ++round) {
             SCOPED_TRACE(testing::Message() << std::hex << word << " round " << std::dec << round);
             State start = random_state();
             State truth = native(planned, start);
@@ -106,6 +109,10 @@ class Arm64Agreement : public testing::Test {
             if (HasFailure()) return;
         }
     }
+
+    std::uint32_t random(std::uint32_t below) { return static_cast<std::uint32_t>(random_() % below); }
+    /// In words: from the site to another place in the region, away from the slot.
+    std::uint32_t distance() { return random(0xf00) - 0x1f00; }
 
   private:
     OwnMemory memory_;
@@ -139,6 +146,47 @@ TEST_F(Arm64Agreement, Literals) {
         expect_agreement(word);
 }
 
+TEST_F(Arm64Agreement, GeneratedTransfersAddressesAndLiterals) {
+    constexpr int each = 40, rounds = 2;
+    for (int i = 0; i < each; i++) {
+        const std::uint32_t imm19 = (distance() & 0x7ffff) << 5, register_or_zero = random(32);
+        expect_agreement((random(2) << 31 | 0x14000000) | (distance() & 0x3ffffff), rounds); // b, bl
+        expect_agreement(0x54000000 | imm19 | random(16), rounds);                           // b.cond
+        expect_agreement((random(2) << 31 | 0x34000000 | random(2) << 24) | imm19 | register_or_zero, rounds);
+        expect_agreement((random(2) << 31 | 0x36000000 | random(2) << 24) | random(32) << 19 | // tbz, tbnz
+                             ((random(0xf00) - 0x1f00) & 0x3fff) << 5 | register_or_zero,
+                         rounds);
+        expect_agreement((random(2) << 31 | 0x10000000 | random(4) << 29) | random(1 << 19) << 5 | register_or_zero,
+                         rounds);
+        for (const std::uint32_t load :
+             {0x18000000u, 0x58000000u, 0x98000000u, 0xd8000000u, 0x1c000000u, 0x5c000000u, 0x9c000000u})
+            expect_agreement(load | imm19 | register_or_zero, rounds);
+    }
+    for (const std::uint32_t indirect : {0xd61f0000u, 0xd63f0000u, 0xd65f0000u}) // br, blr, ret
+        for (const std::uint32_t through : {5u, 8u, 16u, 30u}) expect_agreement(indirect | through << 5, rounds);
+}
+
+TEST_F(Arm64Agreement, GeneratedDataProcessing) {
+    constexpr int each = 8, rounds = 2;
+    // Three registers, in bits 0-4, 5-9, 16-20, and bits that are free in all of them.
+    constexpr std::uint32_t of_registers[] = {
+        0x0b000000, 0x2b000000, 0x4b000000, 0x6b000000, 0x8b000000, 0xab000000, 0xcb000000, 0xeb000000, // add … subs
+        0x0a000000, 0x2a000000, 0x4a000000, 0x6a000000, 0x8a200000, 0xaa200000, 0xca200000, 0xea200000, // and … bics
+        0x1a000000, 0x9a000000, 0xda000000, 0x9ac00800, 0x9ac00c00, 0x9ac02000, 0x9ac02800, 0x1ac02c00, // adc … ror
+        0x9b007c00, 0x9b200000, 0x9bc07c00, 0x1b008000, 0x93c00400, 0x9a800000, 0xda800400,             // mul … csneg
+        0x4e208400, 0x4e20d400, 0x6e209c00, 0x1e202800, 0x1e600800, 0x4ea01c00, 0x2ea08400, 0x4e201c00, // vectors
+    };
+    constexpr std::uint32_t of_one[] = {0xdac01000, 0x5ac00400, 0xdac00c00, 0xdac00000, 0x91000400, 0xd1000c00,
+                                        0x92400000, 0xb2400000, 0xd3400400, 0x93401c00, 0x1e204000, 0x4e20b800};
+    constexpr std::uint32_t of_none[] = {0xd2800000, 0xf2a00020, 0x92800000, 0xd53b4200, 0xd53b4400};
+    for (int i = 0; i < each; i++) {
+        for (const std::uint32_t word : of_registers)
+            expect_agreement(word | random(31) | random(31) << 5 | random(31) << 16, rounds);
+        for (const std::uint32_t word : of_one) expect_agreement(word | random(31) | random(31) << 5, rounds);
+        for (const std::uint32_t word : of_none) expect_agreement(word | random(31), rounds);
+    }
+}
+
 TEST_F(Arm64Agreement, PlainInstructions) {
     // sub sp; add; csel; ccmp; cfinv-free flags: subs; bti c; paciasp; nop; mrs tpidr_el0; msr nzcv, x0; fadd; fmla;
     // ldr x0, [sp]
@@ -160,6 +208,7 @@ TEST_F(Arm64Agreement, SimdLiteralsThroughTheScratchRegister) {
 }
 
 TEST_F(Arm64Agreement, AuthenticatedCallsAndJumps) {
+    if ((::getauxval(AT_HWCAP) & HWCAP_PACA) == 0) GTEST_SKIP() << "no pointer authentication here";
     State start = random_state();
     start = native(plan(0xdac123e5, site), start); // paciza x5
     start.regs.pc = site.value;

@@ -218,7 +218,7 @@ class Caller {
     }
 
     std::optional<Bytes> piece_value(const Piece &piece, std::size_t size) {
-        if (piece.kind == Piece::Kind::unavailable) return std::nullopt;
+        if (piece.kind == Piece::Kind::not_known) return std::nullopt;
         if (piece.kind == Piece::Kind::bytes) return Bytes(size);
         if (piece.kind == Piece::Kind::register_) {
             Bytes bytes = register_bytes(piece.reg);

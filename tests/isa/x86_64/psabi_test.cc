@@ -24,7 +24,7 @@ std::string describe(const Piece &piece) {
     switch (piece.kind) {
     case Piece::Kind::register_: return register_name(piece.reg) + ":" + std::to_string(piece.size);
     case Piece::Kind::bytes: return "zero:" + std::to_string(piece.size);
-    case Piece::Kind::unavailable: return "?:" + std::to_string(piece.size);
+    case Piece::Kind::not_known: return "?:" + std::to_string(piece.size);
     default: break;
     }
     std::string text;
@@ -99,6 +99,20 @@ TEST_F(X86Psabi, DeclaredAlignmentHoldsOnTheStack) {
     Type *aligned = t.record({i8, i8, i8, i8});
     aligned->alignment = 32;
     EXPECT_EQ(parameters({t.record({i8, i8, i8}), aligned}), "[sp+8], [sp+40]");
+}
+
+/// The debug information does not say if one that is declared with less than a member has is packed.
+TEST_F(X86Psabi, AnAlignmentThatIsNotKnownLosesWhatLiesBehindOnTheStack) {
+    Type *inner = t.record({i8, i8, i8, i8});
+    inner->alignment = 32;
+    Type *outer = t.record({inner, i8, i8});
+    outer->size = 64;
+    outer->alignment = 16; // by one of its members
+    const Type *words = t.record({i8, i8, i8, i8, i8, i8});
+    EXPECT_EQ(parameters({outer, i4}), "[sp+8], di:4");
+    EXPECT_EQ(parameters({words, i4, outer, i4}), "[sp+8], di:4, ?:0, ?:0");
+    EXPECT_EQ(parameters({words, t.record({outer}), i4}), "[sp+8], ?:0, ?:0");
+    EXPECT_EQ(parameters({words, t.record({i8, i8}), inner}), "[sp+8], di:8 si:8, [sp+72]");
 }
 
 TEST_F(X86Psabi, LongDoublesLieOnTheStack) {
@@ -176,8 +190,8 @@ TEST_F(X86Psabi, AnUnknownTypeLosesThoseBehindIt) {
     const Type *const list[] = {i4, unknown, i4};
     const auto places = X86_64::parameter_places(list, nullptr);
     EXPECT_EQ(describe(places[0]), "di:4");
-    EXPECT_EQ(places[1].pieces[0].kind, Piece::Kind::unavailable);
-    EXPECT_EQ(places[2].pieces[0].kind, Piece::Kind::unavailable);
+    EXPECT_EQ(places[1].pieces[0].kind, Piece::Kind::not_known);
+    EXPECT_EQ(places[2].pieces[0].kind, Piece::Kind::not_known);
     EXPECT_NE(places[1].why, places[2].why);
     EXPECT_FALSE(X86_64::result_place(nullptr).why.empty());
 }

@@ -28,7 +28,7 @@ TEST(X86Syscall, BeginsOnceMoreAtItsInstruction) {
     regs.orig_ax = read_call;
     regs.ax = static_cast<std::uint64_t>(-4);
     regs.ip = 0x1002;
-    X86_64::restart_syscall(regs);
+    X86_64::restart_syscall(regs, 0);
     EXPECT_EQ(regs.ip, 0x1000U);
     EXPECT_EQ(regs.ax, read_call);
 }

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "instructions.h"
+
 namespace ktrace::engine {
 namespace {
 
@@ -23,41 +25,43 @@ class PlannedCode : public ::testing::Test {
     void TearDown() override { ::munmap(code_, size); }
 
     VirtAddr address() { return VirtAddr{reinterpret_cast<std::uint64_t>(code_)}; }
-    void write(std::array<unsigned char, 4> bytes) { std::memcpy(code_, bytes.data(), bytes.size()); }
+    void write(const test::Instruction &bytes) { std::memcpy(code_, bytes.data(), bytes.size()); }
     Site *site() {
         auto made = make_site(space_, address());
         return made ? *made : nullptr;
     }
 
     static constexpr std::size_t size = 4096;
-    static constexpr std::array<unsigned char, 4> subtract = {0x48, 0x83, 0xec, 0x08}; // sub $8, %rsp
-    static constexpr std::array<unsigned char, 4> trap = {0xcc};
     void *code_ = MAP_FAILED;
     AddressSpaceState space_;
 };
 
 TEST_F(PlannedCode, IsWhatIsThereWhenItIsPlannedLast) {
-    Site *before = site(); // zeros: of what has taken the place of a library for a moment
+    write(test::jump); // of what has taken the place of a library for a moment
+    Site *before = site();
     ASSERT_TRUE(before);
-    EXPECT_EQ(before->plan.length, 2);
-    write(subtract);
+    EXPECT_EQ(before->plan.flow, arch::Flow::jump);
+    write(test::subtract);
     EXPECT_EQ(site(), before);
-    EXPECT_EQ(before->plan.length, 4);
+    EXPECT_EQ(before->plan.flow, arch::Flow::next);
 }
 
 TEST_F(PlannedCode, StaysAsItIsWhereASiteHasProbes) {
-    write(subtract);
+    write(test::subtract);
     Site *made = site();
     ASSERT_TRUE(made);
     Attachment attachment;
     made->attachments.push_back(&attachment);
-    write({});
+    write(test::jump);
     EXPECT_EQ(site(), made);
-    EXPECT_EQ(made->plan.length, 4);
+    EXPECT_EQ(made->plan.flow, arch::Flow::next);
 }
 
 TEST_F(PlannedCode, IsRefusedWhereItHasBecomeATrap) {
+    write(test::jump);
     ASSERT_TRUE(site());
+    test::Instruction trap{};
+    std::memcpy(trap.data(), arch::Host::trap_bytes().data(), arch::Host::trap_bytes().size());
     write(trap);
     auto again = make_site(space_, address());
     ASSERT_FALSE(again);

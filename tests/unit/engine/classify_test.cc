@@ -61,6 +61,11 @@ Facts own_breakpoint(Facts facts) {
     return facts;
 }
 
+Facts before_access(Facts facts) {
+    facts.before_access = true;
+    return facts;
+}
+
 Facts event(Kind kind, Over over = Over::none) {
     return {kind, 0, false, over, false, false, SlotPosition::elsewhere, false, false};
 }
@@ -81,6 +86,12 @@ const Row rows[] = {
     {"a watched write by a copy that is stepped",
      {Kind::signal, SIGTRAP, true, Over::stepping, false, false, SlotPosition::after, false, true},
      Verdict::step_done},
+    {"a debug register that stops the task before its access",
+     before_access({Kind::signal, SIGTRAP, true, Over::none, false, false, SlotPosition::elsewhere, false, true}),
+     Verdict::before_access},
+    {"the same, of a copy that is stepped",
+     before_access({Kind::signal, SIGTRAP, true, Over::stepping, false, false, SlotPosition::at_start, false, true}),
+     Verdict::before_access},
     {"a step of the program's own that leads to behind a one-byte instruction at a site",
      own_step(signal(SIGTRAP, true, Over::none, true, false, SlotPosition::elsewhere)), Verdict::deliver},
     {"the same, where a site was", own_step(signal(SIGTRAP, true, Over::none, false, true, SlotPosition::elsewhere)),
@@ -172,19 +183,23 @@ TEST(Classify, EveryRow) {
 TEST(WayOn, EveryRow) {
     struct {
         const char *what;
+        bool steps;
         Over over;
         bool at_calls, trap_pending;
         os::Resume way;
     } const ways[] = {
-        {"on its own", Over::none, false, false, os::Resume::run},
-        {"in a step", Over::stepping, false, false, os::Resume::step},
-        {"an interrupt's stop between a step's end and its SIGTRAP", Over::stepping, false, true, os::Resume::run},
-        {"on its way to a system call", Over::to_syscall, false, false, os::Resume::syscall},
-        {"in it", Over::in_syscall, false, false, os::Resume::syscall},
-        {"let go at an exec, or in a handler that is followed", Over::none, true, false, os::Resume::syscall},
-        {"let go at an exec, in a step", Over::stepping, true, false, os::Resume::step},
+        {"on its own", false, Over::none, false, false, os::Resume::run},
+        {"in a step", true, Over::stepping, false, false, os::Resume::step},
+        {"an interrupt's stop between a step's end and its SIGTRAP", true, Over::stepping, false, true,
+         os::Resume::run},
+        {"on its way to a system call", false, Over::to_syscall, false, false, os::Resume::syscall},
+        {"in it", false, Over::in_syscall, false, false, os::Resume::syscall},
+        {"let go at an exec, or in a handler that is followed", false, Over::none, true, false, os::Resume::syscall},
+        {"let go at an exec, in a step", true, Over::stepping, true, false, os::Resume::step},
+        {"an access that is watched, before it", true, Over::none, false, false, os::Resume::step},
     };
-    for (const auto &row : ways) EXPECT_EQ(way_on(row.over, row.at_calls, row.trap_pending), row.way) << row.what;
+    for (const auto &row : ways)
+        EXPECT_EQ(way_on(row.steps, row.over, row.at_calls, row.trap_pending), row.way) << row.what;
 }
 
 TEST(Classify, DeathWinsOverEverything) {

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "instructions.h"
+
 namespace ktrace::engine {
 namespace {
 
@@ -16,8 +18,7 @@ class Consumers : public testing::Test {
         code_ = static_cast<unsigned char *>(
             ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
         ASSERT_NE(code_, MAP_FAILED);
-        constexpr unsigned char jump[] = {0xeb, 0x10}; // emulated: it needs no slot
-        std::memcpy(code_, jump, sizeof jump);
+        std::memcpy(code_, test::jump.data(), test::jump.size()); // it needs no slot
         auto memory = target::AddressSpace::open(Pid{::getpid()});
         ASSERT_TRUE(memory);
         space_.memory = std::move(*memory);
@@ -27,7 +28,7 @@ class Consumers : public testing::Test {
     }
     void TearDown() override { ::munmap(code_, size); }
 
-    bool is_planted() const { return *const_cast<volatile unsigned char *>(code_) == 0xcc; }
+    bool is_planted() const { return test::is_trap(code_); }
 
     static constexpr std::size_t size = 4096;
     unsigned char *code_ = nullptr;

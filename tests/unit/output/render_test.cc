@@ -155,13 +155,43 @@ TEST(Render, BitFields) {
     EXPECT_EQ(text(fields, bytes_of(raw)), "{.low=5, .sign=-3, .on=true, .far=2}");
 }
 
+TEST(Render, TheActiveVariantAlone) {
+    Types t;
+    Type &i = t.integer(4, true);
+    Type &unit = t.structure({}, 12);
+    Type &pair = t.structure({member("__0", i, 4), member("__1", i, 8)}, 12);
+    Type &named = t.structure({member("w", i, 4), member("h", i, 8)}, 12);
+    std::vector<value::Member> members{member("Unit", unit, 0), member("Pair", pair, 0), member("Named", named, 0)};
+    for (std::size_t at = 0; at < members.size(); at++) members[at].variant = static_cast<std::int32_t>(at);
+    Type &type = t.structure(members, 12);
+    type.discriminant = &i;
+    type.variants = {{.value = std::uint64_t{0xffffffff80000000}}, {.value = 1}, {.value = std::nullopt}};
+    EXPECT_EQ(text(type, bytes_of(0x80000000U, 1, 2)), "Unit");
+    EXPECT_EQ(json(type, bytes_of(0x80000000U, 1, 2)), R"("Unit")");
+    EXPECT_EQ(text(type, bytes_of(1, 5, 6)), "Pair(5, 6)");
+    EXPECT_EQ(json(type, bytes_of(1, 5, 6)), R"({"Pair":[5,6]})");
+    EXPECT_EQ(text(type, bytes_of(77, 5, 6)), "Named{.w=5, .h=6}");
+    EXPECT_EQ(json(type, bytes_of(77, 5, 6)), R"({"Named":{"w":5,"h":6}})");
+    EXPECT_EQ(text(type, {}), "...");
+    type.members.push_back(member("always", i, 8)); // a record with a part that varies, as Ada has them
+    EXPECT_EQ(text(type, bytes_of(1, 5, 6)), "{.Pair=(5, 6), .always=6}");
+}
+
+TEST(Render, ElementsApart) {
+    Types t;
+    Type &i = t.integer(4, true);
+    Type &column = t.array(i, 2);
+    column.stride = 12;
+    EXPECT_EQ(text(column, bytes_of(1, 2, 3, 4)), "[1, 4]");
+}
+
 TEST(Render, Arrays) {
     Types t;
     Type &i = t.integer(4, true);
     EXPECT_EQ(text(t.array(i, 3), bytes_of(1, 2, 3)), "[1, 2, 3]");
     EXPECT_EQ(json(t.array(i, 3), bytes_of(1, 2, 3)), "[1,2,3]");
     EXPECT_EQ(text(t.array(i, 5), bytes_of(1, 2)), "[1, 2, ...]");
-    EXPECT_EQ(text(t.array(i, 0), {}), "[]");
+    EXPECT_EQ(text(t.array(i, 0), {}), "..."); // of no known size
     Type &row = t.array(i, 2);
     EXPECT_EQ(text(t.array(row, 2), bytes_of(1, 2, 3, 4)), "[[1, 2], [3, 4]]");
     std::string shown = text(t.array(t.integer(1, false), 1000), std::vector<std::byte>(1000));
@@ -214,6 +244,40 @@ TEST(Render, TextsAreCutBetweenCharacters) {
     EXPECT_EQ(output::shortened("abcd", 3), "abc");
     EXPECT_EQ(output::shortened("ab\xc3\xa9", 3), "ab");
     EXPECT_EQ(output::shortened("\xa9\xa9\xa9\xa9", 3), "");
+}
+
+/// BID: a biased exponent above a binary significand.
+std::string decimal64(std::uint64_t exponent, std::uint64_t significand) {
+    Types t;
+    Type &type = t.make(Type::Kind::floating, "_Decimal64", 8);
+    type.is_decimal = true;
+    return text(type, bytes_of(exponent << 53 | significand));
+}
+
+TEST(Render, DecimalNumbers) {
+    EXPECT_EQ(decimal64(398, 0), "0");
+    EXPECT_EQ(decimal64(398, 42), "42");
+    EXPECT_EQ(decimal64(396, 150), "1.50");
+    EXPECT_EQ(decimal64(395, 5), "0.005");
+    EXPECT_EQ(decimal64(400, 7), "700");
+    EXPECT_EQ(decimal64(498, 12), "1.2e+101");
+    EXPECT_EQ(decimal64(298, 12), "1.2e-99");
+    EXPECT_EQ(decimal64(1024 + 398, 42), "-42"); // the sign is above the exponent's ten bits
+    Types t;
+    Type &type = t.make(Type::Kind::floating, "_Decimal64", 8);
+    type.is_decimal = true;
+    EXPECT_EQ(text(type, bytes_of(std::uint64_t{0x6c7386f26fc0ffff})), "9999999999999999"); // the second form
+    EXPECT_EQ(json(type, bytes_of(std::uint64_t{0x7800000000000000})), "\"inf\"");
+    EXPECT_EQ(json(type, bytes_of(std::uint64_t{0x7c00000000000000})), "null");
+}
+
+TEST(Render, ComplexIntegers) {
+    Types t;
+    Type &type = t.make(Type::Kind::complex, "complex int", 8);
+    type.target = &t.integer(4, true);
+    EXPECT_EQ(text(type, bytes_of(std::int32_t{3}, std::int32_t{-4})), "3 - 4i");
+    EXPECT_EQ(text(type, bytes_of(std::int32_t{-3}, std::int32_t{4})), "-3 + 4i");
+    EXPECT_EQ(json(type, bytes_of(std::int32_t{-3}, std::int32_t{-4})), "[-3,-4]");
 }
 
 } // namespace

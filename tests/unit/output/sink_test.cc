@@ -1,5 +1,6 @@
 // Records through the sinks: the payloads and the objects of the product contract, exactly.
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -88,7 +89,9 @@ class Sinks : public ::testing::Test {
 
     std::vector<Field> &fields(Moment moment) { return location.fields[static_cast<std::size_t>(moment)]; }
 
-    std::string text(RecordOf &record) { return line(output::make_text_sink(writer, nullptr, exact_times), record); }
+    std::string text(RecordOf &record) {
+        return line(output::make_text_sink(writer, nullptr, {exact_times, coloured}), record);
+    }
     std::string json(RecordOf &record) { return line(output::make_json_sink(writer, nullptr), record); }
 
     std::string payload(RecordOf &record) {
@@ -102,7 +105,7 @@ class Sinks : public ::testing::Test {
     Types types;
     LocationInfo location;
     output::Writer writer{-1, "nowhere"};
-    bool exact_times = false;
+    bool exact_times = false, coloured = false;
 
   private:
     std::string line(std::unique_ptr<output::Sink> sink, RecordOf &record) {
@@ -154,6 +157,36 @@ TEST_F(Sinks, ReturnOfAValue) {
         R"({"type":"return","time_ns":1000000000123456789,"pid":100,"tid":101,"comm":"worker","probe":1,)"
         R"("symbol":"do_work","offset":0,"module":"worker","retval":42,"entry_ns":1000000000123455555,"duration_ns":1234,"error_ns":500,"args":{"n":3}})"
         "\n");
+}
+
+TEST_F(Sinks, AResultOfNoTypeThatMayBeNegativeIsShownBothWays) {
+    location.kind = 'r';
+    location.offset = 0;
+    fields(Moment::ret) = {{Field::Role::retval, "retval"}};
+    auto shown = [&](std::int64_t result) {
+        RecordOf record(Moment::ret);
+        record.took(12'300).node(Tag::sint, result);
+        return payload(record);
+    };
+    EXPECT_EQ(shown(4294967295), "do_work() returned 4294967295|-1 and took 12.30 us");
+    EXPECT_EQ(shown(2147483648), "do_work() returned 2147483648|-2147483648 and took 12.30 us");
+    for (std::int64_t result : {std::int64_t{2147483647}, std::int64_t{4294967296}, std::int64_t{-1}})
+        EXPECT_EQ(shown(result), "do_work() returned " + std::to_string(result) + " and took 12.30 us");
+}
+
+TEST_F(Sinks, ErrnoStandsBehindAResultThatMeansOne) {
+    location.kind = 'r';
+    location.offset = 0;
+    value::Type &i = types.integer(4, true);
+    fields(Moment::ret) = {{Field::Role::retval, "retval"}, {Field::Role::error_number, "errno"}};
+    RecordOf failed(Moment::ret);
+    failed.took(12'300).raw(i, bytes_of(-1)).node(Tag::sint, std::int64_t{ENOENT});
+    EXPECT_EQ(payload(failed), "do_work() returned -1 ENOENT and took 12.30 us");
+    EXPECT_NE(json(failed).find(R"("retval":-1,"errno":"ENOENT","entry_ns")"), std::string::npos);
+    RecordOf done(Moment::ret);
+    done.took(12'300).raw(i, bytes_of(3)).node(Tag::sint, std::int64_t{0});
+    EXPECT_EQ(payload(done), "do_work() returned 3 and took 12.30 us");
+    EXPECT_EQ(json(done).find("errno"), std::string::npos);
 }
 
 TEST_F(Sinks, ValuesStandInPlaceOfTheArguments) {
@@ -263,11 +296,23 @@ TEST_F(Sinks, DamagedRecordsAreNotRead) {
     RecordOf record(Moment::pre);
     record.node(Tag::sint, std::int64_t{1}).node(Tag::string, std::uint64_t{0}, std::uint8_t{0}, std::uint32_t{1000});
     EXPECT_EQ(payload(record), "do_work+0x4 a=1");
-    auto sink = output::make_text_sink(writer, nullptr, exact_times);
+    auto sink = output::make_text_sink(writer, nullptr, {exact_times, coloured});
     auto bytes = record.bytes();
     bytes.resize(bytes.size() - 1);
     sink->record(bytes, location);
     EXPECT_EQ(writer.buffer(), "");
+}
+
+TEST_F(Sinks, OnATerminalWhatIsInFrontOfAnEventIsFaintAndItsNameBold) {
+    coloured = true;
+    RecordOf record(Moment::pre);
+    EXPECT_EQ(text(record), "\x1b[2m01:46:40.123456 worker/101\x1b[0m \x1b[1mdo_work\x1b[0m+0x4\n");
+    program::Row row;
+    row.count = 3;
+    const std::vector<output::FunctionTable> functions{{&location, {program::Table::Kind::count, {}, "", {row}}}};
+    auto sink = output::make_text_sink(writer, nullptr, {exact_times, coloured});
+    sink->tables(functions, {}, 0);
+    EXPECT_EQ(writer.buffer(), "\x1b[1m   count  function [worker]\x1b[0m\n       3  do_work+0x4\n");
 }
 
 TEST_F(Sinks, TablesOfIntervalsReplaceEachOtherOnATerminal) {
@@ -280,7 +325,7 @@ TEST_F(Sinks, TablesOfIntervalsReplaceEachOtherOnATerminal) {
     layout.height = 24;
     for (bool in_place : {false, true}) {
         layout.in_place = in_place;
-        auto sink = output::make_text_sink(writer, nullptr, false);
+        auto sink = output::make_text_sink(writer, nullptr, {});
         sink->tables(tables, layout, 1);
         EXPECT_EQ(std::exchange(writer.buffer(), {}), table);
         sink->tables(tables, layout, 2);
@@ -306,6 +351,12 @@ TEST_F(Sinks, TheEndIsOneLine) {
     totals.injects = true;
     totals.counters.injected = 1;
     EXPECT_TRUE(output::totals_text(totals).ends_with(": 1 event, none lost; 1 injected\n"));
+    totals.counters.injected = 0;
+    EXPECT_TRUE(output::totals_text(totals).ends_with(
+        "; 0 injected\nktrace: nothing was injected: no hit passed the filters and was selected\n"));
+    totals.counters = {};
+    EXPECT_TRUE(
+        output::totals_text(totals).ends_with("; 0 injected\nktrace: nothing was injected: no place was hit\n"));
 }
 
 TEST_F(Sinks, LostHitsHaveTheirReasons) {

@@ -6,10 +6,12 @@
 #include "output/table.h"
 #include "output/table_json.h"
 #include "output/table_lines.h"
+#include "tests/unit/output/rows.h"
 
 namespace ktrace::test {
 namespace {
 
+using program::counted;
 using program::KeyPart;
 using program::Number;
 using program::Row;
@@ -40,13 +42,6 @@ KeyPart name(std::string value) {
     part.tag = Tag::string;
     part.text = std::move(value);
     return part;
-}
-
-Row counted(std::vector<KeyPart> key, std::uint64_t count) {
-    Row row;
-    row.key = std::move(key);
-    row.count = count;
-    return row;
 }
 
 /// A row of durations; all figures but the total are given as the others follow from them.
@@ -302,12 +297,9 @@ TEST_F(Tables, StacksAreBlocks) {
                    "                 zmalloc+0x10 [redis-server] zmalloc.c:102\n");
 }
 
-Row of_buckets(std::vector<program::Bucket> hist, std::uint64_t below = 0) {
+Row of_buckets(std::vector<program::Bucket> hist) {
     Row row;
-    row.below = below;
-    row.below_ns = below == 0 ? 0 : 200;
     for (const program::Bucket &bucket : hist) row.count += bucket.count;
-    row.count += below;
     row.hist = std::move(hist);
     return row;
 }
@@ -319,7 +311,8 @@ class Histograms : public Tables {
     }
     void add_three() {
         add_hist("setCommand", of_buckets({{1000, 1999, 820}, {2000, 3999, 7810}}));
-        add_hist("getCommand", of_buckets({{1000, 1999, 9120}, {2000, 3999, 4011}, {64'000, 127'999, 1}}, 402));
+        add_hist("getCommand",
+                 of_buckets({{0, 199, 402}, {1000, 1999, 9120}, {2000, 3999, 4011}, {64'000, 127'999, 1}}));
         add_hist("hgetallCommand", of_buckets({{64'000, 127'999, 61}}));
     }
 };
@@ -370,7 +363,7 @@ TEST_F(Histograms, OfOtherValuesAreByPowersOfTwo) {
 }
 
 TEST_F(Histograms, AsJsonHaveWhatIsBelow) {
-    add_hist("f", of_buckets({{1000, 1999, 9}}, 4));
+    add_hist("f", of_buckets({{0, 199, 4}, {1000, 1999, 9}}));
     EXPECT_EQ(rows()[0]["hist"],
               nlohmann::json::parse(R"([{"low":0,"high":199,"count":4},{"low":1000,"high":1999,"count":9}])"));
 }

@@ -1,8 +1,12 @@
 // compile_all on programs that the test compiles: what debug information and the calling convention make of names.
+#include <dlfcn.h>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include "probe/compile.h"
 #include "program/tables/record_reader.h"
+#include "prototypes/prototypes.h"
 #include "tests/unit/program/bench.h"
 #include "tests/unit/symbols/workshop.h"
 
@@ -94,10 +98,10 @@ class Compile : public testing::Test {
         return value;
     }
     void call_do_work() {
-        bench.registers.di = 0xffffffff'00000003;
-        bench.registers.si = 0x2000;
-        bench.registers.dx = 0x3000;
-        bench.registers.cx = 5;
+        bench.argument(0) = 0xffffffff'00000003;
+        bench.argument(1) = 0x2000;
+        bench.argument(2) = 0x3000;
+        bench.argument(3) = 5;
         bench.memory.put_text(0x2000, "alice");
         bench.memory.put(0x3000, std::array<int, 2>{8, 9});
     }
@@ -151,9 +155,10 @@ TEST_F(Compile, ArgumentsInThePrologueAreInTheirRegisters) {
 }
 
 TEST_F(Compile, StructsInSeveralRegistersToo) {
-    bench.registers.di = 2UL << 32 | 1;
+    bench.argument(0) = 2UL << 32 | 1;
     double w = 0.5;
-    std::memcpy(bench.thread.fp.xmm[0], &w, 8);
+    std::memcpy(&bench.argument(1), &w, 8); // where it is passed like the integers
+    std::memcpy(bench.vector(0).second, &w, 8);
     actions.print = {"args.v.y", "args.v.w * 2", "args.v"};
     for (std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{4}}) {
         auto compiled = compile({request("debug", Kind::probe, "spread", offset)});
@@ -183,9 +188,9 @@ TEST_F(Compile, NamesOfVariablesTypesAndEnumerators) {
 
 TEST_F(Compile, IntegerArgumentsAreThoseOfTheirRegisters) {
     actions.print = {"arg0", "args.d"};
-    bench.registers.di = 0xffffffff'fffffff9;
+    bench.argument(0) = 0xffffffff'fffffff9;
     double d = 1.5;
-    std::memcpy(bench.thread.fp.xmm[0], &d, 8);
+    std::memcpy(bench.vector(0).second, &d, 8);
     auto compiled = compile({request("optimized", Kind::probe, "nothing")}); // (double d, int i): i is in rdi
     EXPECT_TRUE(compiled[0].program.needs(Moment::pre).floating);
     auto nodes = run(compiled[0], Moment::pre);
@@ -197,7 +202,7 @@ TEST_F(Compile, ReturnValues) {
     actions.no_args = true;
     auto compiled = compile({request("debug", Kind::ret, "do_work"), request("debug", Kind::ret, "nothing"),
                              request("debug", Kind::ret, "make"), request("plain", Kind::ret, "do_work")});
-    bench.registers.ax = 9UL << 32 | 42;
+    bench.result() = 9UL << 32 | 42;
     EXPECT_EQ(integer(run(compiled[0], Moment::ret).at(0)), 42);
     EXPECT_FALSE(compiled[0].info.result_void);
     EXPECT_TRUE(compiled[1].info.result_void);
@@ -210,13 +215,61 @@ TEST_F(Compile, ReturnValues) {
     EXPECT_EQ(run(compiled[3], Moment::ret).at(0).sint(), static_cast<std::int64_t>(9UL << 32 | 42));
 }
 
+TEST_F(Compile, AResultOfNoTypeComparesAsANegativeOneOf32Bits) {
+    actions.print = {"retval < 0", "retval + 0", "(uint64)retval == 4294967295", "retval"};
+    auto compiled = compile({request("plain", Kind::ret, "do_work")});
+    auto values = [&](std::uint64_t result) {
+        bench.result() = result;
+        std::vector<std::int64_t> all;
+        auto nodes = run(compiled[0], Moment::ret);
+        for (std::size_t i = 1; i < nodes.size(); ++i) all.push_back(integer(nodes[i])); // behind the result
+        return all;
+    };
+    EXPECT_EQ(values(0xffffffff), (std::vector<std::int64_t>{1, -1, 1, 0xffffffff}));
+    EXPECT_EQ(values(0x7fffffff), (std::vector<std::int64_t>{0, 0x7fffffff, 0, 0x7fffffff}));
+    EXPECT_EQ(values(0x1'ffffffff), (std::vector<std::int64_t>{0, 0x1'ffffffff, 0, 0x1'ffffffff}));
+    EXPECT_EQ(values(~0UL), (std::vector<std::int64_t>{1, -1, 0, -1}));
+}
+
+/// Of the C library that this test itself runs with: all values that the table promises are there.
+TEST_F(Compile, FunctionsOfTheCLibraryHaveAllThatTheirPrototypesSay) {
+    Dl_info here{};
+    ASSERT_NE(::dladdr(reinterpret_cast<void *>(&::getppid), &here), 0);
+    auto libc = symbols::Module::open(here.dli_fname, here.dli_fname);
+    ASSERT_TRUE(libc) << here.dli_fname;
+    const std::vector<Loaded> modules{{*libc, bias, false}};
+    int seen = 0;
+    for (const prototypes::Prototype *each : prototypes::all()) {
+        LocationRequest wanted;
+        wanted.number = 1;
+        wanted.kind = Kind::ret;
+        wanted.bias = bias;
+        for (const symbols::Symbol *symbol : (*libc)->named(each->function.name))
+            if (symbol->kind == symbols::Symbol::Kind::function) wanted.location.vaddr = symbol->vaddr;
+        if (wanted.location.vaddr == 0) continue; // of another library, or chosen when it runs
+        seen++;
+        wanted.location.module = *libc;
+        wanted.location.symbol = each->function.name;
+        wanted.location.function = wanted.location.vaddr;
+        auto compiled = compile({wanted}, {.modules = modules});
+        auto state = make_probe_state(actions, std::make_shared<program::TableMemory>());
+        ASSERT_EQ(bench.run(compiled[0].program, Moment::call, *state), Outcome::accepted);
+        auto nodes = run(compiled[0], Moment::ret);
+        const std::size_t results = (each->function.result ? 1 : 0) + (each->sets_errno ? 1 : 0);
+        ASSERT_EQ(nodes.size(), each->function.parameters.size() + results) << each->function.name;
+        for (const Node &node : nodes)
+            EXPECT_TRUE(node.tag != Tag::na && node.tag != Tag::unavailable) << each->function.name;
+    }
+    EXPECT_GT(seen, 300);
+}
+
 TEST_F(Compile, ReturnProbesKeepTheArguments) {
     call_do_work();
     auto compiled = compile({request("optimized", Kind::ret, "do_work")});
     auto state = make_probe_state(actions, std::make_shared<program::TableMemory>());
     ASSERT_EQ(bench.run(compiled[0].program, Moment::call, *state), Outcome::accepted);
     bench.registers = {};
-    bench.registers.ax = 1;
+    bench.result() = 1;
     bench.memory.put(0x3000, std::array<int, 2>{0, 0});
     auto nodes = run(compiled[0], Moment::ret);
     ASSERT_EQ(nodes.size(), 5U);

@@ -245,7 +245,8 @@ TEST(Resolve, FindsClonesButNoColdParts) {
 TEST(Resolve, TakesAPieceForAFunctionOnlyWhereThatIsNotThere) {
     Workshop workshop;
     std::string functions = ".text\n";
-    for (const char *name : {"f", "f.isra.0", "f.isra.0.part.0", "f.part.1", "g.part.0", "_Z1hi", "_Z1hi.part.0"})
+    for (const char *name : {"f", "f.isra.0", "f.isra.0.part.0", "f.part.1", "g.part.0", "_Z1hi", "_Z1hi.part.0",
+                             "_Z1hi.resume", "_Z1kPZ1kiE11_Z1ki.Frame.actor", "main.resume"})
         functions += ".type " + std::string(name) + ",@function\n" + name + ": ret\n.size " + name + ",1\n";
     workshop.compile("program", "__asm__(R\"(" + functions + ")\"); int main(void) { return 0; }", "");
     std::vector<Loaded> modules{{workshop.open("program"), 0, true}};
@@ -261,6 +262,10 @@ TEST(Resolve, TakesAPieceForAFunctionOnlyWhereThatIsNotThere) {
     EXPECT_EQ(found("h(int)"), Names{"h"});
     EXPECT_EQ(found("f.part.1"), Names{"f.part.1"});
     EXPECT_EQ(found("[fgh]"), (Names{"f", "f.isra.0", "g.part.0", "h"}));
+    EXPECT_EQ(found("h.resume"), Names{"h.resume"}); // of a coroutine
+    EXPECT_EQ(found("k.actor"), Names{"k.actor"});
+    EXPECT_EQ(found("k"), Names{"k.actor"});
+    EXPECT_EQ(found("main.resume"), Names{"main.resume"}); // of Go
     EXPECT_EQ(found("f*.part*"), (Names{"f.isra.0.part.0", "f.part.1"}));
 }
 

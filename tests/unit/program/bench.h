@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "program/eval/eval.h"
@@ -163,6 +165,34 @@ struct Bench {
     FakeMemory memory;
     FakeThread thread;
     arch::Host::Registers registers{};
+    /// Where the nth integer argument of a function, or its result, lies.
+    std::uint64_t &argument(std::size_t n) { return reg(integer_places(n + 1).back().pieces.at(0).reg); }
+    std::uint64_t &result() { return reg(arch::Host::result_place(&integer()).pieces.at(0).reg); }
+    /// The general register with this DWARF number.
+    std::uint64_t &reg(int dwarf) {
+        for (const arch::RegisterInfo &info : arch::Host::registers())
+            if (info.file == arch::RegisterInfo::File::general && info.dwarf == dwarf)
+                return *reinterpret_cast<std::uint64_t *>(reinterpret_cast<std::byte *>(&registers) + info.offset);
+        throw std::runtime_error("no such register");
+    }
+    /// Its name.
+    static std::string reg_name(int dwarf) {
+        for (const arch::RegisterInfo &info : arch::Host::registers())
+            if (info.file == arch::RegisterInfo::File::general && info.dwarf == dwarf) return std::string(info.name);
+        throw std::runtime_error("no such register");
+    }
+    /// The nth register of floating-point arguments: its DWARF number, and where it is.
+    std::pair<std::uint16_t, std::byte *> vector(std::size_t n) {
+        value::Type real;
+        real.kind = value::Type::Kind::floating;
+        real.size = sizeof(double);
+        const std::vector<const value::Type *> parameters(n + 1, &real);
+        const std::uint16_t dwarf = arch::Host::parameter_places(parameters, &real).back().pieces.at(0).reg;
+        for (const arch::RegisterInfo &info : arch::Host::registers())
+            if (info.file == arch::RegisterInfo::File::floating && info.dwarf == dwarf)
+                return {dwarf, reinterpret_cast<std::byte *>(&thread.fp) + info.offset};
+        throw std::runtime_error("no such register");
+    }
     std::uint64_t duration = 0;
     std::vector<std::byte> capture, record = std::vector<std::byte>(max_record);
     std::vector<Tree> trees; // kept for Recipes
@@ -254,6 +284,21 @@ struct Bench {
         Built built = build(wanted);
         if (built.misfits.empty()) throw std::runtime_error("`" + text + "` fits");
         return built.misfits[0].error;
+    }
+
+  private:
+    static const value::Type &integer() {
+        static const value::Type type = [] {
+            value::Type made;
+            made.kind = value::Type::Kind::integer;
+            made.size = sizeof(std::uint64_t);
+            return made;
+        }();
+        return type;
+    }
+    static std::vector<value::Place> integer_places(std::size_t count) {
+        const std::vector<const value::Type *> parameters(count, &integer());
+        return arch::Host::parameter_places(parameters, &integer());
     }
 };
 

@@ -40,10 +40,10 @@ class Moments : public testing::Test {
         ret.shared = &entry.table;
         ret.at_return = true;
         ret.result = Binding{int_, Place::in_register(0)};
-        bench.registers.di = 3;
-        bench.registers.si = 0x2000;
-        bench.registers.dx = 0x3000;
-        bench.registers.cx = 6UL << 32 | 5;
+        bench.reg(5) = 3;
+        bench.reg(4) = 0x2000;
+        bench.reg(1) = 0x3000;
+        bench.reg(2) = 6UL << 32 | 5;
         bench.memory.put_text(0x2000, "alice");
         bench.memory.put(0x3000, std::array<int, 2>{1, 2});
     }
@@ -58,7 +58,7 @@ class Moments : public testing::Test {
     /// Registers and memory when the call has returned.
     void return_with(int value) {
         bench.registers = {};
-        bench.registers.ax = static_cast<std::uint64_t>(value);
+        bench.reg(0) = static_cast<std::uint64_t>(value);
         bench.duration = 1234;
         bench.memory.put_text(0x2000, "freed");
         bench.memory.put(0x3000, std::array<int, 2>{100, 200});
@@ -152,7 +152,7 @@ TEST_F(Moments, ConditionsAreDecidedAtEntryUnlessTheyUseTheOutcome) {
     Built built = build(wanted);
     auto state = bench.state(wanted);
     EXPECT_EQ(bench.run(built.program, Moment::call, *state), Outcome::filtered);
-    bench.registers.di = 4;
+    bench.reg(5) = 4;
     EXPECT_EQ(bench.run(built.program, Moment::call, *state), Outcome::accepted);
     return_with(1);
     EXPECT_EQ(bench.run(built.program, Moment::ret, *state), Outcome::event);
@@ -160,7 +160,7 @@ TEST_F(Moments, ConditionsAreDecidedAtEntryUnlessTheyUseTheOutcome) {
     wanted = recipe('r');
     wanted.condition = bench.tree("retval < 0 && args.n == 4");
     built = build(wanted);
-    bench.registers.di = 4;
+    bench.reg(5) = 4;
     EXPECT_EQ(bench.run(built.program, Moment::call, *state), Outcome::accepted);
     return_with(-1);
     EXPECT_EQ(bench.run(built.program, Moment::ret, *state), Outcome::event);
@@ -224,7 +224,7 @@ TEST_F(Moments, TablesSeeAllHitsThatPassTheFilter) {
     Built built = build(wanted);
     auto state = bench.state(wanted);
     for (int n : {3, 4, 5, 6}) {
-        bench.registers.di = static_cast<std::uint64_t>(n);
+        bench.reg(5) = static_cast<std::uint64_t>(n);
         bench.run(built.program, Moment::pre, *state);
     }
     EXPECT_EQ(state->aggregation.snapshot().rows[0].count, 3U);
@@ -242,11 +242,11 @@ TEST_F(Moments, TablesOfReturnsByArgument) {
     auto state = bench.state(wanted, {"args.op", "args.name", "retval"}, "duration");
     for (std::uint64_t i = 0; i < 10; ++i) {
         bench.registers = {};
-        bench.registers.di = i % 2;
-        bench.registers.si = 0x2000 + 0x100 * i; // the same text in many places
-        bench.memory.put_text(bench.registers.si, "bob");
+        bench.reg(5) = i % 2;
+        bench.reg(4) = 0x2000 + 0x100 * i; // the same text in many places
+        bench.memory.put_text(bench.reg(4), "bob");
         ASSERT_EQ(bench.run(built.program, Moment::call, *state), Outcome::accepted);
-        bench.registers.ax = 7;
+        bench.reg(0) = 7;
         bench.duration = 100 * (i + 1);
         ASSERT_EQ(bench.run(built.program, Moment::ret, *state), Outcome::aggregated);
     }
@@ -268,11 +268,11 @@ TEST_F(Moments, PostHasItsOwnValues) {
     Recipe wanted = recipe('k');
     wanted.post = wanted.regs = true;
     wanted.print = {bench.tree("args.n")};
-    wanted.post_print = {bench.tree("reg(\"ax\")")};
+    wanted.post_print = {bench.tree("reg(\"" + bench.reg_name(0) + "\")")};
     Built built = build(wanted);
     auto state = bench.state(wanted);
     EXPECT_TRUE(built.program.needs(Moment::post).runs);
-    bench.registers.ax = 77;
+    bench.reg(0) = 77;
     ASSERT_EQ(bench.run(built.program, Moment::post, *state), Outcome::event);
     auto nodes = bench.nodes();
     ASSERT_EQ(nodes.size(), 2U);
@@ -304,7 +304,7 @@ TEST_F(Moments, MisfitsAreToldAndBecomeNothing) {
 }
 
 TEST_F(Moments, RecordsNeverOverflow) {
-    entry.variables["big"] = {entry.array(int_, 1000), Place::at_register(7, 0)};
+    entry.variables["big"] = {entry.array(int_, 1000), Place::at_register(arch::Host::stack_pointer_dwarf, 0)};
     bench.registers.sp = 0x8000;
     bench.memory.put(0x8000, std::array<int, 1000>{1, 2, 3});
     Recipe wanted = recipe('j');

@@ -163,9 +163,8 @@ TEST(Aggregation, HistogramsOfDurationsAreByUnits) {
     add_calls(table, {call(0), call(199), call(200), call(999), call(1000), call(600'000), call(1'000'000),
                       call(3'000'000'000'000)});
     const Row row = table.snapshot().rows.at(0);
-    EXPECT_EQ(row.below, 2U);
-    EXPECT_EQ(row.below_ns, 200U);
-    EXPECT_EQ(row.hist, (std::vector<Bucket>{{128, 255, 1},
+    EXPECT_EQ(row.hist, (std::vector<Bucket>{{0, 199, 2},
+                                             {128, 255, 1},
                                              {512, 999, 1},
                                              {1000, 1999, 1},
                                              {512'000, 999'999, 1},
@@ -179,8 +178,17 @@ TEST(Aggregation, RangesBelowTheLargestErrorAreFolded) {
     rough.errors.p90 = 2000;
     add_calls(table, {call(300), call(3000), rough});
     const Row row = table.snapshot().rows.at(0);
-    EXPECT_EQ(row.below, 2U);
-    EXPECT_EQ(row.hist, (std::vector<Bucket>{{2000, 3999, 1}}));
+    EXPECT_EQ(row.hist, (std::vector<Bucket>{{0, 1999, 2}, {2000, 3999, 1}}));
+}
+
+TEST(Aggregation, RangesStayWhereFewerValuesAreBelowTheLargestError) {
+    Aggregation table(Table::Kind::hist, {}, "duration", std::make_shared<TableMemory>());
+    Duration rough = call(300);
+    rough.errors.p90 = 2000;
+    for (int i = 0; i < 200; i++) add_calls(table, {call(300)});
+    for (int i = 0; i < 20; i++) add_calls(table, {rough});
+    const Row row = table.snapshot().rows.at(0);
+    EXPECT_EQ(row.hist, (std::vector<Bucket>{{0, 1999, 20}, {256, 511, 200}}));
 }
 
 TEST(Aggregation, AddsUp) {

@@ -120,8 +120,8 @@ bool StoppedProgram::wait() {
         return false;
     }
     signal_ = WSTOPSIG(status);
-    KT_CHECK(::ptrace(PTRACE_GETREGS, pid_, nullptr, &registers_) == 0);
-    KT_CHECK(::ptrace(PTRACE_GETFPREGS, pid_, nullptr, &floating_) == 0);
+    KT_CHECK(arch::HostNative::read_registers(Tid{pid_}, registers_));
+    KT_CHECK(arch::HostNative::read_floating(Tid{pid_}, floating_));
     return true;
 }
 
@@ -129,15 +129,18 @@ bool StoppedProgram::run_to(std::uint64_t address) {
     errno = 0;
     long original = ::ptrace(PTRACE_PEEKTEXT, pid_, address, nullptr);
     KT_CHECK(errno == 0);
-    ::ptrace(PTRACE_POKETEXT, pid_, address, (original & ~0xffL) | 0xcc);
+    long trapped = original;
+    const auto trap = arch::Host::trap_bytes();
+    std::memcpy(&trapped, trap.data(), trap.size());
+    ::ptrace(PTRACE_POKETEXT, pid_, address, trapped);
     do {
         ::ptrace(PTRACE_CONT, pid_, nullptr, signal_ != SIGTRAP ? signal_ : 0);
         if (!wait()) return false;
     } while (signal_ != SIGTRAP);
     ::ptrace(PTRACE_POKETEXT, pid_, address, original);
-    if (registers_.rip != address + 1) return false;
-    registers_.rip = address;
-    KT_CHECK(::ptrace(PTRACE_SETREGS, pid_, nullptr, &registers_) == 0);
+    if (arch::Host::trap_address(arch::Host::pc(registers_)).value != address) return false;
+    arch::Host::set_pc(registers_, VirtAddr{address});
+    KT_CHECK(arch::HostNative::write_registers(Tid{pid_}, registers_));
     return true;
 }
 
@@ -161,13 +164,21 @@ std::uint64_t StoppedProgram::word(std::uint64_t address) const {
     return value;
 }
 
+const std::byte *StoppedProgram::find_register(unsigned dwarf, arch::RegisterInfo::File file) const {
+    const bool is_general = file == arch::RegisterInfo::File::general;
+    const void *all = is_general ? static_cast<const void *>(&registers_) : &floating_;
+    for (const arch::RegisterInfo &info : arch::Host::registers())
+        if (info.dwarf == static_cast<int>(dwarf) && info.file == file)
+            return static_cast<const std::byte *>(all) + info.offset;
+    return nullptr;
+}
+
 std::optional<std::uint64_t> StoppedProgram::register_value(unsigned dwarf) const {
-    const unsigned long long *const order[] = {
-        &registers_.rax, &registers_.rdx, &registers_.rcx, &registers_.rbx, &registers_.rsi, &registers_.rdi,
-        &registers_.rbp, &registers_.rsp, &registers_.r8,  &registers_.r9,  &registers_.r10, &registers_.r11,
-        &registers_.r12, &registers_.r13, &registers_.r14, &registers_.r15, &registers_.rip};
-    if (dwarf >= std::size(order)) return std::nullopt;
-    return *order[dwarf];
+    const std::byte *at = find_register(dwarf, arch::RegisterInfo::File::general);
+    std::uint64_t value = 0;
+    if (at == nullptr) return std::nullopt;
+    std::memcpy(&value, at, sizeof value);
+    return value;
 }
 
 std::optional<std::uint64_t> StoppedProgram::run(const std::vector<Op> &ops) const {
@@ -192,10 +203,8 @@ std::optional<std::vector<std::uint8_t>> StoppedProgram::bytes(const Piece &piec
         break;
     }
     case Piece::Kind::register_:
-        if (piece.reg >= 17 && piece.reg <= 32) {
-            std::memcpy(result.data(),
-                        reinterpret_cast<const char *>(floating_.xmm_space) + 16 * (piece.reg - 17) + piece.reg_offset,
-                        size);
+        if (const std::byte *at = find_register(piece.reg, arch::RegisterInfo::File::floating)) {
+            std::memcpy(result.data(), at + piece.reg_offset, size);
         } else {
             auto value = register_value(piece.reg);
             if (!value || piece.reg_offset + size > 8) return std::nullopt;
@@ -212,7 +221,8 @@ std::optional<std::vector<std::uint8_t>> StoppedProgram::bytes(const Piece &piec
     case Piece::Kind::bytes:
         std::copy_n(piece.bytes.begin(), std::min(size, piece.bytes.size()), result.begin());
         break;
-    case Piece::Kind::unavailable: return std::nullopt;
+    case Piece::Kind::unavailable:
+    case Piece::Kind::not_known: return std::nullopt;
     }
     return result.size() == size ? std::optional(result) : std::nullopt;
 }

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <sys/types.h>
-#include <sys/user.h>
 
+#include "arch/host.h"
 #include "value/place.h"
 
 namespace ktrace::symbols::test {
@@ -25,9 +25,9 @@ class StoppedProgram {
     bool run_to(std::uint64_t address);
     /// Executes one instruction; false where it ends.
     bool step();
-    std::uint64_t pc() const { return registers_.rip; }
-    std::uint64_t sp() const { return registers_.rsp; }
-    const user_regs_struct &registers() const { return registers_; }
+    std::uint64_t pc() const { return arch::Host::pc(registers_).value; }
+    std::uint64_t sp() const { return arch::Host::sp(registers_).value; }
+    const arch::Host::Registers &registers() const { return registers_; }
     pid_t pid() const { return pid_; }
     std::vector<std::uint8_t> read(std::uint64_t address, std::size_t size) const;
     std::uint64_t word(std::uint64_t address) const;
@@ -45,14 +45,16 @@ class StoppedProgram {
 
   private:
     bool wait();
+    /// nullptr: no such register, or it is no `file`.
+    const std::byte *find_register(unsigned dwarf, arch::RegisterInfo::File file) const;
     std::optional<std::uint64_t> register_value(unsigned dwarf) const;
     std::optional<std::uint64_t> run(const std::vector<value::Op> &ops) const;
     std::optional<std::vector<std::uint8_t>> bytes(const value::Piece &piece, std::size_t size) const;
 
     pid_t pid_ = -1;
     int signal_ = 0; // that it stopped for
-    user_regs_struct registers_{};
-    user_fpregs_struct floating_{};
+    arch::Host::Registers registers_{};
+    arch::Host::FpRegisters floating_{};
 };
 
 /// Runs the ops of a piece, with registers and memory as given; nullopt where it breaks.

@@ -16,17 +16,18 @@ TEST_P(Demangles, NameAndSignature) {
     EXPECT_EQ(demangle(GetParam().mangled, Spelling::name), GetParam().name);
     EXPECT_EQ(demangle(GetParam().mangled, Spelling::signature), GetParam().signature);
 }
-INSTANTIATE_TEST_SUITE_P(Names, Demangles,
-                         testing::Values(Demangled{"_Z3fooi", "foo", "foo(int)"},
-                                         Demangled{"_ZNK3Foo3barEPi", "Foo::bar", "Foo::bar(int*) const"},
-                                         Demangled{"_Z3fooIiEvT_", "foo<int>", "foo<int>(int)"},
-                                         Demangled{"_ZN12_GLOBAL__N_13fooEv", "(anonymous namespace)::foo",
-                                                   "(anonymous namespace)::foo()"},
-                                         Demangled{"_ZplRK1AS1_", "operator+", "operator+(A const&, A const&)"},
-                                         Demangled{"_ZN3FooclEi", "Foo::operator()", "Foo::operator()(int)"},
-                                         Demangled{"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE",
-                                                   "core::fmt::Formatter::pad", "core::fmt::Formatter::pad"},
-                                         Demangled{"_RNvC6_123foo3bar", "123foo::bar", "123foo::bar"}));
+INSTANTIATE_TEST_SUITE_P(
+    Names, Demangles,
+    testing::Values(Demangled{"_Z3fooi", "foo", "foo(int)"},
+                    Demangled{"_ZNK3Foo3barEPi", "Foo::bar", "Foo::bar(int*) const"},
+                    Demangled{"_Z3fooIiEvT_", "foo<int>", "foo<int>(int)"},
+                    Demangled{"_ZN12_GLOBAL__N_13fooEv", "(anonymous namespace)::foo", "(anonymous namespace)::foo()"},
+                    Demangled{"_ZplRK1AS1_", "operator+", "operator+(A const&, A const&)"},
+                    Demangled{"_ZN3FooclEi", "Foo::operator()", "Foo::operator()(int)"},
+                    Demangled{"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad",
+                              "core::fmt::Formatter::pad"},
+                    Demangled{"_RNvC6_123foo3bar", "123foo::bar", "123foo::bar"},
+                    Demangled{"_RNvMCs1_1cNtB2_5Point5shift", "c::Point::shift", "c::Point::shift"}));
 
 TEST(Demangle, LeavesWhatIsNotMangled) {
     for (const char *name : {"", "foo", "_Z", "_Zzzz", "_R", "_ZN", "_ZN3Foo"}) {
@@ -57,6 +58,7 @@ TEST(Clones, AreSplitFromTheirNames) {
           Row{"do_work.cold", "do_work", ".cold", true},
           Row{"do_work.part.0.cold", "do_work", ".part.0.cold", true, true},
           Row{"f.lto_priv.0", "f", ".lto_priv.0", false}, Row{"f.llvm.123456789", "f", ".llvm.123456789", false},
+          Row{"_Z1fi.resume", "_Z1fi", ".resume", false, true}, Row{"main.resume", "main.resume", "", false},
           Row{"f.avx2", "f.avx2", "", false}, Row{"nested.0", "nested.0", "", false}, Row{".cold", ".cold", "", false},
           Row{"", "", "", false}}) {
         auto clone = split_clone(row.name);
@@ -105,7 +107,16 @@ INSTANTIATE_TEST_SUITE_P(
         Match{"std::vector<int,std::allocator<int>>::push_back", "_ZNSt6vectorIiSaIiEE9push_backERKi", true},
         Match{"std::vector::push_back", "_ZNSt6vectorIiSaIiEE9push_backERKi", true},
         Match{"core::fmt::Formatter::pad", "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", true},
-        Match{"name", "_Z4namev", true}, Match{"bool", "_Z4boolv", true}));
+        Match{"c::Point::shift", "_RNvMCs1_1cNtB2_5Point5shift", true}, Match{"c::gen", "_RINvCs1_1c3genlEB2_", true},
+        Match{"c::gen<i32>", "_RINvCs1_1c3genlEB2_", true}, Match{"c::gen::<i32>", "_RINvCs1_1c3genlEB2_", true},
+        Match{"c::gen<u8>", "_RINvCs1_1c3genlEB2_", false},
+        Match{"c::Pair<T>::first", "_ZN1c13Pair$LT$T$GT$5first17h0123456789abcdefE", true},
+        Match{"c::Pair::first", "_ZN1c13Pair$LT$T$GT$5first17h0123456789abcdefE", true},
+        Match{"c::Pai::first", "_ZN1c13Pair$LT$T$GT$5first17h0123456789abcdefE", false},
+        Match{"main.Each", "main.Each[go.shape.int_0]", true}, Match{"main.Eac", "main.Each[go.shape.int_0]", false},
+        Match{"main.(*List).Push", "main.(*List[go.shape.int_0]).Push", true},
+        Match{"main.Each[go.shape.int_0]", "main.Each[go.shape.string_0]", false}, Match{"name", "_Z4namev", true},
+        Match{"bool", "_Z4boolv", true}));
 
 class Glob : public testing::TestWithParam<Match> {};
 TEST_P(Glob, Matches) {

@@ -99,7 +99,7 @@ class Unwinding : public testing::TestWithParam<Build> {
     }
 
     std::vector<std::uint64_t> stack(std::size_t most = 64) {
-        auto registers = std::bit_cast<arch::Host::Registers>(stopped_->registers());
+        const arch::Host::Registers &registers = stopped_->registers();
         ProgramMemory memory(*stopped_);
         std::vector<StackFrame> frames(most);
         frames.resize(unwinder_.unwind(
@@ -158,6 +158,31 @@ TEST_P(Unwinding, ThroughASignalFrame) {
     EXPECT_EQ(names(), (Names{"in_handler", "handler", "...", "signalled", "main", "...", "_start"}));
 }
 
+TEST_P(Unwinding, WithoutRegistersAsFarAsNoneIsNeeded) {
+    ASSERT_TRUE(stopped_->run_to(program_->symbol("busy")));
+    ASSERT_TRUE(stopped_->step()); // behind the first instruction, which a frame pointer's push may be
+    const auto whole = stack();
+    ProgramMemory memory(*stopped_);
+    std::vector<StackFrame> frames(64);
+    const Unwound unwound = unwinder_.unwind(
+        VirtAddr{stopped_->pc()}, VirtAddr{stopped_->sp()}, memory,
+        [this](VirtAddr at) { return modules_->at(at.value); }, frames);
+    ASSERT_LE(unwound.frames, whole.size());
+    for (std::size_t i = 0; i < unwound.frames; ++i) EXPECT_EQ(frames[i].pc, whole[i]) << i;
+    EXPECT_EQ(unwound.lacks_registers, unwound.frames < whole.size());
+}
+
+TEST_P(Unwinding, ARegisterThatIsNotKnownEndsIt) {
+    ASSERT_TRUE(stopped_->run_to(program_->symbol("leaf")));
+    ProgramMemory memory(*stopped_);
+    std::vector<StackFrame> frames(64);
+    auto generated = [](VirtAddr) { return ModuleAt{}; }; // no call frame information: by frame pointers
+    const Unwound unwound =
+        unwinder_.unwind(VirtAddr{stopped_->pc()}, VirtAddr{stopped_->sp()}, memory, generated, frames);
+    EXPECT_EQ(unwound.frames, 1U);
+    EXPECT_TRUE(unwound.lacks_registers);
+}
+
 TEST_P(Unwinding, NoMoreThanThereIsRoomFor) {
     ASSERT_TRUE(stopped_->run_to(program_->symbol("leaf")));
     auto whole = stack();
@@ -181,7 +206,7 @@ TEST_P(Unwinding, ABrokenStackEnds) {
       private:
         std::uint64_t value_;
     };
-    auto registers = std::bit_cast<arch::Host::Registers>(stopped_->registers());
+    const arch::Host::Registers &registers = stopped_->registers();
     std::vector<StackFrame> into(1000);
     auto find = [this](VirtAddr at) { return modules_->at(at.value); };
     for (std::uint64_t value : {std::uint64_t{0}, stopped_->pc(), stopped_->sp(), ~std::uint64_t{0}}) {

@@ -3,10 +3,13 @@
 #include <array>
 #include <csignal>
 #include <optional>
+#include <utility>
 
+#include "agent/layout.h"
 #include "engine/calls/repeated_hit.h"
 #include "engine/space/classify.h"
 #include "engine/space/jumps.h"
+#include "engine/space/readable.h"
 
 namespace ktrace::engine {
 
@@ -49,10 +52,12 @@ bool undo(AddressSpaceState &space, const Task &task, Jump &jump) {
         jump.undone_dropped++;
     } else if (last == agent::Last::filtered) {
         jump.undone++;
-    } else {
-        const std::uint64_t before = place->thread->tail - place->thread->last_size;
+    } else if (last == agent::Last::call) {
+        if (agent::calls_of(place->thread->state) != 0) place->thread->state--;
+    } else if (last == agent::Last::record) {
+        const std::uint64_t tail = agent::tail_of(place->thread->state), before = tail - place->thread->last_size;
         if (place->thread->last_size > agent::ring_size || before < place->head) return false;
-        place->thread->tail = before;
+        place->thread->state = agent::state_of(before, agent::calls_of(place->thread->state));
     }
     return true;
 }
@@ -60,6 +65,17 @@ bool undo(AddressSpaceState &space, const Task &task, Jump &jump) {
 /// The kernel has raised the stop's signal for an instruction.
 bool is_fault(const os::Stop &stop, const std::optional<siginfo_t> &info) {
     return stop.kind == os::Stop::Kind::signal && is_synchronous(stop.signal) && info && info->si_code > 0;
+}
+
+/// The agent has read memory that was there when ktrace looked. The task comes to the site again, and rings; where the
+/// memory is still mapped (a file is shorter than its mapping), the site gets its trap back.
+void see_unmapped(Process &process, Task &task, Jump &jump, std::uint64_t at) {
+    task.has_rung = true; // the fault is not the program's
+    list_readable(process, true);
+    if (!is_listed(process, at)) return;
+    process.space->jumps->refused[jump.at] = {arch::NoJump::unmovable, "memory that it reads is not there"};
+    Jump *const lifted = &jump;
+    lift(*process.space, std::span(&lifted, 1));
 }
 
 } // namespace
@@ -70,9 +86,13 @@ void leave_jump(Process &process, Task &task, os::Stopped &stopped) {
     arch::OutOfStub out;
     Jump *jump = space.jumps ? take_out(space, stopped, out) : nullptr;
     if (!jump) return;
-    if (auto *place = jump->run && space.threads ? space.threads->of(task.tid) : nullptr) place->thread->is_busy = 0;
+    AgentThreads::Place *const place = jump->run && space.threads ? space.threads->of(task.tid) : nullptr;
+    const std::uint64_t reads = place ? std::exchange(place->thread->reads, 0) : 0;
+    if (place) place->thread->is_busy = 0;
     auto info = stopped.stop().kind == os::Stop::Kind::signal ? os::signal_info(task.tid) : std::nullopt;
     const bool has_faulted = is_fault(stopped.stop(), info);
+    // A return that was carried out is so once more, without effect.
+    if (jump->run && jump->run->moment == program::Moment::ret) out.is_undone = false;
     if (has_faulted && info->si_addr == reinterpret_cast<void *>(was.value) && stopped.stop().signal != SIGSEGV) {
         info->si_addr = reinterpret_cast<void *>(out.pc.value);
         os::set_signal_info(task.tid, *info);
@@ -83,9 +103,10 @@ void leave_jump(Process &process, Task &task, os::Stopped &stopped) {
         remember_hit(task, jump->at, stopped); // by a trap it is known again
         lift(space, std::span(&jump, 1));
     }
+    if (has_faulted && reads != 0) return see_unmapped(process, task, *jump, reads);
     if (has_faulted && space.jumps->with_agent_at(was)) {
         task.has_rung = true; // the fault is not the program's
-        do_without_jumps(space, "a thread of it has no thread pointer");
+        do_without_jumps(space, "a thread of it has no thread pointer, or may not read the time stamp counter");
         return;
     }
     if (!has_faulted || out.pc != jump->at) return;

@@ -32,13 +32,20 @@ bool is_seen(const Stop &stop) {
 /// The kernel makes the call again when the task goes on.
 void see_kernels_restart(Process &process, Task &task, os::Stopped &stopped, bool is_new_hit) {
     Host::Registers again = stopped.registers();
-    Host::restart_syscall(again); // as the kernel is about to do
+    if (arch::awaits_restart(again)) Host::restart_syscall(again, 0); // as the kernel is about to do
     const VirtAddr at = Host::pc(again);
     if (!process.space->site_at(at)) return;
     if (is_new_hit)
         forget_hit(task);
     else
         remember_hit(task, at, stopped);
+}
+
+/// The kernel has moved the pc to a probed call already.
+bool is_moved_to_site(Process &process, os::Stopped &stopped) {
+    if (!arch::HostNative::moves_to_restart) return false;
+    const Site *site = process.space->site_at(stopped.pc());
+    return site && site->armed && site->method() == arch::Method::syscall;
 }
 
 } // namespace
@@ -54,17 +61,21 @@ void see_restart(Task &task, os::Stopped &stopped) {
 }
 
 void see_interruption(Process &process, Task &task, os::Stopped &stopped) {
-    const bool awaits = arch::awaits_restart(stopped.registers());
+    const bool awaits = arch::awaits_restart(stopped.registers()) || is_moved_to_site(process, stopped);
     const bool failed = Host::interrupted_for_good(stopped.registers());
     if (!awaits && !failed) return;
-    const auto may_be_made_again = [&] { return os::may_be_made_again(task.pid, task.tid); };
+    std::optional<os::TaskPlace> call;
+    const auto may_be_made_again = [&] {
+        call = os::call_to_make_again(task.pid, task.tid, stopped.registers());
+        return call.has_value();
+    };
     switch (interruption_of(awaits, failed, is_seen(stopped.stop()), may_be_made_again)) {
     case Interruption::none: break;
     case Interruption::by_kernel: see_kernels_restart(process, task, stopped, false); break;
     case Interruption::new_hit: see_kernels_restart(process, task, stopped, true); break;
     case Interruption::made_again:
         task.restart.failed = stopped.registers();
-        Host::restart_syscall(stopped.change_registers());
+        Host::restart_syscall(stopped.change_registers(), call->arguments[0]);
         break;
     }
 }

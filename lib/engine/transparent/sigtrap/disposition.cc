@@ -189,9 +189,13 @@ void restore_mask(Process &process, Task &task) {
 }
 
 void restore_action(Engine &engine, Process &process, Task &task, Stopped &stopped) {
-    if (!process.space->recovery.has_action() || is_shared(process) || catches_sigtrap(task)) return;
+    if (!process.space->recovery.has_action() || is_shared(process)) return;
+    // The program has set its action, and ktrace's is not in its place yet. To ask for it would reset it, should the
+    // program ignore SIGTRAP: the call that asks ends by one.
+    const bool is_lost = process.action_lost;
+    if (!is_lost && catches_sigtrap(task)) return;
     const auto info = os::signal_info(task.tid);
-    if (!info || !was_reset(engine, process, stopped)) return;
+    if (!info || !(is_lost || was_reset(engine, process, stopped))) return;
     renew_action(engine, process, stopped);
     os::set_signal_info(task.tid, *info); // the call has ended by a SIGTRAP of its own, in whose place it is delivered
 }

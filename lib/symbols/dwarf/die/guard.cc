@@ -50,13 +50,27 @@ std::vector<std::string> split_paths(Dwarf_Die skeleton, const std::string &dire
     return paths;
 }
 
+bool has_section(Elf *elf, std::string_view wanted) {
+    std::size_t names = 0;
+    if (elf_getshdrstrndx(elf, &names) != 0) return false;
+    for (Elf_Scn *section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
+        GElf_Shdr header;
+        const char *name = gelf_getshdr(section, &header) != nullptr ? elf_strptr(elf, names, header.sh_name) : nullptr;
+        if (name != nullptr && name == wanted) return true;
+    }
+    return false;
+}
+
 /// Errors: not_found; refused, as check_split_file.
-Status check_file(const std::string &path) {
+Status check_file(const std::string &path, bool is_split) {
     Fd at(::open(path.c_str(), O_PATH | O_CLOEXEC));
     if (!at) return fail(Error::Kind::not_found, path + " is not there");
     auto file = open_regular(std::move(at), path);
     if (!file) return tl::unexpected(file.error());
     std::unique_ptr<Elf, int (*)(Elf *)> elf(elf_begin(file->get(), ELF_C_READ, nullptr), elf_end);
+    if (is_split && has_section(elf.get(), ".debug_info")) // of which elfutils reads the wrong part
+        return fail(Error::Kind::refused, path + " has debug information of it beside code (-gsplit-dwarf=single)",
+                    "its contents are shown without types; -gsplit-dwarf alone makes files that are read");
     return check_expansion(elf.get(), path);
 }
 
@@ -93,7 +107,7 @@ Status check_shared_file(::Dwarf *dwarf, const std::string &directory) {
     const char *name = nullptr;
     const void *id = nullptr;
     if (dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id) <= 0) return {};
-    auto checked = check_file(*name == '/' ? name : directory + "/" + name);
+    auto checked = check_file(*name == '/' ? name : directory + "/" + name, /*is_split=*/false);
     if (!checked && checked.error().kind != Error::Kind::not_found) return checked;
     return {};
 }
@@ -102,7 +116,7 @@ Status check_split_file(Dwarf_Die skeleton, const std::string &directory) {
     auto paths = split_paths(skeleton, directory);
     bool found = false;
     for (const std::string &path : paths) {
-        auto checked = check_file(path);
+        auto checked = check_file(path, /*is_split=*/true);
         if (!checked && checked.error().kind != Error::Kind::not_found) return checked;
         found = found || checked.has_value();
     }

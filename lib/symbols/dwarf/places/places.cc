@@ -131,6 +131,16 @@ bool lives_in_memory(Dwarf_Die variable) {
     return ops[0].atom == DW_OP_fbreg || (ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31);
 }
 
+bool is_address_passed(Dwarf_Die parameter) {
+    auto attr = attribute(parameter, DW_AT_location);
+    Dwarf_Addr base = 0, start = 0, end = 0;
+    Dwarf_Op *ops = nullptr;
+    std::size_t count = 0;
+    if (!attr || dwarf_getlocations(&*attr, 0, &base, &start, &end, &ops, &count) <= 0 || count == 0) return false;
+    if (ops[count - 1].atom == DW_OP_deref) return true;
+    return count == 1 && !is_expression(*attr) && ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31;
+}
+
 Stored stored_in_frame(Dwarf_Die parameter, Dwarf_Die function) {
     auto attr = attribute(parameter, DW_AT_location);
     Dwarf_Addr base = 0, start = 0, end = 0;

@@ -37,6 +37,10 @@ bool same_address(const value::Place &a, const value::Place &b);
 /// True where DW_AT_location is one expression, valid in the whole scope, that gives an address (as all are at -O0).
 bool lives_in_memory(Dwarf_Die variable);
 
+/// True where a parameter's location is what a pointer points to: a word that is read for the address, or a register
+/// that has it.
+bool is_address_passed(Dwarf_Die parameter);
+
 /// The way of LLVM's unoptimized code with a parameter, as far as DW_AT_location says: it stores the value in the
 /// function's frame, or the value's address, or leaves that in its register.
 enum class Stored : std::uint8_t { unknown, value, address, nothing };

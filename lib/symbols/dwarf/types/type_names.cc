@@ -47,7 +47,8 @@ class Writer {
         case DW_TAG_reference_type: return pointer(*die, target, "&", std::move(inner), depth);
         case DW_TAG_rvalue_reference_type: return pointer(*die, target, "&&", std::move(inner), depth);
         case DW_TAG_array_type:
-            for (std::uint64_t count : dimensions(*die)) inner += "[" + (count ? std::to_string(count) : "") + "]";
+            for (const Dimension &each : dimensions(*die, units_.language(*die)))
+                inner += "[" + (each.count ? std::to_string(each.count) : "") + "]";
             return write(target, std::move(inner), depth + 1);
         case DW_TAG_subroutine_type: return write(target, inner + parameters(*die, depth), depth + 1);
         case DW_TAG_ptr_to_member_type: {
@@ -148,26 +149,6 @@ std::optional<Dwarf_Die> strip(Dwarf_Die die) {
 Dwarf_Die through_signature(Dwarf_Die die) {
     if (auto target = reference(die, DW_AT_signature)) return *target;
     return die;
-}
-
-std::vector<std::uint64_t> dimensions(Dwarf_Die array) {
-    constexpr std::size_t most = 16;
-    std::vector<std::uint64_t> counts;
-    for (Dwarf_Die child : children(array)) {
-        unsigned kind = tag(child);
-        if (kind != DW_TAG_subrange_type && kind != DW_TAG_enumeration_type) continue;
-        auto count = number(child, DW_AT_count);
-        if (!count) {
-            auto upper = number(child, DW_AT_upper_bound);
-            std::uint64_t lower = number(child, DW_AT_lower_bound).value_or(0);
-            if (upper) count = *upper - lower + 1;
-        }
-        // An upper bound of -1 is how gcc writes [0] and [].
-        counts.push_back(count && *count < (std::uint64_t{1} << 48) ? *count : 0);
-        if (counts.size() == most) break;
-    }
-    if (counts.empty()) counts.push_back(0);
-    return counts;
 }
 
 } // namespace ktrace::symbols

@@ -101,6 +101,10 @@ Type &Types::alias(Dwarf_Die named, std::optional<Dwarf_Die> base, int depth) {
     copy.name = type_name(units_, named);
     copy.members.clear();
     copy.enumerators.clear();
+    copy.variants.clear();
+    copy.parameters.clear();
+    copy.virtual_bases.clear();
+    copy.alias_of = &original;
     set_character_kind(copy, named);
     return intern(std::move(copy), *base, original.index);
 }
@@ -138,7 +142,11 @@ std::string Types::identity(const Type &draft, Dwarf_Die die, std::uint32_t copy
     add(copy_of);
     add(draft.target != nullptr ? draft.target->index : no_copy);
     add(draft.count);
+    add(static_cast<std::uint64_t>(draft.lower));
+    add(draft.stride);
+    add(draft.by_index != nullptr ? draft.by_index->index : no_copy);
     add(draft.is_vector);
+    add(draft.member_of != nullptr ? draft.member_of->index : no_copy);
     add(draft.is_signed);
     if (copy_of != no_copy || !is_filled_later(draft.kind)) return key;
     if (own_name(die).empty()) {
@@ -173,18 +181,13 @@ Type Types::header_of(Dwarf_Die die, int depth) {
     case DW_TAG_reference_type:
     case DW_TAG_rvalue_reference_type: point_to(Type::Kind::reference); break;
     case DW_TAG_array_type: set_array(type, die, depth); break;
+    case DW_TAG_string_type: set_text(type, die); break;
     case DW_TAG_subroutine_type:
     case DW_TAG_subprogram:
         type.kind = Type::Kind::function;
         type.target = node_of(die, depth + 1);
         break;
-    case DW_TAG_ptr_to_member_type: {
-        // Itanium ABI, 2.3: an offset for data, two words for functions.
-        auto target = reference(die, DW_AT_type);
-        auto pointee = target ? strip(*target) : std::nullopt;
-        if (type.size == 0) type.size = pointee && tag(*pointee) == DW_TAG_subroutine_type ? 16 : 8;
-        break;
-    }
+    case DW_TAG_ptr_to_member_type: set_member_pointer(type, die, depth); break;
     case DW_TAG_unspecified_type:
         if (type.name.find("nullptr") == std::string::npos) break;
         type.kind = Type::Kind::pointer;
@@ -218,15 +221,14 @@ void Types::set_base(Type &type, Dwarf_Die die) {
     case DW_ATE_UCS:
     case DW_ATE_ASCII: type.kind = Type::Kind::char_; break;
     case DW_ATE_float: type.kind = Type::Kind::floating; break;
-    case DW_ATE_complex_float: {
-        type.kind = Type::Kind::complex;
-        Type part; // which has no DIE
-        part.kind = Type::Kind::floating;
-        part.size = type.size / 2;
-        part.name = type.size == 8 ? "float" : type.size == 16 ? "double" : "long double";
-        type.target = &intern(std::move(part), die);
+    case DW_ATE_decimal_float:
+        type.kind = Type::Kind::floating;
+        type.is_decimal = true;
         break;
-    }
+    case DW_ATE_complex_float:
+    case DW_ATE_lo_user: // complex integers, of gcc and clang
+        if (type.name.find("omplex") != std::string::npos) set_complex(type, die);
+        break;
     case DW_ATE_address: type.kind = Type::Kind::pointer; break;
     case DW_ATE_unsigned: break;
     default:
@@ -235,6 +237,65 @@ void Types::set_base(Type &type, Dwarf_Die die) {
     if (type.name == "wchar_t" || type.name == "char16_t" || type.name == "char32_t" || type.name == "char8_t")
         type.kind = Type::Kind::char_;
     if (type.kind == Type::Kind::integer && type.size == 0) type.kind = Type::Kind::void_;
+    if (type.kind == Type::Kind::integer && type.size == 16 && units_.is_made_by_early_clang(die)) type.alignment = 8;
+}
+
+void Types::set_complex(Type &type, Dwarf_Die die) {
+    Type part; // which has no DIE
+    part.size = type.size / 2;
+    type.kind = Type::Kind::complex;
+    if (number(die, DW_AT_encoding) == DW_ATE_complex_float) {
+        part.kind = Type::Kind::floating;
+        part.name = type.size == 8 ? "float" : type.size == 16 ? "double" : "long double";
+    } else {
+        part.kind = Type::Kind::integer;
+        part.is_signed = type.name.find("unsigned") == std::string::npos;
+        part.name = type.name.substr(type.name.find(' ') + 1);
+    }
+    type.target = &intern(std::move(part), die);
+}
+
+/// Itanium ABI, 2.3: an offset for data (-1: null); for functions a pointer, or an offset in the table of virtual ones,
+/// and what is added to `this`.
+void Types::set_member_pointer(Type &type, Dwarf_Die die, int depth) {
+    if (auto of = reference(die, DW_AT_containing_type)) type.member_of = &node(*of, depth + 1);
+    Type word; // which has no DIE
+    word.kind = Type::Kind::integer;
+    word.is_signed = true;
+    word.size = 8;
+    word.name = "long";
+    auto target = reference(die, DW_AT_type);
+    auto pointee = target ? strip(*target) : std::nullopt;
+    if (!pointee || tag(*pointee) != DW_TAG_subroutine_type) {
+        type.kind = Type::Kind::integer;
+        type.is_signed = true;
+        type.size = 8;
+        return;
+    }
+    Type address;
+    address.kind = Type::Kind::pointer;
+    address.size = 8;
+    address.name = "void *";
+    type.kind = Type::Kind::structure;
+    type.size = 16;
+    type.members.resize(2);
+    type.members[0].name = "ptr";
+    type.members[0].type = &intern(std::move(address), die);
+    type.members[1].name = "adj";
+    type.members[1].type = &intern(std::move(word), die);
+    type.members[1].offset = 8;
+}
+
+/// Fortran's character(len=8). Where the length is a variable's, it is not known here.
+void Types::set_text(Type &type, Dwarf_Die die) {
+    Type character; // which has no DIE
+    character.kind = Type::Kind::char_;
+    character.size = 1;
+    character.name = "char";
+    type.kind = Type::Kind::array;
+    type.count = type.size;
+    type.target = &intern(std::move(character), die);
+    type.name = "character(len=" + (type.count != 0 ? std::to_string(type.count) : "*") + ")";
 }
 
 /// DIEs have all dimensions of an array in one; here each is an array of the next.
@@ -242,25 +303,57 @@ void Types::set_array(Type &type, Dwarf_Die die, int depth) {
     type.kind = Type::Kind::array;
     type.is_vector = flag(die, DW_AT_GNU_vector);
     Type *element = node_of(die, depth + 1);
-    auto counts = dimensions(die);
+    auto sizes = dimensions(die, units_.language(die));
+    // Fortran's first index varies fastest: the last one is the outermost in memory.
+    const bool is_by_columns = sizes.size() > 1 && is_fortran(units_.language(die));
+    if (is_by_columns) {
+        type.by_index = by_index(sizes, element, die);
+        std::reverse(sizes.begin(), sizes.end());
+    }
     const Type *inner = element;
     std::uint64_t inner_size = element != nullptr ? element->size : 0;
     auto bytes = [&inner_size](std::uint64_t count) {
         return inner_size != 0 && count > largest / inner_size ? largest : count * inner_size;
     };
-    for (std::size_t i = counts.size() - 1; i > 0; --i) {
+    for (std::size_t i = sizes.size() - 1; i > 0; --i) {
         Type row;
         row.kind = Type::Kind::array;
-        row.count = counts[i];
-        row.size = bytes(counts[i]);
+        row.count = sizes[i].count;
+        row.lower = sizes[i].lower;
+        row.size = bytes(row.count);
         row.target = inner;
-        row.name = (inner != nullptr ? inner->name : "?") + " [" + std::to_string(counts[i]) + "]";
+        row.name = (inner != nullptr ? inner->name : "?") + " [" + std::to_string(row.count) + "]";
         inner_size = row.size;
         inner = &intern(std::move(row), die);
     }
-    type.count = counts.front();
+    type.count = sizes.front().count;
+    type.lower = sizes.front().lower;
     type.target = inner;
     if (type.size == 0) type.size = bytes(type.count);
+}
+
+/// An array of several dimensions in the order of its indices, the first of which has the smallest stride.
+const Type *Types::by_index(const std::vector<Dimension> &sizes, const Type *element, Dwarf_Die die) {
+    std::uint64_t stride = element != nullptr ? element->size : 0;
+    std::vector<std::uint64_t> strides;
+    for (const Dimension &size : sizes) {
+        strides.push_back(stride);
+        if (stride == 0 || size.count == 0 || size.count > largest / stride) return nullptr;
+        stride *= size.count;
+    }
+    const Type *inner = element;
+    for (std::size_t i = sizes.size(); i-- > 0;) {
+        Type row;
+        row.kind = Type::Kind::array;
+        row.count = sizes[i].count;
+        row.lower = sizes[i].lower;
+        row.stride = strides[i];
+        row.size = (row.count - 1) * row.stride + inner->size;
+        row.target = inner;
+        row.name = inner->name + " [" + std::to_string(row.count) + " by " + std::to_string(row.stride) + "]";
+        inner = &intern(std::move(row), die);
+    }
+    return inner;
 }
 
 void Types::set_enumeration(Type &type, Dwarf_Die die, int depth) {
@@ -301,6 +394,11 @@ void Types::fill_from_base(Type &type, int depth) {
     fill(base, depth + 1);
     type.members = base.members;
     type.enumerators = base.enumerators;
+    type.variants = base.variants;
+    type.discriminant = base.discriminant;
+    type.discriminant_offset = base.discriminant_offset;
+    type.parameters = base.parameters;
+    type.virtual_bases = base.virtual_bases;
     type.by_reference = base.by_reference;
     type.incomplete = base.incomplete;
     type.size = base.size;
@@ -340,18 +438,12 @@ void Types::fill_members(Type &type, Dwarf_Die die, int depth) {
         case DW_TAG_member:
         case DW_TAG_inheritance:
         case DW_TAG_variable: add_member(type, child, depth); break;
-        case DW_TAG_variant_part: // Rust enums: the discriminant, and the members of all variants
-            for (Dwarf_Die variant : children(child)) {
-                if (tag(variant) == DW_TAG_member) add_member(type, variant, depth);
-                if (tag(variant) != DW_TAG_variant) continue;
-                for (Dwarf_Die member : children(variant))
-                    if (tag(member) == DW_TAG_member) add_member(type, member, depth);
-            }
-            break;
+        case DW_TAG_variant_part: add_variants(type, child, depth); break;
         default: break;
         }
     }
     type.by_reference = passes_by_reference(type, die);
+    if (is_of_library(type)) add_parameters(type, die, depth);
 }
 
 bool Types::passes_by_reference(const Type &type, Dwarf_Die die) {
@@ -394,6 +486,10 @@ void Types::expand(Type &first, int hops, bool patient) {
             work.push_back({type.target->index, follows ? left - 1 : left});
         for (const value::Member &member : type.members)
             if (member.type != nullptr) work.push_back({member.type->index, left});
+        for (const value::VirtualBase &base : type.virtual_bases) work.push_back({base.type->index, left});
+        if (type.member_of != nullptr && left > 0) work.push_back({type.member_of->index, left - 1});
+        for (const Type *parameter : type.parameters)
+            if (left > 0) work.push_back({parameter->index, left - 1});
     }
 }
 

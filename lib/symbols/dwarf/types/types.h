@@ -15,6 +15,16 @@
 
 namespace ktrace::symbols {
 
+/// One of an array's dimensions.
+struct Dimension {
+    std::uint64_t count = 0; // 0: not known
+    std::int64_t lower = 0;  // the first index
+};
+/// An array's dimensions in the order of the source. `language`: DW_LANG_*, which has a lower bound where none is said.
+std::vector<Dimension> dimensions(Dwarf_Die array, std::optional<std::uint64_t> language);
+
+bool is_fortran(std::optional<std::uint64_t> language);
+
 class Types {
   public:
     explicit Types(Units &units) : units_(units) {}
@@ -28,6 +38,9 @@ class Types {
     /// `type` with what was left out behind pointers filled in; a declaration becomes its definition where there is
     /// one.
     const value::Type *complete(const value::Type *type);
+
+    /// A structure of values that have none in the source: each begins at the next multiple of 8 bytes.
+    const value::Type *tuple(const std::vector<const value::Type *> &values, const std::vector<std::string> &names);
 
     /// Finds the definition of a type that is only declared in its unit; set by the owner of the name index. `patient`:
     /// a pass over the whole file is worth it.
@@ -56,7 +69,11 @@ class Types {
     std::string identity(const value::Type &draft, Dwarf_Die die, std::uint32_t copy_of);
     value::Type header_of(Dwarf_Die die, int depth);
     void set_base(value::Type &type, Dwarf_Die die);
+    void set_complex(value::Type &type, Dwarf_Die die);
     void set_array(value::Type &type, Dwarf_Die die, int depth);
+    void set_text(value::Type &type, Dwarf_Die die);
+    void set_member_pointer(value::Type &type, Dwarf_Die die, int depth);
+    const value::Type *by_index(const std::vector<Dimension> &sizes, const value::Type *element, Dwarf_Die die);
     void set_enumeration(value::Type &type, Dwarf_Die die, int depth);
 
     /// Reads members and enumerators of a type and of all that it holds by value.
@@ -64,7 +81,9 @@ class Types {
     void fill_from_base(value::Type &type, int depth);
     void fill_members(value::Type &type, Dwarf_Die die, int depth);
     void fill_enumerators(value::Type &type, Dwarf_Die die);
-    void add_member(value::Type &type, Dwarf_Die die, int depth);
+    bool add_member(value::Type &type, Dwarf_Die die, int depth);
+    void add_variants(value::Type &type, Dwarf_Die part, int depth);
+    void add_parameters(value::Type &type, Dwarf_Die die, int depth);
     void resolve_declaration(value::Type &type, bool patient);
 
     void expand(value::Type &type, int hops, bool patient);
@@ -85,6 +104,9 @@ class Types {
 /// How a type is written: `const char *`, `int (*)(int)`, `struct point`, `ns::Foo<int> &`.
 std::string type_name(Units &units, Dwarf_Die die);
 
+/// A type of a standard library whose template's parameters say what it holds.
+bool is_of_library(const value::Type &type);
+
 /// A type without typedefs and qualifiers; nullopt: void. At most a bounded number of steps.
 std::optional<Dwarf_Die> strip(Dwarf_Die die);
 
@@ -95,8 +117,5 @@ Dwarf_Die through_signature(Dwarf_Die die);
 /// DW_AT_calling_convention, else by its declared copy and move constructors, destructor and virtual parts. Members and
 /// bases are the caller's.
 bool declares_pass_by_reference(Dwarf_Die die, bool is_cplusplus);
-
-/// The element counts of an array's dimensions, outermost first; 0: not known.
-std::vector<std::uint64_t> dimensions(Dwarf_Die array);
 
 } // namespace ktrace::symbols

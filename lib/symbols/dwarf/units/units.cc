@@ -396,6 +396,18 @@ const std::vector<LineRow> &Units::line_rows(Unit &unit) {
 
 std::string Units::file_of(Dwarf_Die die, std::uint64_t index) { return line_header(of(die)).file(index); }
 
+bool Units::is_made_by_early_clang(Dwarf_Die die) {
+    constexpr std::string_view name = "clang version ";
+    constexpr unsigned mended = 18;
+    const std::string_view producer = text(of(die).skeleton, DW_AT_producer);
+    const std::size_t at = producer.find(name);
+    if (at == std::string_view::npos) return false;
+    unsigned version = 0;
+    for (std::size_t i = at + name.size(); i < producer.size() && producer[i] >= '0' && producer[i] <= '9'; ++i)
+        version = version * 10 + static_cast<unsigned>(producer[i] - '0');
+    return version != 0 && version < mended;
+}
+
 bool Units::tells_types(Unit &unit) {
     if (unit.tells_types) return *unit.tells_types;
     Dwarf_Die root = top(unit);

@@ -101,6 +101,9 @@ class Units {
     std::optional<std::uint64_t> language(Dwarf_Die die);
     /// True where a DIE is C's, which writes `struct`, `union` and `enum` in front of names.
     bool is_c(Dwarf_Die die);
+    /// True where clang before version 18 has made the unit of a DIE: __int128 is to it two words that are passed
+    /// apart.
+    bool is_made_by_early_clang(Dwarf_Die die);
     /// False where functions are described without their types: in assembly, and where only lines were asked for (-g1).
     bool tells_types(Unit &unit);
 

@@ -1,0 +1,98 @@
+// Hit: what the agent knows of one, and what all hits have in common.
+#pragma once
+
+#include <new>
+
+#include "agent/layout.h"
+#include "arch/in_process.h"
+#include "arch/isa_detour.h"
+#include "program/run/machine.h"
+
+namespace ktrace::agent {
+
+struct Hit {
+    const arch::Host::Registers &registers;
+    const SiteCode &site;
+    Threads &threads;
+    Thread &thread;
+};
+
+inline program::Image image_of(const SiteCode &site) {
+    return program::Image({reinterpret_cast<const std::byte *>(site.image), sizeof(program::ImageHeader)});
+}
+
+/// Of the row that the place of the thread's stack chooses, as a counting stub does.
+inline std::uint64_t *counter(std::uint64_t in_first_row, const void *stack) {
+    const auto page = static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(stack) >> 14);
+    const std::uint32_t row = page * 0x9e3779b1U >> 28;
+    return reinterpret_cast<std::uint64_t *>(in_first_row + row * arch::counter_row_size);
+}
+
+inline Effect filtered(const Hit &hit) {
+    hit.thread.last = Last::filtered;
+    return {0, counter(hit.site.filtered, &hit.registers)};
+}
+
+inline Effect dropped(const Hit &hit) {
+    hit.thread.last = Last::dropped;
+    return {0, counter(hit.site.dropped, &hit.registers)};
+}
+
+/// The thread's state is to be this.
+inline Effect stored(const Hit &hit, Last last, std::uint64_t state) {
+    hit.thread.last = last;
+    return {state, &hit.thread.state};
+}
+
+inline bool is_heard(const Threads &threads, std::uint64_t now) {
+    return now < threads.alive_at || in_ns(now - threads.alive_at, threads.ns_per_tick) < threads.longest_ns;
+}
+
+/// The thread stops. Where ktrace is no longer there, or has not run for long, it does not: an entry is dropped; a
+/// return goes on, and the calls that end there are not seen to return any more.
+inline Effect ring(const Hit &hit, Bell bell) {
+    const std::uint64_t now = arch::processor_time();
+    if (is_heard(hit.threads, now)) {
+        hit.thread.rang_at = now;
+        return {static_cast<std::uint64_t>(bell), nullptr};
+    }
+    if (hit.site.moment != static_cast<std::uint32_t>(program::Moment::ret)) return dropped(hit);
+    const std::uint64_t place = arch::place_of_returned(hit.registers).at;
+    for (std::uint64_t i = calls_of(hit.thread.state); i > 0 && hit.thread.call[i - 1].place <= place; i--)
+        hit.thread.call[i - 1].generation = hit.threads.generation - 1;
+    return {1, &hit.threads.nothing};
+}
+
+/// A hit as a program sees it: the registers, and of a call that has returned its duration and what was kept for it.
+struct View : program::HitView {
+    const Hit &hit;
+};
+inline View view_of(const Hit &hit, std::uint64_t duration_ns = 0, std::span<const std::byte> captured = {}) {
+    return {{hit.registers, nullptr, nullptr, Pid{hit.thread.pid}, Tid{hit.thread.tid}, 0, 0, duration_ns, captured,
+             nullptr, nullptr},
+            hit};
+}
+
+/// The hit asks for memory that only ktrace can say more of.
+inline bool needs_ktrace(const Hit &hit) { return hit.thread.missed != 0; }
+
+/// A condition that needs no machine.
+inline bool is_comparison(std::span<const program::Instr> condition) {
+    return condition.size() == 1 && condition[0].op == program::Opcode::compare_register;
+}
+
+/// True where the moment's condition holds, or there is none.
+inline bool holds(program::Machine &machine, const program::Image &image, const program::MomentImage &moment) {
+    if (!moment.has_condition) return true;
+    program::NodeWriter nothing({}, 0, false);
+    const program::Slot slot = machine.run(image[moment.condition], nothing);
+    return slot.state == program::Slot::State::ok && slot.bits != 0;
+}
+
+/// In the thread's own memory.
+inline program::Machine &new_machine(Thread &thread, const program::Image &image, const program::HitView &view) {
+    static_assert(sizeof(program::Machine) <= sizeof(Thread::machine));
+    return *new (thread.machine) program::Machine(image, view);
+}
+
+} // namespace ktrace::agent
