@@ -75,8 +75,16 @@ class AgentReads(AgentTest):
             self.assertEqual(sum(len(own) for own in self.of_threads(trace, "entry", symbol)), calls)
 
     def test_filters(self):
-        self.begin("-j", "said --if text == \"h 7\" || kind == 0x30", "-j", "weighed --if item->number == 9")
-        self.work(f"say 50 {READABLE}{BAD}")
+        self.filter(1, READABLE + BAD)
+
+    def test_filters_of_threads(self):
+        """Without what was unmapped: see test_of_threads."""
+        self.filter(4, READABLE + BAD.replace("u", ""))
+
+    def filter(self, threads, kinds):
+        self.begin("-j", "said --if text == \"h 7\" || kind == 0x30", "-j", "weighed --if item->number == 9",
+                   threads=threads)
+        self.work(f"say 50 {kinds}")
         trace = self.end()
         wanted = {("h 7", "h"): 1, ("0x0", "0"): 50}
         for own in self.of_threads(trace, "entry", "said"):

@@ -37,21 +37,31 @@ class Threads(LiveTest):
         self.count("leader 2000", "do_work", "-r", "do_work", "-f")
         self.exec_elsewhere("-f", "-k")
 
+    def renamed(self, times, *options):
+        trace = ktrace("run", *options, "--format", "json", "--", program("renames"), times)
+        self.assertEqual(trace.status, 0, trace)
+        self.assertEqual(len(trace.events()), 2 * times + 2, trace.err)
+        return trace.events()
+
     def test_renamed(self):
         """An event has the name that the thread had at the hit, not when it is printed."""
-        times = 300
         for follows in [], ["-f"]:
-            trace = ktrace("run", *follows, "-r", "as_named", "--print", "str(next)", "--print", "comm", "--format", "json",
-                           "--", program("renames"), times)
-            self.assertEqual(trace.status, 0, trace)
-            events = trace.events()
-            told = [e["comm"] for e in events]
-            self.assertEqual(told, [e["values"]["str(next)"] for e in events])
-            self.assertEqual(told, [e["values"]["comm"] for e in events])
-            self.assertEqual(len(events), 2 * times + 2, trace.err)
-            entries = ktrace("run", *follows, "-j", "as_named", "--format", "json", "--", program("renames"), times).events()
-            self.assertEqual([e["comm"] for e in entries], [e["args"]["name"] for e in entries])
-            self.assertEqual(len(entries), 2 * times + 2)
+            events = self.renamed(300, *follows, "-r", "as_named", "--print", "str(next)", "--print", "comm")
+            for e in events:
+                self.assertEqual((e["comm"], e["values"]["comm"]), (e["values"]["str(next)"],) * 2)
+            for e in self.renamed(300, *follows, "-j", "as_named", "--engine", "trap"):
+                self.assertEqual(e["comm"], e["args"]["name"])
+
+    def test_renamed_in_the_agent(self):
+        """Where no stop tells it, it is one of the thread's own names, and they come in their order."""
+        times = 3000
+        *events, behind_exec = self.renamed(times, "-j", "as_named")
+        names = [f"{word} {i}" for i in range(times) for word in ("before", "after")] + ["last"]
+        names_of_other = [f"after {times - 1}"] + [f"other {i}" for i in range(times)]
+        for is_other, had in (False, names), (True, names_of_other):
+            shown = [had.index(e["comm"]) for e in events if e["args"]["name"].startswith("other") == is_other]
+            self.assertEqual(shown, sorted(shown))
+        self.assertEqual(behind_exec["comm"], "renames")
 
     def test_end_inside(self):
         summary = self.count("exit 400", "leave_here", "-r", "leave_here")

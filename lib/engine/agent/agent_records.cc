@@ -201,12 +201,13 @@ void take_ring(Engine &engine, const Jumps &jumps, const Source &source, Batch &
 
 bool has_records(const Place &place) { return tail_of(place) != place.head; }
 
+/// A task that has ended has none any more.
+void read_name(Engine &engine, Place &place) {
+    if (const std::string_view name = engine.names.read(place.pid, place.tid); !name.empty()) place.name = name;
+}
+
 void take_place(Engine &engine, const Process &process, Place &place, Batch &batch) {
     if (!has_records(place)) return;
-    if (const std::string_view name = engine.names.read(place.pid, place.tid); !name.empty())
-        place.name = name;
-    else if (place.name.empty())
-        place.name = process.target.comm;
     const auto task = engine.tasks.find(place.tid.value);
     batch.sources.push_back({&place, task == engine.tasks.end() ? nullptr : &task->second});
     take_ring(engine, *process.space->jumps, batch.sources.back(), batch);
@@ -218,19 +219,23 @@ void take_records(Engine &engine, Process &process, Tid tid) {
     Place *place = process.space->threads ? process.space->threads->of(tid) : nullptr;
     if (!place || !has_records(*place)) return;
     engine.processor_clock.compare();
+    read_name(engine, *place);
     Batch batch;
     take_place(engine, process, *place, batch);
     hand_on(engine, batch);
 }
 
-void take_all_records(Engine &engine) {
+void take_all_records(Engine &engine, const Process *became_another) {
     engine.processor_clock.compare();
     Batch batch;
     for (const auto &[pid, process] : engine.processes) {
         if (!process->space->threads || process->borrowed) continue;
         process->space->threads->set_clock(engine.processor_clock.ns_per_tick());
         process->space->threads->show_alive();
-        for (auto &[tid, place] : process->space->threads->all()) take_place(engine, *process, place, batch);
+        for (auto &[tid, place] : process->space->threads->all()) {
+            if (process.get() != became_another) read_name(engine, place);
+            take_place(engine, *process, place, batch);
+        }
     }
     std::ranges::stable_sort(batch.taken, {}, &Taken::time_ns);
     hand_on(engine, batch);

@@ -9,7 +9,8 @@ namespace ktrace::engine {
 /// Of one task. It stands, or has ended.
 void take_records(Engine &engine, Process &process, Tid tid);
 
-/// Of all tasks, of all address spaces, in order of time.
-void take_all_records(Engine &engine);
+/// Of all tasks, of all address spaces, in order of time. `became_another` has just made an exec: what its tasks are
+/// called now is no name of what they did before.
+void take_all_records(Engine &engine, const Process *became_another = nullptr);
 
 } // namespace ktrace::engine

@@ -57,23 +57,25 @@ bool points_to_itself(AddressSpaceState &space, std::uint64_t thread_pointer) {
 }
 
 /// True: when the task comes to its jump again, it does not ring for the same reason.
-bool look_at(Process &process, const Task &task, os::Stopped &stopped, bool was_full) {
+bool look_at(Engine &engine, Process &process, const Task &task, os::Stopped &stopped, bool was_full) {
     AgentThreads &threads = *process.space->threads;
     if (const auto *place = threads.of(task.tid)) return was_full && !is_full(*place);
     const auto pointer = Host::thread_pointer(stopped.registers());
     if (!pointer || !points_to_itself(*process.space, pointer->value)) return false;
     const Extent stack = stack_of(process, task, *pointer);
-    return threads.give(process.target.pid, task.tid, pointer->value, stack.low, stack.high);
+    if (!threads.give(process.target.pid, task.tid, pointer->value, stack.low, stack.high)) return false;
+    threads.of(task.tid)->name = engine.names.read(process.target.pid, task.tid); // it may have ended at the next look
+    return true;
 }
 
-void hear_bell(Process &process, Task &task, os::Stopped &stopped, bool was_full) {
+void hear_bell(Engine &engine, Process &process, Task &task, os::Stopped &stopped, bool was_full) {
     AddressSpaceState &space = *process.space;
     const VirtAddr trap = Host::trap_address(stopped.pc());
     const JumpArea *area = space.jumps->with_agent_at(trap);
     const std::size_t bell = agent::blob().bell;
     if (!area || trap != area->agent + static_cast<std::int64_t>(bell)) return;
     const auto rung = static_cast<agent::Bell>(Host::return_value(stopped.registers()));
-    const bool goes_again = rung == agent::Bell::look && look_at(process, task, stopped, was_full);
+    const bool goes_again = rung == agent::Bell::look && look_at(engine, process, task, stopped, was_full);
     const auto out = arch::HostDetour::leave_agent(bell, stopped.change_registers(), *space.memory);
     const Jump *jump = out ? space.jumps->with(out->in_stub) : nullptr;
     if (!jump) return;
@@ -98,7 +100,7 @@ void leave_hits_out(const Engine &engine, AgentThreads::Place &place, Task &task
 void see_agent_stop(Engine &engine, Process &process, Task &task, os::Stopped &stopped) {
     if (!process.space->threads) return;
     const Stop &stop = stopped.stop();
-    if (stop.kind == Stop::Kind::exec) return take_all_records(engine);
+    if (stop.kind == Stop::Kind::exec) return take_all_records(engine, &process);
     if (stop.kind == Stop::Kind::started)
         if (const auto pointer = Host::thread_pointer(stopped.registers()))
             process.space->threads->claim(task.tid, pointer->value);
@@ -106,7 +108,7 @@ void see_agent_stop(Engine &engine, Process &process, Task &task, os::Stopped &s
     const bool was_full = place && is_full(*place);
     if (place) leave_hits_out(engine, *place, task);
     take_records(engine, process, task.tid);
-    if (stop.kind == Stop::Kind::signal && stop.signal == SIGTRAP) hear_bell(process, task, stopped, was_full);
+    if (stop.kind == Stop::Kind::signal && stop.signal == SIGTRAP) hear_bell(engine, process, task, stopped, was_full);
 }
 
 void leave_stop_out(const Engine &engine, Process &process, const Task &task, os::Stopped &stopped) {
