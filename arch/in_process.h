@@ -14,6 +14,12 @@ std::uint64_t own_thread_pointer();
 /// Of the counter that all processors share and that runs on in any state of theirs.
 std::uint64_t processor_time();
 
+/// Keeps the thread's floating point registers in `into`, which lies at a multiple of 64, and makes their modes those
+/// with which a program begins, so that nothing traps.
+void keep_floats(Host::FpRegisters &into);
+/// Puts back what was kept. As often as one likes.
+void put_floats_back(const Host::FpRegisters &from);
+
 /// Where a call's return address lies on the stack, and what lies there.
 struct CallPlace {
     std::uint64_t at = 0, return_address = 0;

@@ -25,8 +25,9 @@ struct SiteCode {
     std::uint64_t image = 0;                 // of the program: program/run/image.h; none where calls return to
     std::uint64_t threads = 0;               // of the Threads
     std::uint64_t filtered = 0, dropped = 0; // of counters, in the first row (arch/isa_detour.h)
-    std::uint32_t number = 0;                // of the site: records name it so
+    std::uint32_t number = 0;                // of the probe: records name it so
     std::uint32_t moment = 0;                // program::Moment; ret: calls return to there
+    std::uint64_t next = 0;                  // address of the SiteCode of the next probe there; 0: there is none
 };
 
 /// Open addressing: a search ends behind so many words, or at a free one.
@@ -59,15 +60,14 @@ struct Ranges {
 inline constexpr std::size_t ring_size = 128 << 10; // bytes, a power of two
 inline constexpr std::size_t longest_record = 4096;
 inline constexpr std::size_t bell_at = ring_size / 4 * 3; // full so far, the thread rings before it does anything else
-inline constexpr std::size_t returns_at_once = 6;         // of one chain of calls: their records find room behind that
+inline constexpr std::size_t records_at_once = 6;         // of one hit: they find room behind that
 
 /// The outcome of the thread's last hit.
 enum class Last : std::uint32_t {
     nothing, // that has to be taken back
     filtered,
     dropped,
-    record,
-    call, // one has begun
+    stored, // records, and a call that has begun, perhaps
 };
 
 /// A call of a return probe's function that has not returned.
@@ -97,7 +97,7 @@ static_assert(most_calls < 1U << calls_bits);
 struct Thread {
     std::uint64_t state = 0;
     Last last = Last::nothing;
-    std::uint32_t last_size = 0;       // record: bytes by which the tail has grown
+    std::uint32_t last_size = 0;       // stored: bytes by which the tail has grown
     std::uint64_t is_busy = 0;         // the thread is in the agent
     std::uint64_t cost = 0;            // of the processor's counter, spent in hits and in stops so far
     std::uint32_t hits = 0, stops = 0; // so far, as `cost` has them
@@ -108,12 +108,14 @@ struct Thread {
     std::uint64_t stack_low = 0, stack_high = 0; // of its own stack
     std::uint64_t reads = 0;                     // the address that it is about to read from; 0: none
     std::uint64_t missed = 0;                    // in its last hit: is not in the Ranges; 0: all was
-    std::uint64_t padding[2] = {};
-    std::uint64_t head = 0; // ktrace's to write, as pid, tid, times, outer and the stack
+    std::uint64_t last_calls = 0;                // stored: calls that have begun, 0 or 1
+    std::uint64_t has_floats = 0;                // the program's are kept: they are to be put back
+    std::uint64_t head = 0;                      // ktrace's to write, as pid, tid, times, outer and the stack
     std::uint64_t padding2[7] = {};
     Call call[most_calls + 1];
     std::byte captures[captures_size];
     alignas(64) std::byte machine[16 << 10]; // the evaluator's
+    alignas(64) std::byte floats[1024];      // the program's floating point registers, while has_floats is not 0
     alignas(64) std::byte ring[ring_size];
 };
 

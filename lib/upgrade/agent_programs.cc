@@ -11,12 +11,11 @@ using program::Opcode;
 
 namespace {
 
-constexpr const char *floats = "floating point is asked for";
+constexpr const char *long_double = "a long double is asked for";
 constexpr std::uint32_t most_captured = agent::captures_size / 4; // bytes of a call
 
-/// The agent has the general registers alone.
 const char *why_not_register(std::uint64_t offset, const Instr &instr) {
-    if (instr.is_float) return floats;
+    if (instr.is_float) return nullptr;
     const bool is_seen = offset + instr.size <= arch::HostDetour::agent_sees;
     return is_seen ? nullptr : "a register is asked for that only a stop shows";
 }
@@ -36,11 +35,10 @@ const char *why_not(const Instr &instr) {
     case Opcode::emit_stack: return "a stack is asked for";
     case Opcode::emit_registers: return "registers are asked for";
     case Opcode::load_float:
-    case Opcode::object_float: return floats;
-    case Opcode::emit_raw: return instr.is_float ? floats : nullptr;
+    case Opcode::object_float: return instr.size > 8 ? long_double : nullptr;
+    case Opcode::emit_raw: return instr.is_float && instr.size > 8 ? long_double : nullptr;
     default: break;
     }
-    if (instr.op >= Opcode::fadd && instr.op <= Opcode::ftruth) return floats;
     return instr.op == Opcode::inject ? "values are changed there" : nullptr;
 }
 
@@ -60,7 +58,8 @@ const char *why_not(const Image &image, program::Parts parts) {
 
 const char *why_stops(const Image &image, program::Moment when) {
     const auto &moment = image.moment(when);
-    if (moment.selects) return "--every, --chance or --first is asked for";
+    const bool is_at_entry = when == program::Moment::call || when == program::Moment::ret; // of all calls
+    if (moment.selects && is_at_entry) return "--every, --chance or --first is asked for";
     if (moment.injections.count != 0) return "values are changed there";
     if (const char *why = why_not(image, moment.condition)) return why;
     if (image.header().capture_size > most_captured) return "too much is kept for the return";

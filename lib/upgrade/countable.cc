@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/layout.h"
 #include "engine/space/address_space_state.h"
 #include "jump/words.h"
 #include "program/tables/state.h"
@@ -62,23 +63,30 @@ const char *why_not_countable(const engine::Site &site) {
     if (std::ranges::any_of(site.internal, [](const engine::InternalBreakpoint *each) { return each->on; }))
         return "ktrace has a breakpoint of its own there";
     if (returns) return nullptr;
-    std::size_t on = 0, counting = 0;
+    std::size_t on = 0, counting = 0, following = 0;
     for (const Attachment *attachment : site.attachments) {
         if (!attachment->on) continue;
         if (const char *why = why_not(*attachment)) return why;
         on++;
         if (only_counts(*attachment)) counting++;
+        if (attachment->kind == Attachment::Kind::ret) following++;
     }
-    if (on > 1 && counting != on) return "several probes are there, and not all only count";
+    if (following > 1) return "several return probes are there";
+    if (on > agent::records_at_once && counting != on) return "many probes are there, and not all only count";
     return on > 0 ? nullptr : "its probes are off";
 }
 
-std::optional<engine::AgentRun> run_of(const engine::Site &site) {
-    if (is_return_site(site)) return engine::AgentRun{{}, Moment::ret, 0, {}, {}};
-    for (const Attachment *attachment : site.attachments)
-        if (attachment->on && !only_counts(*attachment))
-            return engine::AgentRun{*attachment->program, moment_of(*attachment), 0, {}, {}};
-    return std::nullopt;
+std::vector<engine::AgentRun> runs_of(const engine::Site &site) {
+    if (is_return_site(site)) return {engine::AgentRun{{}, Moment::ret, 0, {}, {}}};
+    std::vector<engine::AgentRun> runs;
+    bool all_count = true;
+    for (const Attachment *attachment : site.attachments) {
+        if (!attachment->on) continue;
+        runs.push_back({*attachment->program, moment_of(*attachment), 0, {}, {}});
+        all_count = all_count && only_counts(*attachment);
+    }
+    if (all_count) runs.clear();
+    return runs;
 }
 
 std::vector<engine::Credit> credits_of(const engine::Site &site) {

@@ -18,8 +18,9 @@ bool is_return_site(const engine::Site &site);
 /// Why a site needs a stop at each hit; nullptr: it needs none, and at least one probe is on.
 const char *why_not_countable(const engine::Site &site);
 
-/// The program that the agent runs there; nothing: a stub counts. Without its places.
-std::optional<engine::AgentRun> run_of(const engine::Site &site);
+/// The programs that the agent runs there, one for each probe that is on, as credits_of has them; none: a stub counts.
+/// Without their places.
+std::vector<engine::AgentRun> runs_of(const engine::Site &site);
 
 /// The probes that a hit there is counted for.
 std::vector<engine::Credit> credits_of(const engine::Site &site);

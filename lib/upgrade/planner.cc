@@ -37,6 +37,9 @@ constexpr std::int64_t longest_function = 1 << 20; // bytes
 
 std::uint64_t whole_pages(std::uint64_t size) { return (size + page_size - 1) & ~(page_size - 1); }
 
+/// So that what lies behind is where the agent's code may have it.
+std::uint64_t aligned(std::uint64_t size) { return (size + 63) & ~std::uint64_t{63}; }
+
 jump::Mapped::Grows growth_of(const os::Mapping &mapping) {
     if (mapping.path == "[heap]") return jump::Mapped::Grows::up;
     return mapping.path == "[stack]" ? jump::Mapped::Grows::down : jump::Mapped::Grows::no;
@@ -78,11 +81,10 @@ std::uint64_t room_of(const program::Program &program) {
 /// Of the next stub.
 std::size_t index_in(const JumpArea &area) { return static_cast<std::size_t>(area.next - area.stubs) / stub_room; }
 
-std::size_t counters_of(const Jump &jump) { return jump.run ? 2 : 1; }
+std::size_t counters_of(const Jump &jump) { return jump.has_runs() ? 2 : 1; }
 
-bool is_as(const std::optional<engine::AgentRun> &one, const std::optional<engine::AgentRun> &other) {
-    if (!one || !other) return !one && !other;
-    return one->moment == other->moment && !(one->program < other->program) && !(other->program < one->program);
+bool is_as(const engine::AgentRun &one, const engine::AgentRun &other) {
+    return one.moment == other.moment && !(one.program < other.program) && !(other.program < one.program);
 }
 
 /// One behind a prefix: while a trap is there, and none before it, the instruction is none.
@@ -106,10 +108,13 @@ Planner::Planner(engine::Process &process, std::vector<VirtAddr> wanted)
     if (!space_.threads) space_.jumps->threads_at = {};
     std::set<program::Program> programs;
     for (VirtAddr at : wanted_) {
-        const auto run = run_of(*space_.sites.at(at));
-        needs_agent_ = needs_agent_ || run;
-        follows_calls_ = follows_calls_ || (run && run->moment == program::Moment::call);
-        if (run && programs.insert(run->program).second) images_size_ += room_of(run->program);
+        const auto runs = runs_of(*space_.sites.at(at));
+        needs_agent_ = needs_agent_ || !runs.empty();
+        if (!runs.empty()) more_runs_ += runs.size() - 1;
+        for (const engine::AgentRun &run : runs) {
+            follows_calls_ = follows_calls_ || run.moment == program::Moment::call;
+            if (programs.insert(run.program).second) images_size_ += room_of(run.program);
+        }
     }
 }
 
@@ -151,11 +156,12 @@ Planner::Outcome Planner::plan(VirtAddr at) {
     std::array<std::byte, HostDetour::longest_window> room{};
     const auto code = std::span(room).first(space_.memory->read(at, room));
     auto window = window_of(at, *loaded, code);
-    auto run = run_of(*space_.sites.at(at));
-    if (run && !has_steady_clock()) return Refusal{{}, "the processor's time stamp counter is not steady"};
+    auto runs = runs_of(*space_.sites.at(at));
+    if (!runs.empty() && !has_steady_clock()) return Refusal{{}, "the processor's time stamp counter is not steady"};
     auto &known = space_.jumps->at[at];
     const bool is_same = known && known->is_written && window && known->window.length == window->length &&
-                         std::equal(known->code.begin(), known->code.end(), code.begin()) && is_as(known->run, run);
+                         std::equal(known->code.begin(), known->code.end(), code.begin()) &&
+                         std::ranges::equal(known->runs, runs, is_as);
     if (known && known->is_written && !is_same) space_.jumps->former.push_back(std::move(known));
     if (!known) known = std::make_unique<Jump>();
     Jump &jump = *known;
@@ -168,7 +174,7 @@ Planner::Outcome Planner::plan(VirtAddr at) {
     jump.window = std::move(*window);
     jump.code.assign(code.begin(), code.begin() + jump.window.length);
     if (!is_same) {
-        jump.run = std::move(run);
+        jump.runs = std::move(runs);
         if (const Outcome refused = lay_out(jump, jump.code)) return refused;
     }
     jump.state = Jump::State::prepared;
@@ -184,9 +190,10 @@ Planner::Outcome Planner::lay_out(Jump &jump, std::span<const std::byte> code) {
     if (!landing) return Refusal{NoJump::no_room};
     const VirtAddr counter =
         area->block->address + static_cast<std::int64_t>(area->block->used * sizeof(std::uint64_t));
-    if (jump.run) place(*jump.run, *area);
-    auto stub = jump.run ? HostDetour::agent_stub(jump.window, code, jump.at, area->next, jump.run->site_code)
-                         : HostDetour::counting_stub(jump.window, code, jump.at, area->next, counter);
+    for (engine::AgentRun &run : jump.runs) place(run, *area);
+    auto stub = jump.has_runs()
+                    ? HostDetour::agent_stub(jump.window, code, jump.at, area->next, jump.runs.front().site_code)
+                    : HostDetour::counting_stub(jump.window, code, jump.at, area->next, counter);
     auto bytes = HostDetour::jump(jump.at, *landing);
     if (!stub || !bytes || !HostDetour::jump(*landing, area->next) || stub->bytes.size() > stub_room) {
         landings_.give_back(*landing);
@@ -200,9 +207,9 @@ Planner::Outcome Planner::lay_out(Jump &jump, std::span<const std::byte> code) {
     jump.index = index_in(*area);
     jump.counter = area->block->used;
     area->block->used += counters_of(jump);
-    if (jump.run) {
-        jump.run->number = static_cast<std::uint32_t>(space_.jumps->by_number.size());
-        space_.jumps->by_number.push_back(&jump);
+    for (std::size_t i = 0; i < jump.runs.size(); i++) {
+        jump.runs[i].number = static_cast<std::uint32_t>(space_.jumps->by_number.size());
+        space_.jumps->by_number.push_back({&jump, i});
     }
     jump.is_written = false;
     area->next = area->next + static_cast<std::int64_t>(stub_room);
@@ -235,9 +242,11 @@ void Planner::place(engine::AgentRun &run, JumpArea &area) {
 
 bool Planner::has_room(const JumpArea &area, const Jump &jump) {
     if (index_in(area) >= area.capacity) return false;
-    if (!jump.run) return true;
-    return area.has_agent() && area.site_codes_used < area.capacity &&
-           area.next_image + static_cast<std::int64_t>(room_of(jump.run->program)) <= area.counters;
+    if (!jump.has_runs()) return true;
+    std::uint64_t images = 0;
+    for (const engine::AgentRun &run : jump.runs) images += room_of(run.program);
+    return area.has_agent() && area.site_codes_used + jump.runs.size() <= area.site_codes_room &&
+           area.next_image + static_cast<std::int64_t>(images) <= area.counters;
 }
 
 JumpArea *Planner::area_for(const Jump &jump) {
@@ -251,7 +260,7 @@ JumpArea *Planner::area_for(const Jump &jump) {
         return nullptr;
     };
     if (JumpArea *area = found()) return area;
-    return add_area(at) && (!jump.run || space_.threads || add_threads(at)) ? found() : nullptr;
+    return add_area(at) && (!jump.has_runs() || space_.threads || add_threads(at)) ? found() : nullptr;
 }
 
 /// The memory that the agent's threads find what is theirs in.
@@ -273,9 +282,10 @@ bool Planner::add_area(VirtAddr at) {
     const std::size_t least = follows_calls_ ? least_with_calls : least_capacity;
     JumpArea area;
     area.capacity = std::clamp(left, least, engine::CounterBlock::capacity / 2);
-    const std::uint64_t records = area.capacity * sizeof(ktrace_recovery_detour), stubs = area.capacity * stub_room;
-    const std::uint64_t blob = (agent::blob().bytes.size() + 63) & ~std::uint64_t{63};
-    const std::uint64_t site_codes = area.capacity * sizeof(agent::SiteCode);
+    const std::uint64_t records = aligned(area.capacity * sizeof(ktrace_recovery_detour)),
+                        stubs = area.capacity * stub_room, blob = aligned(agent::blob().bytes.size());
+    area.site_codes_room = area.capacity + more_runs_;
+    const std::uint64_t site_codes = area.site_codes_room * sizeof(agent::SiteCode);
     const std::uint64_t agent = needs_agent_ ? blob + site_codes + images_size_ + spare_for_images : 0;
     const std::uint64_t code = whole_pages(name_room + records + stubs + agent);
     const auto place = engine::place_arena(maps_, loaded->start, loaded->end, code + engine::CounterBlock::size);

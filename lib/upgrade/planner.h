@@ -60,6 +60,7 @@ class Planner {
     std::map<VirtAddr, std::vector<VirtAddr>> targets_; // by function
     std::map<const symbols::Module *, bool> is_go_;
     std::uint64_t images_size_ = 0;                    // bytes, of the programs that the agent is to run
+    std::size_t more_runs_ = 0;                        // than sites
     bool needs_agent_ = false, follows_calls_ = false; // where calls begin, their returns follow
     bool has_shadow_stack_ = false;
 };

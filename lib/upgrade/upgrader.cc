@@ -445,7 +445,7 @@ bool Upgrader::plant_head(Jump &jump) {
     }
     jump.credits = credits_of(*site);
     if (engine::plant_head(space, jump)) {
-        if (jump.run && jump.run->moment == program::Moment::call && !std::exchange(space.follows_calls, true))
+        if (jump.is_for(program::Moment::call) && !std::exchange(space.follows_calls, true))
             space.new_returns++; // those that are there already
         return true;
     }

@@ -56,7 +56,8 @@ class Upgrader {
     void plan_again();
     bool is_underway() const;
     void count_room(engine::Process &process);
-    bool write_run(const engine::Jump &jump, const engine::JumpArea &area);
+    bool write_runs(const engine::Jump &jump, const engine::JumpArea &area);
+    bool write_run(const engine::Jump &jump, std::size_t index, const engine::JumpArea &area);
     bool write(engine::Jump &jump);
     void plant_boundaries(engine::Process &process, std::size_t end);
     bool is_hit_repeated(VirtAddr at) const;

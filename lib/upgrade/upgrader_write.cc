@@ -69,10 +69,16 @@ Result<Upgrader::Mapped> Upgrader::put_agent(Process &process, os::Stopped &stop
     return Mapped::all;
 }
 
-/// The image of the jump's program, and where the agent finds it.
-bool Upgrader::write_run(const Jump &jump, const engine::JumpArea &area) {
+/// The images of the jump's programs, and where the agent finds them.
+bool Upgrader::write_runs(const Jump &jump, const engine::JumpArea &area) {
+    bool is_written = true;
+    for (std::size_t i = 0; i < jump.runs.size(); i++) is_written = is_written && write_run(jump, i, area);
+    return is_written;
+}
+
+bool Upgrader::write_run(const Jump &jump, std::size_t index, const engine::JumpArea &area) {
     AddressSpaceState &space = *work_->space;
-    const engine::AgentRun &run = *jump.run;
+    const engine::AgentRun &run = jump.runs[index];
     auto counter = [&](std::size_t number) { return area.counters.value + number * sizeof(std::uint64_t); };
     const agent::SiteCode code{area.agent.value,
                                jump.at.value,
@@ -81,7 +87,8 @@ bool Upgrader::write_run(const Jump &jump, const engine::JumpArea &area) {
                                counter(jump.counter),
                                counter(jump.counter + 1),
                                run.number,
-                               static_cast<std::uint32_t>(run.moment)};
+                               static_cast<std::uint32_t>(run.moment),
+                               index + 1 < jump.runs.size() ? jump.runs[index + 1].site_code.value : 0};
     const bool has_image = run.program.is_empty() || space.memory->write_own(run.image, run.program.image().bytes());
     return has_image && space.memory->write_own(run.site_code, std::as_bytes(std::span(&code, 1)));
 }
@@ -95,7 +102,7 @@ bool Upgrader::write(Jump &jump) {
         const auto area =
             std::ranges::find_if(space.jumps->areas, [&](const auto &each) { return each.block == jump.block; });
         if (!landing || area == space.jumps->areas.end()) return false;
-        if (jump.run && !write_run(jump, *area)) return false;
+        if (!write_runs(jump, *area)) return false;
         const ktrace_recovery_detour record = record_of(jump);
         const auto bytes = std::as_bytes(std::span(&record, 1));
         const VirtAddr at = area->records + static_cast<std::int64_t>(jump.index * sizeof record);

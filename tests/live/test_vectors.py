@@ -2,7 +2,8 @@
 import os
 import signal
 
-from live import LiveTest, adds_up, figure, ktrace, program, wait_until_let_go
+from live import LiveTest, adds_up, figure, ktrace, program, until, wait_until_let_go
+from test_jumps import HAS_JUMPS
 from test_kills import ROUNDS, kill_both
 
 PLACES = ("nop", "load", "push", "branch", "popf", "syscall")
@@ -47,6 +48,20 @@ class Vectors(LiveTest):
         probes = self.begin("2")
         self.go_on(line="signal")
         self.check((*probes, "-r", "do_work", "-k", "on_tick"))
+        self.end()
+
+    def test_under_jumps(self):
+        """The agent computes with some of them, and keeps all."""
+        self.begin("2")
+        self.go_on(line="signal")
+        tracer = self.attach(self.target, "-j", "do_work --if number * 2 > -1e9 --count", "-r", "do_work --stats=retval",
+                             "--format", "json")
+        if HAS_JUMPS:
+            until(lambda: ktrace("ctl", "-p", self.target.pid, "list").out.count("[OPTIMIZED]") == 2, "there are jumps")
+        self.go_on(200)
+        trace = tracer.stop()
+        for summary in trace.summaries():
+            self.assertTrue(adds_up(summary) and summary["events"] > 0, summary)
         self.end()
 
     def test_one_that_is_set(self):

@@ -16,6 +16,15 @@ std::uint64_t processor_time() {
     return std::uint64_t{high} << 32 | low;
 }
 
+/// The upper halves of wider registers stay as they are: code of SSE2 alone does not touch them.
+void keep_floats(Host::FpRegisters &into) {
+    constexpr std::uint32_t usual = 0x1f80; // no exception is unmasked (psABI 3.2.1)
+    asm volatile("fxsave64 %0" : "=m"(into));
+    asm volatile("ldmxcsr %0" : : "m"(usual));
+}
+
+void put_floats_back(const Host::FpRegisters &from) { asm volatile("fxrstor64 %0" : : "m"(from) : "memory"); }
+
 CallPlace place_of_begun(const Host::Registers &registers) {
     return {registers.sp, *reinterpret_cast<const std::uint64_t *>(registers.sp)};
 }

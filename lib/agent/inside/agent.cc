@@ -25,27 +25,26 @@ Thread *own_thread(const Threads &threads) {
     return nullptr;
 }
 
-/// Of an event, or a row of a table.
-Effect note(const Hit &hit, std::uint64_t time) {
+/// Leaves the record of an event, or of a row of a table. `time`: of the hit; 0: it is not known yet.
+Outcome note(const Hit &hit, std::uint64_t time, Left &left) {
     const Image image = image_of(hit.site);
     const MomentImage &moment = image.moment(static_cast<Moment>(hit.site.moment));
     const auto condition = image[moment.condition];
     const bool is_plain = is_comparison(condition);
-    if (is_plain && program::compare_register(condition[0], hit.registers) == 0) return filtered(hit);
-    const View view = view_of(hit);
+    if (is_plain && program::compare_register(condition[0], hit.registers) == 0) return Outcome::filtered;
+    const Floats floats(hit, moment.needs);
+    const View view = view_of(hit, floats);
     Machine &machine = new_machine(hit.thread, image, view);
     const bool is_wanted = is_plain || holds(machine, image, moment);
-    if (needs_ktrace(hit)) return ring(hit, Bell::serve);
-    if (!is_wanted) return filtered(hit);
+    if (needs_ktrace(hit)) return Outcome::for_ktrace;
+    if (!is_wanted) return Outcome::filtered;
     if (time == 0) time = arch::processor_time();
-    std::uint64_t tail = tail_of(hit.thread.state);
-    std::byte *const at = next_place(hit.thread, tail);
+    std::byte *const at = next_place(hit.thread, left.tail);
     const Payload payload =
         write_payload(machine, image, moment, at + sizeof(RingRecord), longest_record - sizeof(RingRecord));
-    if (!payload.fits || needs_ktrace(hit)) return ring(hit, Bell::serve);
-    tail += write_header(at, hit.site.number, time, payload.kind, payload.size);
-    hit.thread.last_size = static_cast<std::uint32_t>(tail - tail_of(hit.thread.state));
-    return stored(hit, Last::record, state_of(tail, calls_of(hit.thread.state)));
+    if (!payload.fits || needs_ktrace(hit)) return Outcome::for_ktrace;
+    left.tail += write_header(at, hit.site.number, time, payload.kind, payload.size);
+    return Outcome::left;
 }
 
 /// The time of a hit is no part of the calls around it.
@@ -54,23 +53,50 @@ void add_cost(const Hit &hit, std::uint64_t begin) {
     hit.thread.hits++;
 }
 
+bool begins_call(const SiteCode &site) { return site.moment == static_cast<std::uint32_t>(Moment::call); }
+
+Outcome serve_one(const Hit &hit, std::uint64_t begin, Left &left) {
+    return begins_call(hit.site) ? begin_call(hit, left) : note(hit, begin, left);
+}
+
+/// Of several probes at one place: what all of them leave takes effect at once, so one that is filtered leaves a
+/// record of that.
+Outcome serve_each(const Hit &hit, std::uint64_t begin, Left &left) {
+    for (const SiteCode *site = &hit.site; site; site = reinterpret_cast<const SiteCode *>(site->next)) {
+        const Outcome outcome = serve_one({hit.registers, *site, hit.threads, hit.thread}, begin, left);
+        if (outcome == Outcome::for_ktrace) return outcome;
+        if (outcome == Outcome::left) continue;
+        std::byte *const at = next_place(hit.thread, left.tail);
+        left.tail += write_header(at, site->number, begin, Kind::filtered, 0);
+    }
+    return Outcome::left;
+}
+
 Effect serve(const Hit &hit) {
-    const auto moment = static_cast<Moment>(hit.site.moment);
-    const bool is_timed = moment == Moment::ret || hit.thread.times != 0 || calls_of(hit.thread.state) != 0;
-    if (moment == Moment::call) {
-        const std::uint64_t begin = is_timed ? arch::processor_time() : 0;
-        const Effect effect = begin_call(hit);
-        if (is_timed) add_cost(hit, begin);
-        if (hit.thread.last != Last::call || !effect.place) return effect;
-        Call &call = hit.thread.call[calls_of(hit.thread.state)];
+    const bool returns = hit.site.moment == static_cast<std::uint32_t>(Moment::ret);
+    Left left = left_by(hit.thread);
+    const bool is_timed = returns || hit.thread.times != 0 || left.calls != 0;
+    const std::uint64_t begin = is_timed || hit.site.next != 0 ? arch::processor_time() : 0;
+    if (returns) {
+        const Effect effect = end_calls(hit, begin);
+        add_cost(hit, begin);
+        return effect;
+    }
+    const std::uint64_t calls = left.calls;
+    const Outcome outcome = hit.site.next == 0 ? serve_one(hit, begin, left) : serve_each(hit, begin, left);
+    Effect effect{};
+    switch (outcome) {
+    case Outcome::filtered: effect = filtered(hit); break;
+    case Outcome::left: effect = stored(hit, Last::stored, left); break;
+    case Outcome::for_ktrace: effect = ring(hit, Bell::serve); break;
+    }
+    if (is_timed) add_cost(hit, begin);
+    if (outcome == Outcome::left && left.calls != calls) {
+        Call &call = hit.thread.call[calls];
         call.cost = hit.thread.cost;
         call.hits = hit.thread.hits;
         call.begin = arch::processor_time();
-        return effect;
     }
-    const std::uint64_t begin = is_timed ? arch::processor_time() : 0;
-    const Effect effect = moment == Moment::ret ? end_calls(hit, begin) : note(hit, begin);
-    if (is_timed) add_cost(hit, begin);
     return effect;
 }
 

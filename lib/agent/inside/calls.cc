@@ -92,7 +92,8 @@ std::uint32_t finish(const Hit &hit, std::uint64_t number_of_call, std::uint64_t
     constexpr std::size_t before = sizeof(RingRecord) + sizeof returned;
     const Image image = image_of(*reinterpret_cast<const SiteCode *>(call.site));
     const MomentImage &moment = image.moment(Moment::ret);
-    const View view = view_of(hit, in_ns(took.ticks, hit.threads.ns_per_tick),
+    const Floats floats(hit, moment.needs);
+    const View view = view_of(hit, floats, in_ns(took.ticks, hit.threads.ns_per_tick),
                               {thread.captures + call.captured_at, call.captured_size});
     Machine &machine = new_machine(thread, image, view);
     const bool is_wanted = holds(machine, image, moment);
@@ -109,30 +110,31 @@ std::uint32_t finish(const Hit &hit, std::uint64_t number_of_call, std::uint64_t
 
 } // namespace
 
-Effect begin_call(const Hit &hit) {
+Outcome begin_call(const Hit &hit, Left &left) {
     Thread &thread = hit.thread;
     const arch::CallPlace place = arch::place_of_begun(hit.registers);
-    const std::uint64_t calls = calls_of(thread.state);
+    const std::uint64_t calls = left.calls;
     const Call *const youngest = calls != 0 ? &thread.call[calls - 1] : nullptr;
     if (!is_on_own_stack(thread, place.at) || is_in_ktrace(hit.threads, place.at) || calls == most_calls ||
         (youngest && !follows(hit, *youngest, place)))
-        return ring(hit, Bell::serve);
+        return Outcome::for_ktrace;
     const Image image = image_of(hit.site);
     const MomentImage &moment = image.moment(Moment::call);
     const auto condition = image[moment.condition];
     const bool is_plain = is_comparison(condition);
-    if (is_plain && program::compare_register(condition[0], hit.registers) == 0) return filtered(hit);
-    const View view = view_of(hit);
+    if (is_plain && program::compare_register(condition[0], hit.registers) == 0) return Outcome::filtered;
+    const Floats floats(hit, moment.needs);
+    const View view = view_of(hit, floats);
     Machine &machine = new_machine(thread, image, view);
     const bool is_wanted = is_plain || holds(machine, image, moment);
-    if (needs_ktrace(hit)) return ring(hit, Bell::serve);
-    if (!is_wanted) return filtered(hit);
+    if (needs_ktrace(hit)) return Outcome::for_ktrace;
+    if (!is_wanted) return Outcome::filtered;
     Call &call = thread.call[calls];
     call.captured_at = youngest ? (youngest->captured_at + youngest->captured_size + 7) & ~7U : 0;
     call.captured_size = 0;
     if (!is_known_return(hit.threads, place.return_address) || !save_capture(hit, image, moment, machine, call) ||
         needs_ktrace(hit))
-        return ring(hit, Bell::serve);
+        return Outcome::for_ktrace;
     call.place = place.at;
     call.return_address = place.return_address;
     call.site = reinterpret_cast<std::uint64_t>(&hit.site);
@@ -142,7 +144,8 @@ Effect begin_call(const Hit &hit) {
     call.stops = thread.stops;
     call.is_nested = is_nested(thread, calls, hit.site.number);
     thread.call[calls + 1].inner_after = 0;
-    return stored(hit, Last::call, state_of(tail_of(thread.state), calls + 1));
+    left.calls++;
+    return Outcome::left;
 }
 
 Effect end_calls(const Hit &hit, std::uint64_t begin) {
@@ -150,21 +153,19 @@ Effect end_calls(const Hit &hit, std::uint64_t begin) {
     const arch::CallPlace place = arch::place_of_returned(hit.registers);
     if (is_in_ktrace(hit.threads, place.at)) return ring(hit, Bell::serve);
     const Effect without{1, &hit.threads.nothing};
-    std::uint64_t calls = calls_of(thread.state);
+    auto [tail, calls] = left_by(thread);
     if (calls == 0 || !is_on_own_stack(thread, place.at) || thread.call[calls - 1].place > place.at) return without;
-    std::uint64_t tail = tail_of(thread.state);
     for (std::size_t ended = 0; calls != 0 && thread.call[calls - 1].place <= place.at; ended++) {
         const Call &call = thread.call[calls - 1];
         const bool has_returned = call.place == place.at && call.return_address == hit.site.site &&
                                   place.return_address == hit.site.site && is_of_now(hit.threads, call);
-        if (!has_returned || ended == returns_at_once) return ring(hit, Bell::serve);
+        if (!has_returned || ended == records_at_once) return ring(hit, Bell::serve);
         std::byte *const at = next_place(thread, tail);
         const std::uint32_t size = finish(hit, --calls, begin, at);
         if (size == 0) return ring(hit, Bell::serve);
         tail += size;
     }
-    thread.last_size = 0; // it is not taken back
-    return stored(hit, Last::nothing, state_of(tail, calls));
+    return stored(hit, Last::nothing, {tail, calls});
 }
 
 } // namespace ktrace::agent

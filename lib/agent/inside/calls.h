@@ -6,8 +6,8 @@
 
 namespace ktrace::agent {
 
-/// A call of the site's function begins. Costs are not counted yet.
-Effect begin_call(const Hit &hit);
+/// A call of the site's function begins, and is left as the last of `left.calls`. Costs are not counted yet.
+Outcome begin_call(const Hit &hit, Left &left);
 
 /// Calls may have returned to the site. `begin`: of the hit.
 Effect end_calls(const Hit &hit, std::uint64_t begin);

@@ -38,10 +38,25 @@ inline Effect dropped(const Hit &hit) {
     return {0, counter(hit.site.dropped, &hit.registers)};
 }
 
+/// A hit's effect, before it takes place: the tail of its thread's ring, and how many calls there are.
+struct Left {
+    std::uint64_t tail, calls;
+};
+inline Left left_by(const Thread &thread) { return {tail_of(thread.state), calls_of(thread.state)}; }
+
+/// Of one probe of a hit.
+enum class Outcome {
+    filtered,
+    left,       // Left says what
+    for_ktrace, // it has to serve the hit, and nothing is left
+};
+
 /// The thread's state is to be this.
-inline Effect stored(const Hit &hit, Last last, std::uint64_t state) {
+inline Effect stored(const Hit &hit, Last last, const Left &left) {
     hit.thread.last = last;
-    return {state, &hit.thread.state};
+    hit.thread.last_size = static_cast<std::uint32_t>(left.tail - tail_of(hit.thread.state));
+    hit.thread.last_calls = left.calls - calls_of(hit.thread.state);
+    return {state_of(left.tail, left.calls), &hit.thread.state};
 }
 
 inline bool is_heard(const Threads &threads, std::uint64_t now) {
@@ -63,13 +78,39 @@ inline Effect ring(const Hit &hit, Bell bell) {
     return {1, &hit.threads.nothing};
 }
 
+/// The program's floating point registers, kept while a program of ours needs them.
+class Floats {
+  public:
+    Floats(const Hit &hit, const program::Needs &needs)
+        : thread_(needs.floating || needs.computes ? &hit.thread : nullptr) {
+        static_assert(sizeof(arch::Host::FpRegisters) <= sizeof(Thread::floats));
+        if (!thread_) return;
+        arch::keep_floats(registers());
+        *static_cast<volatile std::uint64_t *>(&thread_->has_floats) = 1;
+    }
+    ~Floats() {
+        if (!thread_) return;
+        arch::put_floats_back(registers());
+        *static_cast<volatile std::uint64_t *>(&thread_->has_floats) = 0;
+    }
+    Floats(const Floats &) = delete;
+
+    const arch::Host::FpRegisters *kept() const { return thread_ ? &registers() : nullptr; }
+
+  private:
+    arch::Host::FpRegisters &registers() const { return *reinterpret_cast<arch::Host::FpRegisters *>(thread_->floats); }
+
+    Thread *thread_;
+};
+
 /// A hit as a program sees it: the registers, and of a call that has returned its duration and what was kept for it.
 struct View : program::HitView {
     const Hit &hit;
 };
-inline View view_of(const Hit &hit, std::uint64_t duration_ns = 0, std::span<const std::byte> captured = {}) {
+inline View view_of(const Hit &hit, const Floats &floats, std::uint64_t duration_ns = 0,
+                    std::span<const std::byte> captured = {}) {
     return {{hit.registers, nullptr, nullptr, Pid{hit.thread.pid}, Tid{hit.thread.tid}, 0, 0, duration_ns, captured,
-             nullptr, nullptr},
+             nullptr, nullptr, floats.kept()},
             hit};
 }
 

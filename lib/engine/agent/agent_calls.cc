@@ -12,12 +12,10 @@ namespace ktrace::engine {
 namespace {
 
 /// The probe of a call; nullptr: it was taken out.
-Attachment *attachment_of(AddressSpaceState &space, const Jump &jump) {
-    Site *site = space.site_at(jump.at);
-    if (!site || jump.credits.empty()) return nullptr;
+Attachment *attachment_of(Site *site, const Credit &credit) {
+    if (!site) return nullptr;
     const auto found = std::ranges::find_if(site->attachments, [&](const Attachment *each) {
-        return !each->dismissed && each->kind == Attachment::Kind::ret &&
-               each->location == jump.credits.front().location;
+        return !each->dismissed && each->kind == Attachment::Kind::ret && each->location == credit.location;
     });
     return found == site->attachments.end() ? nullptr : *found;
 }
@@ -77,11 +75,13 @@ void take_over_calls(Engine &engine, Process &process, Task &task, VirtAddr up_t
     for (std::size_t i = older; i + 1 < calls.size(); i++) {
         const agent::Call &call = calls[i];
         if (call.number >= space.jumps->by_number.size()) continue;
-        const Jump &jump = *space.jumps->by_number[call.number];
-        if (jump.credits.empty()) continue;
-        program::Counters &counters = *jump.credits.front().counters;
+        const NumberedRun &numbered = space.jumps->by_number[call.number];
+        const Credit *const credit = numbered.credit();
+        if (!credit) continue;
+        program::Counters &counters = *credit->counters;
         counters.hits++;
-        const Found found{attachment_of(space, jump), space.site_at(jump.at), return_site_of(space, call)};
+        Site *const site = space.site_at(numbered.jump->at);
+        const Found found{attachment_of(site, *credit), site, return_site_of(space, call)};
         if (found.attachment && found.return_site) {
             begin(engine, process, task, *place->thread, call, calls[i + 1].inner_after, found);
             continue;
@@ -103,8 +103,8 @@ bool has_agent_call(Process &process, const Task &task, const Attachment &attach
     return std::any_of(place->thread->call, place->thread->call + count, [&](const agent::Call &each) {
         const std::uint32_t number = each.number; // the process could change it meanwhile
         if (number >= space.jumps->by_number.size()) return false;
-        const Jump &jump = *space.jumps->by_number[number];
-        return !jump.credits.empty() && jump.credits.front().location == attachment.location;
+        const Credit *const credit = space.jumps->by_number[number].credit();
+        return credit && credit->location == attachment.location;
     });
 }
 

@@ -30,7 +30,8 @@ struct Source {
 struct Taken {
     std::uint64_t time_ns = 0; // CLOCK_MONOTONIC
     const Source *from = nullptr;
-    const Jump *jump = nullptr;
+    const AgentRun *run = nullptr;
+    const Credit *credit = nullptr;
     agent::Kind kind = agent::Kind::event;
     std::size_t at = 0, size = 0; // of the payload, in `bytes` of Batch
 };
@@ -45,30 +46,29 @@ std::uint64_t tail_of(const Place &place) {
     return agent::tail_of(std::atomic_ref(place.thread->state).load(std::memory_order_acquire));
 }
 
-program::Moment moment_of(const Jump &jump) {
-    return jump.run->moment == program::Moment::call ? program::Moment::ret : jump.run->moment;
+program::Moment moment_of(const AgentRun &run) {
+    return run.moment == program::Moment::call ? program::Moment::ret : run.moment;
 }
 
-void add_sample(const Jump &jump, const Place &place, std::span<const std::byte> payload,
-                const program::Duration *took) {
+const program::MomentImage &image_of(const AgentRun &run) { return run.program.image().moment(moment_of(run)); }
+
+void add_sample(const Taken &taken, std::span<const std::byte> payload, const program::Duration *took) {
     agent::Sample sample;
     if (payload.size() < sizeof sample) return;
     std::memcpy(&sample, payload.data(), sizeof sample);
-    const program::Image image = jump.run->program.image();
-    const auto &moment = image.moment(moment_of(jump));
+    const program::MomentImage &moment = image_of(*taken.run);
     program::Number number;
     if (moment.value_is_unsigned) number.kind = program::Number::Kind::uint;
     if (moment.value_is_float) number.kind = program::Number::Kind::floating;
     number.bits = sample.bits;
-    const Credit &credit = jump.credits.front();
-    credit.state->aggregation.add(payload.subspan(sizeof sample), place.pid.value,
-                                  sample.is_readable != 0 ? &number : nullptr, took);
+    taken.credit->state->aggregation.add(payload.subspan(sizeof sample), taken.from->place->pid.value,
+                                         sample.is_readable != 0 ? &number : nullptr, took);
 }
 
 void write_event(Engine &engine, const Taken &taken, std::span<const std::byte> payload, std::uint64_t realtime_is,
                  const program::Duration *took) {
     program::RecordHeader header;
-    header.moment = moment_of(*taken.jump);
+    header.moment = moment_of(*taken.run);
     header.size = static_cast<std::uint32_t>(sizeof header + payload.size());
     header.time_ns = taken.time_ns + realtime_is;
     if (took) {
@@ -79,7 +79,7 @@ void write_event(Engine &engine, const Taken &taken, std::span<const std::byte> 
     }
     header.pid = taken.from->place->pid.value;
     header.tid = taken.from->place->tid.value;
-    header.location = taken.jump->credits.front().location;
+    header.location = taken.credit->location;
     header.set_name(taken.from->place->name);
     if (Task *const task = taken.from->task) header.sequence = ++task->sequence;
     auto record = engine.records.reserve();
@@ -104,17 +104,16 @@ program::Duration duration_of(const Engine &engine, const Taken &taken, const ag
     took.inner_ns = std::min(took.ns, agent::in_ns(returned.inner, rate));
     took.since_ns = taken.time_ns - engine.processor_clock.monotonic_ns(returned.begin);
     const Task *const task = taken.from->task;
-    took.is_nested =
-        returned.is_nested != 0 || (task && is_within_another(*task, taken.jump->credits.front().location));
+    took.is_nested = returned.is_nested != 0 || (task && is_within_another(*task, taken.credit->location));
     took.errors = engine.corrections.present(Clock::stops).of_stop * returned.stops;
     took.errors += costs.of_hit * returned.hits;
     took.errors += costs.of_call;
     return took;
 }
 
-void count(program::Counters &counters, agent::Kind kind) {
-    counters.hits++;
-    (kind == agent::Kind::filtered ? counters.filtered : counters.events)++;
+/// The order of such records matters to the user.
+bool is_ordered(const AgentRun &run, agent::Kind kind) {
+    return kind == agent::Kind::event || (kind == agent::Kind::sample && image_of(run).selects);
 }
 
 /// A call has returned: what it took, which is in front of the payload. Nothing: it is not.
@@ -125,21 +124,31 @@ std::optional<program::Duration> take_duration(Engine &engine, const Taken &take
     std::memcpy(&returned, payload.data(), sizeof returned);
     payload = payload.subspan(sizeof returned);
     program::Duration took = duration_of(engine, taken, returned);
-    if (taken.from->task && returned.is_outermost != 0 && taken.kind != agent::Kind::filtered)
-        add_to_youngest(*taken.from->task, took.ns);
+    if (taken.from->task && returned.is_outermost != 0) add_to_youngest(*taken.from->task, took.ns);
     return took;
 }
 
 void hand_on(Engine &engine, const Taken &taken, std::span<const std::byte> payload, std::uint64_t realtime_is) {
+    program::Counters &counters = *taken.credit->counters;
+    if (taken.kind == agent::Kind::filtered) {
+        counters.hits++;
+        counters.filtered++;
+        return;
+    }
     std::optional<program::Duration> took;
-    if (taken.jump->run->moment == program::Moment::call && !(took = take_duration(engine, taken, payload))) return;
+    if (taken.run->moment == program::Moment::call && !(took = take_duration(engine, taken, payload))) return;
+    counters.hits++;
+    if (image_of(*taken.run).selects && !taken.credit->state->selector->next()) {
+        counters.unselected++;
+        return;
+    }
     const program::Duration *const duration = took ? &*took : nullptr;
     if (taken.kind == agent::Kind::sample)
-        add_sample(*taken.jump, *taken.from->place, payload, duration);
-    else if (taken.kind == agent::Kind::event)
+        add_sample(taken, payload, duration);
+    else
         write_event(engine, taken, payload, realtime_is, duration);
-    count(*taken.jump->credits.front().counters, taken.kind);
-    if (taken.kind != agent::Kind::filtered) engine.events++;
+    counters.events++;
+    engine.events++;
 }
 
 /// CLOCK_REALTIME less CLOCK_MONOTONIC, in ns. It stays until the clock is set or moved, so that times keep their
@@ -164,8 +173,8 @@ void hand_on(Engine &engine, const Batch &batch) {
         hand_on(engine, taken, std::span(batch.bytes).subspan(taken.at, taken.size), realtime_is);
 }
 
-/// Takes all records: those of events into the batch, which is to be put in the order of time. One that is not as the
-/// agent writes it ends that: the rest is lost.
+/// Takes all records: those that are ordered into the batch, which is to be put in the order of time. One that is not
+/// as the agent writes it ends that: the rest is lost.
 void take_ring(Engine &engine, const Jumps &jumps, const Source &source, Batch &batch) {
     Place &place = *source.place;
     const std::uint64_t tail = tail_of(place);
@@ -179,15 +188,18 @@ void take_ring(Engine &engine, const Jumps &jumps, const Source &source, Batch &
         place.head += record.size;
         if (record.number == agent::filler) continue;
         if (record.number >= jumps.by_number.size() || record.payload > record.size - sizeof record) break;
+        const NumberedRun &numbered = jumps.by_number[record.number];
+        const Credit *const credit = numbered.credit();
+        if (!credit) continue;
         const Taken taken{engine.processor_clock.monotonic_ns(record.time),
                           &source,
-                          jumps.by_number[record.number],
+                          &numbered.jump->runs[numbered.index],
+                          credit,
                           record.kind,
                           batch.bytes.size(),
                           record.payload};
-        if (!taken.jump || taken.jump->credits.empty() || !taken.jump->run) continue;
         const std::byte *const payload = ring + at + sizeof record;
-        if (record.kind == agent::Kind::event) {
+        if (is_ordered(*taken.run, record.kind)) {
             batch.bytes.insert(batch.bytes.end(), payload, payload + record.payload);
             batch.taken.push_back(taken);
         } else if (record.payload <= copy.size()) {

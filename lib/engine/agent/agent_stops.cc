@@ -87,6 +87,14 @@ void hear_bell(Engine &engine, Process &process, Task &task, os::Stopped &stoppe
     stopped.set_pc(goes_again ? jump->at : jump->at + static_cast<std::int64_t>(Host::trap_bytes().size()));
 }
 
+/// The task is on its way through a jump: what its hit has left may be taken back (leave_jump).
+bool is_in_jump(const AddressSpaceState &space, VirtAddr pc) {
+    if (!space.jumps) return false;
+    if (const JumpArea *area = space.jumps->with_agent_at(pc))
+        return Host::trap_address(pc) != area->agent + static_cast<std::int64_t>(agent::blob().bell);
+    return space.jumps->with(pc) != nullptr;
+}
+
 /// The time that the task has spent in the agent is no part of the calls that ktrace times.
 void leave_hits_out(const Engine &engine, AgentThreads::Place &place, Task &task) {
     const std::uint64_t spent = place.thread->cost - place.cost_seen;
@@ -107,7 +115,7 @@ void see_agent_stop(Engine &engine, Process &process, Task &task, os::Stopped &s
     auto *place = process.space->threads->of(task.tid);
     const bool was_full = place && is_full(*place);
     if (place) leave_hits_out(engine, *place, task);
-    take_records(engine, process, task.tid);
+    if (!is_in_jump(*process.space, stopped.pc())) take_records(engine, process, task.tid);
     if (stop.kind == Stop::Kind::signal && stop.signal == SIGTRAP) hear_bell(engine, process, task, stopped, was_full);
 }
 

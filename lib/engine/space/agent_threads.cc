@@ -78,7 +78,7 @@ bool AgentThreads::give(Pid pid, Tid tid, std::uint64_t thread_pointer, VirtAddr
     if (::fallocate(file_.get(), 0, offset, sizeof thread) != 0) return false;
     thread.head = agent::first_tail;
     thread.state = agent::state_of(agent::first_tail, 0);
-    thread.is_busy = thread.times = thread.outer = thread.rang_at = thread.call[0].inner_after = 0;
+    thread.is_busy = thread.has_floats = thread.times = thread.outer = thread.rang_at = thread.call[0].inner_after = 0;
     thread.stack_low = stack_low.value;
     thread.stack_high = stack_high.value;
     thread.pid = pid.value;

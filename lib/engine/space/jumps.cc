@@ -25,6 +25,10 @@ std::vector<std::uint64_t> CounterBlock::sums() const {
     return all;
 }
 
+bool Jump::is_for(program::Moment moment) const {
+    return std::ranges::find(runs, moment, &AgentRun::moment) != runs.end();
+}
+
 Jump *Jumps::with(VirtAddr pc) const {
     auto in = [pc](const std::map<VirtAddr, Jump *> &places, auto &&size_of) -> Jump * {
         auto behind = places.upper_bound(pc);
@@ -59,7 +63,7 @@ bool Jumps::is_on(VirtAddr site) const {
 
 bool Jumps::sees_returns(VirtAddr site) const {
     const auto found = at.find(site);
-    return is_on(site) && found->second->run && found->second->run->moment == program::Moment::ret;
+    return is_on(site) && found->second->is_for(program::Moment::ret);
 }
 
 namespace {

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -49,9 +48,9 @@ struct CounterBlock {
 /// programs; then the CounterBlock.
 struct JumpArea {
     VirtAddr start, records, stubs, agent, site_codes, images, counters;
-    std::size_t capacity = 0;        // sites
-    VirtAddr next;                   // of the stubs: where the next one lies
-    std::size_t site_codes_used = 0; // of `capacity`; the agent is there where `agent` is not 0
+    std::size_t capacity = 0;                             // sites
+    VirtAddr next;                                        // of the stubs: where the next one lies
+    std::size_t site_codes_room = 0, site_codes_used = 0; // the agent is there where `agent` is not 0
     VirtAddr next_image;
     std::map<program::Program, VirtAddr> image_at;
     std::shared_ptr<CounterBlock> block; // its address is known before it has a file
@@ -68,7 +67,7 @@ struct Credit {
     std::uint32_t location = 0; // index of the LocationInfo
 };
 
-/// A program that the agent runs at each hit, in the place of the stub's counting.
+/// A probe's program that the agent runs at each hit, in the place of the stub's counting.
 struct AgentRun {
     program::Program program;
     program::Moment moment = program::Moment::pre;
@@ -87,18 +86,32 @@ struct Jump {
     arch::Window window;
     std::vector<std::byte> code; // of the window
     arch::Stub stub;
-    std::optional<AgentRun> run;  // nothing: hits are only counted
+    std::vector<AgentRun> runs;   // one for each credit, or where calls return to one; none: hits are only counted
     bool is_written = false;      // landing, stub and record are in the process
     std::vector<std::byte> bytes; // of the jump
     std::shared_ptr<CounterBlock> block;
     std::size_t index = 0;   // of its stub in the area
-    std::size_t counter = 0; // its number there: of hits; of an AgentRun: of filtered ones, and behind it dropped ones
+    std::size_t counter = 0; // its number there: of hits; with AgentRuns: of filtered ones, and behind it dropped ones
     std::uint64_t taken = 0, taken_dropped = 0; // of their sums
     std::uint64_t undone = 0, undone_dropped = 0;
     std::vector<Credit> credits;
     State state = State::prepared;
 
     VirtAddr end() const { return at + window.length; } // of its window
+    bool has_runs() const { return !runs.empty(); }
+    /// The agent runs something of that moment there.
+    bool is_for(program::Moment moment) const;
+};
+
+/// One of a jump's AgentRuns, as records name it.
+struct NumberedRun {
+    const Jump *jump = nullptr;
+    std::size_t index = 0;
+
+    /// nullptr: it is a return site's, or has never been planted.
+    const Credit *credit() const {
+        return index < jump->runs.size() && index < jump->credits.size() ? &jump->credits[index] : nullptr;
+    }
 };
 
 /// Why a site stays a trap.
@@ -113,7 +126,7 @@ struct Jumps {
     std::map<VirtAddr, Jump *> by_stub, by_landing;
     std::map<VirtAddr, Refusal> refused; // sites
     std::vector<JumpArea> areas;         // those that are planned, too
-    std::vector<const Jump *> by_number; // with an AgentRun, now or once
+    std::vector<NumberedRun> by_number;  // those that are there, or were once
     VirtAddr threads_at;                 // where AgentThreads are, or are planned
     bool plants_boundaries = false;      // traps within windows are its own now
 

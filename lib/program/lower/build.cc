@@ -354,6 +354,13 @@ void Builder::limit_payloads() {
     code_.payload_limit = std::min(max_value, room > node_overhead ? room - node_overhead : 0);
 }
 
+/// With floating point (program/run/floats.h).
+bool computes(const Instr &instr) {
+    const bool converts = instr.op == Opcode::load_float || instr.op == Opcode::object_float;
+    return converts || (instr.op == Opcode::emit_raw && instr.is_float) ||
+           (instr.op >= Opcode::fadd && instr.op <= Opcode::ftruth);
+}
+
 /// From the instructions: what must be read of the thread before this moment's code runs.
 void Builder::find_needs(Moment when) {
     MomentCode &at = moment(when);
@@ -362,6 +369,7 @@ void Builder::find_needs(Moment when) {
         for (const Instr &instr : instrs) {
             bool reads = instr.op == Opcode::push_register || instr.op == Opcode::object_register;
             if (reads && instr.is_float) needs.floating = true;
+            needs.computes = needs.computes || computes(instr);
             needs.registers = needs.registers || (reads && !instr.is_float) || instr.op == Opcode::emit_registers ||
                               instr.op == Opcode::emit_stack || instr.op == Opcode::emit_caller ||
                               instr.op == Opcode::tls || instr.op == Opcode::inject;

@@ -1,5 +1,5 @@
-// Floats: all that the machine does with floating point, apart from the rest: in the target there are no such registers
-// to be had (lib/agent/no_floats.cc).
+// Floats: all that the machine does with floating point, apart from the rest: only this uses its registers, which the
+// agent keeps for the program before.
 #pragma once
 
 #include <cstddef>

@@ -173,6 +173,7 @@ struct Needs {
     bool time = false;     // HitView::time_ns, monotonic_ns
     bool duration = false; // HitView::duration_ns
     bool runs = false;     // anything at all happens at this moment
+    bool computes = false; // with floating point
 };
 
 /// `count` values of type T, from `offset` bytes behind the image's start on.
@@ -185,7 +186,6 @@ struct MomentFlags {
     bool has_condition = false, selects = false, aggregates = false, has_value = false;
     bool value_is_float = false, value_is_unsigned = false;
     Needs needs;
-    std::uint8_t unused = 0;
 };
 
 /// The operations of one moment, in this order.

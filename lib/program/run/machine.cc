@@ -66,7 +66,7 @@ bool Machine::step(const Instr &instr, NodeWriter &out, std::size_t &pc) {
 
 const std::byte *Machine::register_at(const Instr &instr, std::uint64_t offset) {
     if (!instr.is_float) return reinterpret_cast<const std::byte *>(&hit_.registers) + offset;
-    const auto *floating = hit_.thread->floating();
+    const auto *floating = hit_.floating ? hit_.floating : hit_.thread->floating();
     return floating ? reinterpret_cast<const std::byte *>(floating) + offset : nullptr;
 }
 

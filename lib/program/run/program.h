@@ -42,10 +42,11 @@ struct HitView {
     Tid tid;
     std::uint64_t time_ns = 0; // CLOCK_REALTIME
     std::uint64_t monotonic_ns = 0;
-    std::uint64_t duration_ns = 0;       // ret
-    std::span<const std::byte> captured; // ret: what Moment::call wrote into its capture
-    Changes *changes = nullptr;          // the changes to make are put there; nullptr: there are none
-    const Duration *duration = nullptr;  // ret: more of it; nullptr: nothing is known beside it
+    std::uint64_t duration_ns = 0;                     // ret
+    std::span<const std::byte> captured;               // ret: what Moment::call wrote into its capture
+    Changes *changes = nullptr;                        // the changes to make are put there; nullptr: there are none
+    const Duration *duration = nullptr;                // ret: more of it; nullptr: nothing is known beside it
+    const arch::Host::FpRegisters *floating = nullptr; // nullptr: `thread` knows them
 };
 
 /// The outcome of a hit.

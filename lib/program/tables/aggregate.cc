@@ -319,9 +319,9 @@ void Aggregation::add(std::span<const std::byte> key, std::int32_t pid, const Nu
         row.add_hist(*number);
 }
 
-void Aggregation::add_hits(std::uint64_t count, std::int32_t pid) {
-    if (recent_) recent_->add_hits(count, pid);
-    cell({}, pid).sums.count += count;
+void Aggregation::add_hits(std::int64_t count, std::int32_t pid) {
+    if (recent_ && count > 0) recent_->add_hits(count, pid);
+    cell({}, pid).sums.count += static_cast<std::uint64_t>(count);
 }
 
 void Aggregation::add_all(const Aggregation &other) {

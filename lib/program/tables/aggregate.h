@@ -93,8 +93,8 @@ class Aggregation {
     void add(std::span<const std::byte> key, std::int32_t pid, const Number *number,
              const Duration *duration = nullptr);
 
-    /// Adds as many hits to the one row of a table of counts without --by.
-    void add_hits(std::uint64_t count, std::int32_t pid);
+    /// Adds as many hits to the one row of a table of counts without --by; less than 0 takes back some that were added.
+    void add_hits(std::int64_t count, std::int32_t pid);
 
     /// Adds the hits of another one of the same kind.
     void add_all(const Aggregation &other);

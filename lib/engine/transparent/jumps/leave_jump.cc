@@ -2,6 +2,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -46,18 +47,17 @@ Jump *take_out(AddressSpaceState &space, os::Stopped &stopped, arch::OutOfStub &
 
 /// The task comes to the site again: what its hit has left is taken back. False: it is reported already.
 bool undo(AddressSpaceState &space, const Task &task, Jump &jump) {
-    AgentThreads::Place *place = jump.run && space.threads ? space.threads->of(task.tid) : nullptr;
+    AgentThreads::Place *place = jump.has_runs() && space.threads ? space.threads->of(task.tid) : nullptr;
     const agent::Last last = place ? place->thread->last : agent::Last::filtered;
     if (last == agent::Last::dropped) {
         jump.undone_dropped++;
     } else if (last == agent::Last::filtered) {
         jump.undone++;
-    } else if (last == agent::Last::call) {
-        if (agent::calls_of(place->thread->state) != 0) place->thread->state--;
-    } else if (last == agent::Last::record) {
+    } else if (last == agent::Last::stored) {
         const std::uint64_t tail = agent::tail_of(place->thread->state), before = tail - place->thread->last_size;
         if (place->thread->last_size > agent::ring_size || before < place->head) return false;
-        place->thread->state = agent::state_of(before, agent::calls_of(place->thread->state));
+        const std::uint64_t calls = agent::calls_of(place->thread->state), begun = place->thread->last_calls;
+        place->thread->state = agent::state_of(before, begun <= calls ? calls - begun : calls);
     }
     return true;
 }
@@ -67,6 +67,12 @@ bool is_fault(const os::Stop &stop, const std::optional<siginfo_t> &info) {
     return stop.kind == os::Stop::Kind::signal && is_synchronous(stop.signal) && info && info->si_code > 0;
 }
 
+/// The agent has been taken out between its use of them and their end.
+void put_floats_back(const agent::Thread &thread, os::Stopped &stopped) {
+    if (arch::Host::FpRegisters *const floating = stopped.change_floating())
+        std::memcpy(floating, thread.floats, sizeof *floating);
+}
+
 /// The agent has read memory that was there when ktrace looked. The task comes to the site again, and rings; where the
 /// memory is still mapped (a file is shorter than its mapping), the site gets its trap back.
 void see_unmapped(Process &process, Task &task, Jump &jump, std::uint64_t at) {
@@ -74,8 +80,7 @@ void see_unmapped(Process &process, Task &task, Jump &jump, std::uint64_t at) {
     list_readable(process, true);
     if (!is_listed(process, at)) return;
     process.space->jumps->refused[jump.at] = {arch::NoJump::unmovable, "memory that it reads is not there"};
-    Jump *const lifted = &jump;
-    lift(*process.space, std::span(&lifted, 1));
+    give_way(*process.space, jump.at);
 }
 
 } // namespace
@@ -86,13 +91,14 @@ void leave_jump(Process &process, Task &task, os::Stopped &stopped) {
     arch::OutOfStub out;
     Jump *jump = space.jumps ? take_out(space, stopped, out) : nullptr;
     if (!jump) return;
-    AgentThreads::Place *const place = jump->run && space.threads ? space.threads->of(task.tid) : nullptr;
+    AgentThreads::Place *const place = jump->has_runs() && space.threads ? space.threads->of(task.tid) : nullptr;
     const std::uint64_t reads = place ? std::exchange(place->thread->reads, 0) : 0;
     if (place) place->thread->is_busy = 0;
+    if (place && std::exchange(place->thread->has_floats, 0) != 0) put_floats_back(*place->thread, stopped);
     auto info = stopped.stop().kind == os::Stop::Kind::signal ? os::signal_info(task.tid) : std::nullopt;
     const bool has_faulted = is_fault(stopped.stop(), info);
     // A return that was carried out is so once more, without effect.
-    if (jump->run && jump->run->moment == program::Moment::ret) out.is_undone = false;
+    if (jump->is_for(program::Moment::ret)) out.is_undone = false;
     if (has_faulted && info->si_addr == reinterpret_cast<void *>(was.value) && stopped.stop().signal != SIGSEGV) {
         info->si_addr = reinterpret_cast<void *>(out.pc.value);
         os::set_signal_info(task.tid, *info);
@@ -101,7 +107,7 @@ void leave_jump(Process &process, Task &task, os::Stopped &stopped) {
         remember_hit(task, jump->at, stopped); // it is not counted again
     else if (out.is_undone && !undo(space, task, *jump)) {
         remember_hit(task, jump->at, stopped); // by a trap it is known again
-        lift(space, std::span(&jump, 1));
+        give_way(space, jump->at);             // another jump may be there by now
     }
     if (has_faulted && reads != 0) return see_unmapped(process, task, *jump, reads);
     if (has_faulted && space.jumps->with_agent_at(was)) {
@@ -111,7 +117,7 @@ void leave_jump(Process &process, Task &task, os::Stopped &stopped) {
     }
     if (!has_faulted || out.pc != jump->at) return;
     space.jumps->refused[jump->at] = {arch::NoJump::unmovable, "its instruction has faulted, or was stepped"};
-    lift(space, std::span(&jump, 1));
+    give_way(space, jump->at);
 }
 
 } // namespace ktrace::engine
