@@ -28,6 +28,7 @@ struct SiteCode {
     std::uint32_t number = 0;                // of the probe: records name it so
     std::uint32_t moment = 0;                // program::Moment; ret: calls return to there
     std::uint64_t next = 0;                  // address of the SiteCode of the next probe there; 0: there is none
+    std::uint64_t inside = 0;                // bits of Thread::enclosed; 0: all hits are wanted
 };
 
 /// Open addressing: a search ends behind so many words, or at a free one.
@@ -111,7 +112,8 @@ struct Thread {
     std::uint64_t last_calls = 0;                // stored: calls that have begun, 0 or 1
     std::uint64_t has_floats = 0;                // the program's are kept: they are to be put back
     std::uint64_t head = 0;                      // ktrace's to write, as pid, tid, times, outer and the stack
-    std::uint64_t padding2[7] = {};
+    std::uint64_t enclosed = 0; // likewise: a bit for each --inside under whose function the thread may be
+    std::uint64_t padding2[6] = {};
     Call call[most_calls + 1];
     std::byte captures[captures_size];
     alignas(64) std::byte machine[16 << 10]; // the evaluator's

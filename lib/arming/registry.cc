@@ -10,6 +10,7 @@
 #include "arming/modules_changed.h"
 #include "arming/planning.h"
 #include "engine/calls/consumers.h"
+#include "engine/space/agent_threads.h"
 #include "engine/watch/watch.h"
 #include "trace/calibrate.h"
 #include "tracees/seize.h"
@@ -136,6 +137,8 @@ template <class F> void for_armed(trace::Trace &trace, std::span<const std::uint
 
 void look_for_enclosing_calls(trace::Trace &trace) {
     for (auto &[tid, task] : trace.engine.tasks) task.calls.enclosures_known = false;
+    for (const auto &[pid, process] : trace.engine.processes)
+        if (process->space->threads) process->space->threads->doubt_enclosures();
 }
 
 /// Switches the armed locations of these probes on or off, as the probes are. Errors: the first; the rest is done

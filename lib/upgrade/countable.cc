@@ -22,7 +22,7 @@ Moment moment_of(const Attachment &attachment) {
 
 /// Its stub counts, and that is all.
 bool only_counts(const Attachment &attachment) {
-    if (attachment.kind == Attachment::Kind::ret) return false;
+    if (attachment.kind == Attachment::Kind::ret || attachment.inside != 0) return false;
     const program::Image image = attachment.program->image();
     const auto &moment = image.moment(moment_of(attachment));
     return moment.aggregates && !moment.has_value && !moment.has_condition && !moment.selects &&
@@ -39,8 +39,7 @@ const char *why_not_return(const Attachment &attachment, const program::Image &i
 
 const char *why_not(const Attachment &attachment) {
     if (attachment.handler) return "a plugin's handler runs there";
-    if (attachment.encloses != 0) return "--inside is asked for";
-    if (attachment.inside != 0) return "--inside is asked for";
+    if (attachment.encloses != 0) return "calls of --inside's function begin there";
     if (!attachment.program || !attachment.counters || !attachment.state) return "it is no probe that counts";
     const program::Image image = attachment.program->image();
     if (image.moment(Moment::post).needs.runs) return "the moment behind the instruction is asked for";
@@ -77,12 +76,12 @@ const char *why_not_countable(const engine::Site &site) {
 }
 
 std::vector<engine::AgentRun> runs_of(const engine::Site &site) {
-    if (is_return_site(site)) return {engine::AgentRun{{}, Moment::ret, 0, {}, {}}};
+    if (is_return_site(site)) return {engine::AgentRun{{}, Moment::ret, 0, {}, {}, 0}};
     std::vector<engine::AgentRun> runs;
     bool all_count = true;
     for (const Attachment *attachment : site.attachments) {
         if (!attachment->on) continue;
-        runs.push_back({*attachment->program, moment_of(*attachment), 0, {}, {}});
+        runs.push_back({*attachment->program, moment_of(*attachment), 0, {}, {}, attachment->inside});
         all_count = all_count && only_counts(*attachment);
     }
     if (all_count) runs.clear();

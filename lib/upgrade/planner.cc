@@ -84,7 +84,8 @@ std::size_t index_in(const JumpArea &area) { return static_cast<std::size_t>(are
 std::size_t counters_of(const Jump &jump) { return jump.has_runs() ? 2 : 1; }
 
 bool is_as(const engine::AgentRun &one, const engine::AgentRun &other) {
-    return one.moment == other.moment && !(one.program < other.program) && !(other.program < one.program);
+    return one.moment == other.moment && one.inside == other.inside && !(one.program < other.program) &&
+           !(other.program < one.program);
 }
 
 /// One behind a prefix: while a trap is there, and none before it, the instruction is none.

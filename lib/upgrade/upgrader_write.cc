@@ -4,6 +4,7 @@
 
 #include "agent/blob.h"
 #include "agent/layout.h"
+#include "engine/calls/inside.h"
 #include "engine/space/address_space_state.h"
 #include "engine/space/jump_memory.h"
 #include "engine/space/readable.h"
@@ -88,7 +89,8 @@ bool Upgrader::write_run(const Jump &jump, std::size_t index, const engine::Jump
                                counter(jump.counter + 1),
                                run.number,
                                static_cast<std::uint32_t>(run.moment),
-                               index + 1 < jump.runs.size() ? jump.runs[index + 1].site_code.value : 0};
+                               index + 1 < jump.runs.size() ? jump.runs[index + 1].site_code.value : 0,
+                               run.inside != 0 ? engine::enclosed_by(run.inside) : 0};
     const bool has_image = run.program.is_empty() || space.memory->write_own(run.image, run.program.image().bytes());
     return has_image && space.memory->write_own(run.site_code, std::as_bytes(std::span(&code, 1)));
 }

@@ -1,15 +1,21 @@
 """--inside: only under calls of a function."""
-from live import LiveTest, adds_up, ktrace, program
+import unittest
+
+from live import LiveTest, adds_up, ktrace, program, until
+from test_jumps import HAS_JUMPS, NO_JUMPS
 
 
 class Inside(LiveTest):
-    def seen(self, function, *lines, options=("-j", "place"), before=()):
+    def seen(self, function, *lines, options=("-j", "place"), before=(), by_jumps=False):
         """The arguments of place() under a function."""
         target = self.start(program("stacks"))
         for line, answer in before:
             target.tell(line)
             target.truth(answer)
-        tracer = self.attach(target, "--format", "json", "--inside", function, *options)
+        engine = ("--engine", "auto") if by_jumps else ()
+        tracer = self.attach(target, *engine, "--format", "json", "--inside", function, *options)
+        if by_jumps:
+            until(lambda: "[OPTIMIZED]" in ktrace("ctl", "-p", target.pid, "list").out, "there is a jump")
         for line in lines:
             target.tell(line)
             target.truth("^done$")
@@ -62,6 +68,17 @@ class Inside(LiveTest):
         """Filters first, then every, then first."""
         seen = self.seen("outer", "work 50", options=["-j", "place", "--if", "args.n % 2 == 0", "--every", "3", "--first", "4"])
         self.assertEqual(seen, [6, 12, 18, 24])
+
+    @unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
+    def test_in_the_agent(self):
+        """Once there are jumps a hit outside costs no stop."""
+        for function, lines, wanted in (("outer", ("work 40", "once") * 20, [*range(1, 41), 2, 6] * 20),
+                                        ("recurse", ("once",) * 9, [0] * 9), ("interrupted", ("once",) * 9, [10] * 9),
+                                        ("leave", ("once",) * 9, [1] * 9), ("tail", ("once",) * 9, [11] * 9),
+                                        ("switching", ("once",) * 9, [2] * 9)):
+            with self.subTest(function):
+                self.assertEqual(self.seen(function, *lines, by_jumps=True), wanted)
+        self.assertEqual(self.seen("holding", "go", "once", before=[("hold", "^holding$")], by_jumps=True), [7])
 
     def test_added_and_switched_while_calls_are_in_flight(self):
         """ctl add, off and on: calls that began meanwhile are found, too; and nothing is left armed when all is off."""

@@ -54,8 +54,8 @@ class Vectors(LiveTest):
         """The agent computes with some of them, and keeps all."""
         self.begin("2")
         self.go_on(line="signal")
-        tracer = self.attach(self.target, "-j", "do_work --if number * 2 > -1e9 --count", "-r", "do_work --stats=retval",
-                             "--format", "json")
+        tracer = self.attach(self.target, "--engine", "auto", "-j", "do_work --if number * 2 > -1e9 --count",
+                             "-r", "do_work --stats=retval", "--format", "json")
         if HAS_JUMPS:
             until(lambda: ktrace("ctl", "-p", self.target.pid, "list").out.count("[OPTIMIZED]") == 2, "there are jumps")
         self.go_on(200)

@@ -55,7 +55,14 @@ void add_cost(const Hit &hit, std::uint64_t begin) {
 
 bool begins_call(const SiteCode &site) { return site.moment == static_cast<std::uint32_t>(Moment::call); }
 
+/// Under no call of --inside's function, surely: ktrace has seen all that the thread may be under begin.
+bool is_outside(const Hit &hit) {
+    const std::uint64_t enclosed = *static_cast<const volatile std::uint64_t *>(&hit.thread.enclosed);
+    return (enclosed & hit.site.inside) == 0 && is_on_own_stack(hit.thread, arch::place_of_begun(hit.registers).at);
+}
+
 Outcome serve_one(const Hit &hit, std::uint64_t begin, Left &left) {
+    if (hit.site.inside != 0) return is_outside(hit) ? Outcome::filtered : Outcome::for_ktrace;
     return begins_call(hit.site) ? begin_call(hit, left) : note(hit, begin, left);
 }
 

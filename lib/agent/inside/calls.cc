@@ -15,10 +15,6 @@ using program::Machine;
 using program::Moment;
 using program::MomentImage;
 
-bool is_on_own_stack(const Thread &thread, std::uint64_t place) {
-    return thread.stack_low <= place && place < thread.stack_high;
-}
-
 bool is_known_return(const Threads &threads, std::uint64_t address) {
     std::size_t at = hash(address) % returns;
     for (std::size_t i = 0; i < longest_search; i++, at = (at + 1) % returns) {

@@ -44,6 +44,10 @@ struct Left {
 };
 inline Left left_by(const Thread &thread) { return {tail_of(thread.state), calls_of(thread.state)}; }
 
+inline bool is_on_own_stack(const Thread &thread, std::uint64_t place) {
+    return thread.stack_low <= place && place < thread.stack_high;
+}
+
 /// Of one probe of a hit.
 enum class Outcome {
     filtered,

@@ -10,6 +10,7 @@
 #include "arch/in_process.h"
 #include "base/clock.h"
 #include "engine/agent/agent_records.h"
+#include "engine/calls/inside.h"
 #include "engine/calls/timing.h"
 #include "engine/space/jumps.h"
 #include "engine/space/readable.h"
@@ -123,6 +124,7 @@ void leave_stop_out(const Engine &engine, Process &process, const Task &task, os
     auto *place = process.space->threads ? process.space->threads->of(task.tid) : nullptr;
     if (!place) return;
     agent::Thread &thread = *place->thread;
+    thread.enclosed = enclosed_by(task);
     thread.times = task.calls.youngest != nullptr;
     const std::uint64_t rang_at = std::exchange(place->rang_at, 0);
     thread.outer = 0;

@@ -100,6 +100,16 @@ void enter_enclosing(Engine &engine, Process &process, Task &task, Attachment &a
     begin_call(engine, process, task, attachment, site, stopped, {});
 }
 
+std::uint64_t enclosed_by(std::uint32_t number) { return std::uint64_t{1} << number % 64; }
+
+std::uint64_t enclosed_by(const Task &task) {
+    if (!task.calls.enclosures_known || task.calls.unwinds != 0) return ~std::uint64_t{0};
+    std::uint64_t all = 0;
+    for (const Instance *call = task.calls.youngest; call; call = call->older_call)
+        if (const std::uint32_t number = call->attachment->encloses; number != 0) all |= enclosed_by(number);
+    return all;
+}
+
 bool is_inside(Engine &engine, Process &process, Task &task, std::uint32_t number, VirtAddr pc, os::Stopped &stopped) {
     learn(engine, process, task, pc, stopped);
     const Instance *call = task.calls.youngest;

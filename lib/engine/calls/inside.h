@@ -20,4 +20,9 @@ void enter_enclosing(Engine &engine, Process &process, Task &task, Attachment &a
 /// True where the task, which is at `pc`, is under a call that the probe of this number follows.
 bool is_inside(Engine &engine, Process &process, Task &task, std::uint32_t number, VirtAddr pc, os::Stopped &stopped);
 
+/// For the agent (Thread::enclosed): the bit of an enclosing probe, which others may share.
+std::uint64_t enclosed_by(std::uint32_t number);
+/// The bits of all whose calls the task may be under.
+std::uint64_t enclosed_by(const Task &task);
+
 } // namespace ktrace::engine

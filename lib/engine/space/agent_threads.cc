@@ -79,6 +79,7 @@ bool AgentThreads::give(Pid pid, Tid tid, std::uint64_t thread_pointer, VirtAddr
     thread.head = agent::first_tail;
     thread.state = agent::state_of(agent::first_tail, 0);
     thread.is_busy = thread.has_floats = thread.times = thread.outer = thread.rang_at = thread.call[0].inner_after = 0;
+    thread.enclosed = ~std::uint64_t{0}; // until it is known
     thread.stack_low = stack_low.value;
     thread.stack_high = stack_high.value;
     thread.pid = pid.value;
@@ -87,6 +88,10 @@ bool AgentThreads::give(Pid pid, Tid tid, std::uint64_t thread_pointer, VirtAddr
     *free = true;
     places_[tid.value] = {pid, tid, thread_pointer, agent::first_tail, thread.cost, 0, &thread, {}};
     return true;
+}
+
+void AgentThreads::doubt_enclosures() {
+    for (auto &[tid, place] : places_) store(place.thread->enclosed, ~std::uint64_t{0});
 }
 
 void AgentThreads::claim(Tid tid, std::uint64_t thread_pointer) {

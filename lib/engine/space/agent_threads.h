@@ -56,6 +56,8 @@ class AgentThreads {
     /// nullptr: the task has none.
     Place *of(Tid tid);
     std::map<pid_t, Place> &all() { return places_; }
+    /// A thread may be under calls that were not seen to begin (Thread::enclosed).
+    void doubt_enclosures();
 
     /// Gives a task a place; its own stack lies in [stack_low, stack_high). False: there is none left, or the thread
     /// pointer is another one's, too.

@@ -73,6 +73,7 @@ struct AgentRun {
     program::Moment moment = program::Moment::pre;
     std::uint32_t number = 0; // of Jumps::by_number
     VirtAddr site_code, image;
+    std::uint32_t inside = 0; // the number of the probe that follows calls of --inside's function; 0: there is none
 };
 
 struct Jump {
