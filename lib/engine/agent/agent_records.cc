@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
-#include <optional>
 #include <vector>
 
 #include "agent/layout.h"
@@ -95,20 +94,19 @@ bool is_within_another(const Task &task, std::uint32_t location) {
     return false;
 }
 
-program::Duration duration_of(const Engine &engine, const Taken &taken, const agent::Returned &returned) {
+/// Into one that is new: copies of it took longer than all else.
+void find_duration(const Engine &engine, const Taken &taken, const agent::Returned &returned, program::Duration &took) {
     const std::uint64_t rate = engine.processor_clock.ns_per_tick();
     const AgentCosts &costs = engine.agent_costs;
-    program::Duration took;
     took.ns = agent::in_ns(returned.took, rate);
     took.taken_ns = agent::in_ns(returned.taken, rate);
     took.inner_ns = std::min(took.ns, agent::in_ns(returned.inner, rate));
     took.since_ns = taken.time_ns - engine.processor_clock.monotonic_ns(returned.begin);
     const Task *const task = taken.from->task;
     took.is_nested = returned.is_nested != 0 || (task && is_within_another(*task, taken.credit->location));
-    took.errors = engine.corrections.present(Clock::stops).of_stop * returned.stops;
-    took.errors += costs.of_hit * returned.hits;
-    took.errors += costs.of_call;
-    return took;
+    took.errors = costs.of_call;
+    if (returned.stops != 0) took.errors += engine.corrections.present(Clock::stops).of_stop * returned.stops;
+    if (returned.hits != 0) took.errors += costs.of_hit * returned.hits;
 }
 
 /// The order of such records matters to the user.
@@ -116,16 +114,15 @@ bool is_ordered(const AgentRun &run, agent::Kind kind) {
     return kind == agent::Kind::event || (kind == agent::Kind::sample && image_of(run).selects);
 }
 
-/// A call has returned: what it took, which is in front of the payload. Nothing: it is not.
-std::optional<program::Duration> take_duration(Engine &engine, const Taken &taken,
-                                               std::span<const std::byte> &payload) {
+/// A call has returned: what it took, which is in front of the payload. False: it is not.
+bool take_duration(Engine &engine, const Taken &taken, std::span<const std::byte> &payload, program::Duration &took) {
     agent::Returned returned;
-    if (payload.size() < sizeof returned) return std::nullopt;
+    if (payload.size() < sizeof returned) return false;
     std::memcpy(&returned, payload.data(), sizeof returned);
     payload = payload.subspan(sizeof returned);
-    program::Duration took = duration_of(engine, taken, returned);
+    find_duration(engine, taken, returned, took);
     if (taken.from->task && returned.is_outermost != 0) add_to_youngest(*taken.from->task, took.ns);
-    return took;
+    return true;
 }
 
 void hand_on(Engine &engine, const Taken &taken, std::span<const std::byte> payload, std::uint64_t realtime_is) {
@@ -135,14 +132,15 @@ void hand_on(Engine &engine, const Taken &taken, std::span<const std::byte> payl
         counters.filtered++;
         return;
     }
-    std::optional<program::Duration> took;
-    if (taken.run->moment == program::Moment::call && !(took = take_duration(engine, taken, payload))) return;
+    program::Duration took;
+    const bool returns = taken.run->moment == program::Moment::call;
+    if (returns && !take_duration(engine, taken, payload, took)) return;
     counters.hits++;
     if (image_of(*taken.run).selects && !taken.credit->state->selector->next()) {
         counters.unselected++;
         return;
     }
-    const program::Duration *const duration = took ? &*took : nullptr;
+    const program::Duration *const duration = returns ? &took : nullptr;
     if (taken.kind == agent::Kind::sample)
         add_sample(taken, payload, duration);
     else

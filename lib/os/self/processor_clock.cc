@@ -55,21 +55,14 @@ void ProcessorClock::compare() {
     const auto differs = static_cast<std::int64_t>(now.ns - monotonic_ns(now.time));
     if (last_.time != before_.time && std::abs(differs) < most_moved_ns)
         now.ns += static_cast<std::uint64_t>(differs / parts - differs);
-    if (now.ns >= before_.ns + apart_ns) last_ = now;
-}
-
-std::uint64_t ProcessorClock::ns_per_tick() const {
-    if (last_.time <= before_.time) return 0;
-    constexpr double unit = 4294967296.0;
-    const double rate = static_cast<double>(last_.ns - before_.ns) / static_cast<double>(last_.time - before_.time);
-    return static_cast<std::uint64_t>(rate * unit);
+    if (now.ns < before_.ns + apart_ns || now.time <= before_.time) return;
+    last_ = now;
+    rate_ = static_cast<double>(last_.ns - before_.ns) / static_cast<double>(last_.time - before_.time);
 }
 
 std::uint64_t ProcessorClock::monotonic_ns(std::uint64_t time) const {
-    if (last_.time <= before_.time) return last_.ns;
-    const double rate = static_cast<double>(last_.ns - before_.ns) / static_cast<double>(last_.time - before_.time);
     const auto since = static_cast<std::int64_t>(time - last_.time);
-    return last_.ns + static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<double>(since) * rate));
+    return last_.ns + static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<double>(since) * rate_));
 }
 
 } // namespace ktrace::os

@@ -16,7 +16,7 @@ class ProcessorClock {
     void compare();
 
     /// Times 2^32; 0: it is not known yet.
-    std::uint64_t ns_per_tick() const;
+    std::uint64_t ns_per_tick() const { return static_cast<std::uint64_t>(rate_ * 4294967296.0); }
 
     /// In ns of CLOCK_MONOTONIC.
     std::uint64_t monotonic_ns(std::uint64_t time) const;
@@ -28,6 +28,7 @@ class ProcessorClock {
     static Pair read();
 
     Pair before_, last_;
+    double rate_ = 0; // ns a tick
 };
 
 } // namespace ktrace::os
