@@ -36,7 +36,7 @@ struct Number {
 
 constexpr Type::Kind integer = Type::Kind::integer;
 constexpr Number numbers[] = {
-    {"char", Type::Kind::char_, 1, true},
+    {"char", Type::Kind::char_, 1, static_cast<char>(-1) < 0}, // by the psABI
     {"int", integer, 4, true},
     {"unsigned int", integer, 4, false},
     {"long", integer, 8, true},

@@ -166,7 +166,8 @@ int ExprBuilder::character(TextRange at, std::string_view quoted) {
     if (bytes.size() != 1) throw SyntaxError{at, "a character literal is one byte", "double quotes make a string"};
     Expr node;
     node.at = at;
-    node.number = static_cast<std::uint64_t>(std::int64_t{static_cast<signed char>(bytes[0])});
+    // Plain char is signed or not by the psABI; the traced program's is that of this build.
+    node.number = static_cast<std::uint64_t>(std::int64_t{bytes[0]});
     return add(std::move(node));
 }
 
