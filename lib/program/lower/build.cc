@@ -4,6 +4,7 @@
 
 #include "program/lower/code.h"
 #include "program/lower/lower.h"
+#include "program/lower/lower_place.h"
 #include "program/lower/types.h"
 
 namespace ktrace::program {
@@ -54,6 +55,7 @@ class Builder {
     void field(Moment when, Role role, std::string name, std::size_t lines = 0) {
         built_.fields[static_cast<std::size_t>(when)].push_back({role, std::move(name), lines});
     }
+    void save_entry_registers();
     void limit_payloads();
     void find_needs(Moment when);
 
@@ -347,6 +349,33 @@ void Builder::return_event() {
 }
 
 /// A record holds all of its nodes: where there are very many, each gets less.
+/// A result may lie where a register pointed at the entry, and at the return no register has its address (arm64's x8).
+/// Moment::call saves that register.
+void Builder::save_entry_registers() {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> saved; // its number and 1; where in the capture
+    auto look = [&](Instrs &instrs) {
+        for (Instr &instr : instrs) {
+            if (instr.op != Opcode::push_unavailable || instr.index == 0) continue;
+            auto found = std::ranges::find(saved, instr.index, &std::pair<std::uint32_t, std::uint32_t>::first);
+            if (found == saved.end()) {
+                const auto at = static_cast<std::uint32_t>(capture_.next);
+                capture_.next += saved_slot_size;
+                found = saved.emplace(saved.end(), instr.index, at);
+                Instrs save = lower_register(static_cast<std::uint16_t>(instr.index - 1));
+                save.push_back({.op = Opcode::save_slot, .index = at});
+                moment(Moment::call).body.push_back(std::move(save));
+            }
+            instr = {.op = Opcode::push_captured, .index = found->second};
+        }
+    };
+    MomentCode &at = moment(Moment::ret);
+    look(at.condition);
+    look(at.value);
+    for (Instrs &part : at.key) look(part);
+    for (Instrs &part : at.injections) look(part);
+    for (Instrs &part : at.body) look(part);
+}
+
 void Builder::limit_payloads() {
     std::size_t nodes = 1;
     for (const auto &fields : built_.fields) nodes = std::max(nodes, fields.size());
@@ -399,6 +428,7 @@ Built Builder::finish() {
         event(first_moment());
     for (const Injection &injection : recipe_.injections) inject(injection);
     if (recipe_.post && recipe_.kind == 'k' && !aggregates()) post_event();
+    if (is_return()) save_entry_registers();
     limit_payloads();
     if ((is_return() || recipe_.kind == 'w') && (!moment(Moment::call).body.empty() || code_.selection_at)) {
         code_.capture_fixed = code_.capture_size = capture_.next;

@@ -88,7 +88,7 @@ void lower_op(const Op &op, Instrs &out) {
         return;
     case Op::Code::skip: out.push_back({.op = Opcode::jump, .imm = op.operand}); return;
     case Op::Code::tls: out.push_back({.op = Opcode::tls, .imm = op.operand}); return;
-    case Op::Code::entry_register: out.push_back(simple(Opcode::push_unavailable)); return;
+    case Op::Code::entry_register: out.push_back({.op = Opcode::push_unavailable, .index = op.reg + 1u}); return;
     default: out.push_back(simple(plain(op.code))); return;
     }
 }
@@ -98,6 +98,12 @@ void lower_op(const Op &op, Instrs &out) {
 bool is_in_memory(const Place &place, std::uint64_t size) {
     return place.pieces.size() == 1 && place.pieces[0].kind == Piece::Kind::memory &&
            (place.pieces[0].size == 0 || place.pieces[0].size >= size);
+}
+
+Instrs lower_register(std::uint16_t dwarf_number) {
+    Instrs instrs;
+    lower_op({.code = Op::Code::push_register, .size = 8, .reg = dwarf_number, .operand = 0}, instrs);
+    return instrs;
 }
 
 void lower_ops(const Piece &piece, Instrs &out) {

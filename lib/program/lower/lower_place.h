@@ -12,8 +12,12 @@ namespace ktrace::program {
 /// True where the whole object of `size` bytes is at one address in memory.
 bool is_in_memory(const value::Place &place, std::uint64_t size);
 
-/// Instructions that leave the address of such a place, or the value of a piece of kind `value`.
+/// Instructions that leave the address of such a place, or the value of a piece of kind `value`. The value of
+/// a register at the entry is unavailable to them; `index` of that instruction is the register's number and 1.
 void lower_ops(const value::Piece &piece, Instrs &out);
+
+/// Instructions that leave a register.
+Instrs lower_register(std::uint16_t dwarf_number);
 
 /// Where a value of this type is written to, if it is a scalar in one register, or in memory at a register's value and
 /// a displacement; nothing: it lies elsewhere.

@@ -175,6 +175,31 @@ TEST_F(Moments, ConditionsAreDecidedAtEntryUnlessTheyUseTheOutcome) {
     EXPECT_EQ(bench.run(built.program, Moment::ret, *state), Outcome::filtered);
 }
 
+TEST_F(Moments, AResultInMemoryIsWhereARegisterPointedAtTheEntry) {
+    Place place;
+    place.pieces.emplace_back().ops.push_back(
+        {.code = value::Op::Code::entry_register, .size = 8, .reg = 1, .operand = 0});
+    ret.result = Binding{point, place};
+    Recipe wanted = recipe('r');
+    wanted.arguments.clear();
+    wanted.shows_result = true;
+    wanted.result = ret.result;
+    wanted.condition = bench.tree("retval.y == 20");
+    wanted.print = {bench.tree("retval.x")};
+    Built built = build(wanted);
+    ASSERT_TRUE(built.misfits.empty()) << built.misfits[0].error.message;
+    auto state = bench.state(wanted);
+    ASSERT_EQ(bench.run(built.program, Moment::call, *state), Outcome::accepted);
+    return_with(0);
+    EXPECT_EQ(bench.run(built.program, Moment::ret, *state), Outcome::filtered);
+    bench.memory.put(0x3000, std::array<int, 2>{10, 20});
+    ASSERT_EQ(bench.run(built.program, Moment::ret, *state), Outcome::event);
+    auto nodes = bench.nodes();
+    ASSERT_EQ(nodes.size(), 2U);
+    EXPECT_EQ(raw_int(nodes[0]), 10); // retval
+    EXPECT_EQ(raw_int(nodes[1]), 10);
+}
+
 TEST_F(Moments, SelectionFollowsTheFilterWhereverThatIs) {
     Recipe wanted = recipe('r');
     wanted.selection.every = 2;
