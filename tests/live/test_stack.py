@@ -119,7 +119,9 @@ class Stack(LiveTest):
         self.assertEqual(threads["runner"]["reason"], "it runs, and another tracer has it")
         self.assertNotIn("stack", threads["runner"])
         self.assertEqual(threads["register"]["reason"], "the rest needs a stop, and another tracer has it")
-        self.assertEqual(symbols_of(threads["register"])[:2], ["syscall", "wait_by_register"])
+        # On arm64 the caller of `syscall` is in a register, which /proc does not show.
+        known = ["syscall"] if os.uname().machine == "aarch64" else ["syscall", "wait_by_register"]
+        self.assertEqual(symbols_of(threads["register"])[:2], known)
         self.assertIn("main", symbols_of(threads["looks"]))
         tracer.stop()
 
