@@ -21,10 +21,12 @@ def built(name):
     workshop.require("gcc")
     if name not in _built:
         source = next(os.path.join(SOURCES, name + e) for e in (".c", ".cc") if os.path.exists(os.path.join(SOURCES, name + e)))
-        made = os.path.join(workshop.room(), name + ".so")
-        done = ktrace("plugin", "build", source, "-o", made)
-        assert done.status == 0 and done.err == "", done
-        _built[name] = made
+
+        def make(path):
+            done = ktrace("plugin", "build", source, "-o", path)
+            assert done.status == 0 and done.err == "", done
+
+        _built[name] = workshop.once(os.path.join(workshop.room(), name + ".so"), make)
     return _built[name]
 
 

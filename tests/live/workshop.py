@@ -1,5 +1,6 @@
 """Programs that a live test compiles itself: the variants (flags, compilers, formats) of sources of tests/targets."""
 import atexit
+import hashlib
 import os
 import re
 import shutil
@@ -13,8 +14,11 @@ _made = {}
 
 
 def room():
-    """The directory for what this test run makes; gone at its end."""
+    """The directory for what this test run makes; gone at its end. KTRACE_ROOM: one that is there, and stays, for many
+    runs one behind the other."""
     global _room
+    if _room is None:
+        _room = os.environ.get("KTRACE_ROOM")
     if _room is None:
         _room = tempfile.mkdtemp(prefix="ktrace-live-")
         atexit.register(shutil.rmtree, _room, ignore_errors=True)
@@ -33,6 +37,15 @@ def execute(*command):
     return done.stdout
 
 
+def once(path, make):
+    """This path, made by make(PATH) where that has not been done in this room."""
+    if not os.path.exists(path + ".made"):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        make(path)
+        open(path + ".made", "w").close()
+    return path
+
+
 def build(name, *flags, sources=None, compiler="gcc"):
     """The path of a program made of tests/targets/NAME.* (or of `sources`), compiled once for these flags."""
     require(compiler)
@@ -40,9 +53,9 @@ def build(name, *flags, sources=None, compiler="gcc"):
     if key not in _made:
         if sources is None:
             sources = [name + (".cc" if os.path.exists(os.path.join(SOURCES, name + ".cc")) else ".c")]
-        made = os.path.join(tempfile.mkdtemp(dir=room()), name)
-        execute(compiler, *[os.path.join(SOURCES, s) for s in sources], "-o", made, *flags)
-        _made[key] = made
+        mark = hashlib.sha256(repr((key, sources)).encode()).hexdigest()[:16]
+        _made[key] = once(os.path.join(room(), mark, name),
+                          lambda made: execute(compiler, *[os.path.join(SOURCES, s) for s in sources], "-o", made, *flags))
     return _made[key]
 
 
