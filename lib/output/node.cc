@@ -135,8 +135,26 @@ void append_symbol(JsonNotation, std::string &out, const Node &node, const Conte
     append_json_string(out, symbol_text(node, context));
 }
 
+template <class Notation> const ValueLimits &limits_of(const Context &context) {
+    return std::is_same_v<Notation, TextNotation> ? *context.limits : ValueLimits::all;
+}
+
+/// Of wide characters, behind a pointer.
+template <class Notation> void append_wide_text(std::string &out, const Node &node, const Context &context, int depth) {
+    value::Type text;
+    text.kind = value::Type::Kind::array;
+    text.target = &type_of(node, context);
+    const std::size_t unit = std::max<std::size_t>(text.target->size, 1);
+    const bool has_end = node.bytes.size() >= unit && load_unsigned(node.bytes.last(unit)) == 0;
+    text.count = node.bytes.size() / unit + (has_end ? 0 : 1);
+    text.size = text.count * text.target->size;
+    append_value<Notation>(out, text, node.bytes, limits_of<Notation>(context), depth, &context, nullptr);
+}
+
 template <class Notation> void append_typed(std::string &out, const Node &node, const Context &context, int depth) {
     constexpr bool is_text = std::is_same_v<Notation, TextNotation>;
+    if (node.tag == Tag::pointee && type_of(node, context).kind == value::Type::Kind::char_)
+        return append_wide_text<Notation>(out, node, context, depth);
     if (is_text && node.tag == Tag::pointee && !context.limits->follows) return Notation::pointer(out, node.number);
     append_value<Notation>(out, type_of(node, context), node.bytes, is_text ? *context.limits : ValueLimits::all, depth,
                            &context, nullptr);
@@ -154,10 +172,6 @@ void append_string(JsonNotation, std::string &out, const Node &node, const Conte
 // Groups (program/record.h: Form).
 
 using program::Form;
-
-template <class Notation> const ValueLimits &limits_of(const Context &context) {
-    return std::is_same_v<Notation, TextNotation> ? *context.limits : ValueLimits::all;
-}
 
 std::vector<Node> nodes_of(const Node &group) {
     std::vector<Node> all;

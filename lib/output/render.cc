@@ -1,6 +1,7 @@
 #include "output/render.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -33,20 +34,24 @@ std::string_view as_chars(Bytes bytes) { return {reinterpret_cast<const char *>(
 /// A type whose values are characters (symbols/ distinguishes them from small numbers such as int8_t).
 bool is_character(const Type &type) { return type.kind == Type::Kind::char_ && type.size >= 1 && type.size <= 4; }
 
-/// Code units of `size` bytes up to the first that is 0, as UTF-8 (UTF-16 and UTF-32; bytes as they are).
-std::string text_of(Bytes bytes, std::size_t size) {
+/// Code units of `size` bytes up to the first that is 0, as UTF-8 (UTF-16 and UTF-32; bytes as they are). Nothing: they
+/// are no text. The first half of a pair may be cut off at the end.
+std::optional<std::string> text_of(Bytes bytes, std::size_t size) {
     std::string text;
     std::uint32_t high = 0;
     for (std::size_t at = 0; at + size <= bytes.size(); at += size) {
-        auto unit = static_cast<std::uint32_t>(load_unsigned(bytes.subspan(at, size)));
+        const auto unit = static_cast<std::uint32_t>(load_unsigned(bytes.subspan(at, size)));
+        const bool is_low = unit >= 0xdc00 && unit < 0xe000;
+        if (size != 1 && is_low != (high != 0)) return std::nullopt;
         if (unit == 0) break;
         if (size == 1) {
             text += static_cast<char>(unit);
         } else if (size == 2 && unit >= 0xd800 && unit < 0xdc00) {
             high = unit;
+        } else if ((unit >= 0xd800 && unit < 0xdc00) || unit > 0x10ffff) {
+            return std::nullopt;
         } else {
-            bool pair = high != 0 && unit >= 0xdc00 && unit < 0xe000;
-            append_utf8(text, pair ? 0x10000 + ((high - 0xd800) << 10) + (unit - 0xdc00) : unit);
+            append_utf8(text, is_low ? 0x10000 + ((high - 0xd800) << 10) + (unit - 0xdc00) : unit);
             high = 0;
         }
     }
@@ -229,17 +234,18 @@ template <class Notation> class Walk {
         if (is_character(*type.target) && !type.is_vector) {
             Bytes held = part(bytes, 0, count * size);
             auto unit = static_cast<std::size_t>(size);
-            const std::string text = text_of(held, unit);
-            const std::string_view shown = shortened(text, limits_.text);
-            const bool is_cut = shown.size() < text.size() || (there < count && !ends_in_zero(held, unit));
-            return Notation::string(out_, shown, is_cut);
+            if (const auto text = text_of(held, unit)) {
+                const std::string_view shown = shortened(*text, limits_.text);
+                const bool is_cut = shown.size() < text->size() || (there < count && !ends_in_zero(held, unit));
+                return Notation::string(out_, shown, is_cut);
+            }
         }
         std::uint64_t shown = std::min({count, there, std::uint64_t{limits_.elements}});
         out_ += '[';
         for (std::uint64_t i = 0; i < shown; i++) {
             if (i != 0) Notation::separator(out_);
             const Bytes element = part(bytes, i * stride, size);
-            if (type.is_vector && is_character(*type.target)) // of numbers, whatever it is made of
+            if (is_character(*type.target)) // of a vector, or no text: numbers
                 integer(*type.target, load_unsigned(element), bits_of(*type.target));
             else
                 value(*type.target, element);

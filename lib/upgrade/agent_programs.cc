@@ -21,7 +21,7 @@ const char *why_not_register(std::uint64_t offset, const Instr &instr) {
 }
 
 // One that is new has to be looked at: may the agent run it?
-static_assert(static_cast<int>(Opcode::inject) == 115);
+static_assert(static_cast<int>(Opcode::inject) == 116);
 
 const char *why_not(const Instr &instr) {
     switch (instr.op) {

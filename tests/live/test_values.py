@@ -241,6 +241,20 @@ class Sanitizers(ValueTest):
         self.assertNotIn(said, ktrace("run", "-j", "by_value", "--", self.made("bit_fields.c", "gcc", "-g")).err)
 
 
+class WideTexts(ValueTest):
+    def test_behind_pointers_and_in_structures(self):
+        for compiler in ("g++", "clang++"):
+            for level in ("-O0", "-O2"):
+                with self.subTest((compiler, level)):
+                    path = self.made("wide.cc", compiler, level, "-g")
+                    shown = self.shown(path, "--full", "-r", "wide", "-r", "held")
+                    self.assertEqual([re.sub(" and took.*", "", line) for line in shown], self.truth(path))
+                    found = [json.loads(line) for line in ktrace("run", "--format", "json", "-r", "wide", "--", path).lines
+                             if '"type":"return"' in line]
+                    self.assertEqual(found[0]["args"], {"w": "h\u00e4llo", "s": "utf\U0001f600", "l": "x\U0001f600\ny"})
+                    self.assertEqual(found[1]["args"]["s"], [55296, 120, 0])
+
+
 class PointersToFunctions(ValueTest):
     def test_names_of_functions_and_members(self):
         path = self.made("pointers.cc", "g++", "-g", "-O0", "-no-pie")

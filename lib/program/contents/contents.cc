@@ -56,7 +56,7 @@ constexpr int deepest = 8;
 /// A text behind a pointer, as arguments of that type show it.
 bool is_pointer_to_text(const Type &type) {
     return type.kind == Type::Kind::pointer && type.target && type.target->kind == Type::Kind::char_ &&
-           type.target->size == 1;
+           (type.target->size == 1 || type.target->size == 2 || type.target->size == 4);
 }
 
 void add_parts(const Type &type, std::uint64_t offset, int depth, Surroundings &around, std::vector<Part> &parts) {

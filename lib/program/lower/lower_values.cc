@@ -182,6 +182,14 @@ std::size_t Lowering::show_pointer(const Operand &operand, Style style, bool fol
         return default_str;
     }
     const Type *target = type.target;
+    if (typed && target && types::is_wide_char(*target) && in_table(*target) && !operand.untyped) {
+        put({.op = Opcode::emit_wide,
+             .size = byte_size(*target),
+             .index = type.index,
+             .reg = target->index,
+             .imm = static_cast<std::int64_t>(default_str * target->size)});
+        return default_str * target->size;
+    }
     if (follow && typed && target && types::is_record(*target) && !operand.untyped) {
         if (target->incomplete) target = scope_.complete(target);
         if (!target->incomplete && target->size != 0 && in_table(*target)) {

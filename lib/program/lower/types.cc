@@ -134,6 +134,8 @@ bool is_object(const Type &type) {
 bool is_record(const Type &type) { return type.kind == Kind::structure || type.kind == Kind::union_; }
 bool is_char(const Type &type) { return type.kind == Kind::char_ && type.size == 1; }
 
+bool is_wide_char(const Type &type) { return type.kind == Kind::char_ && (type.size == 2 || type.size == 4); }
+
 bool is_signed(const Type &type) {
     if (type.kind == Kind::bool_ || type.kind == Kind::pointer) return false;
     return type.is_signed;

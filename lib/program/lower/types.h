@@ -24,10 +24,11 @@ const Type *named(std::string_view name);
 bool is_integer(const Type &type);  // bool, char, enum included; at most 64 bits
 bool is_floating(const Type &type); // float, double, long double
 bool is_pointer(const Type &type);
-bool is_scalar(const Type &type); // one of the above
-bool is_object(const Type &type); // struct, union, array, and what does not fit in a slot
-bool is_record(const Type &type); // struct, class, union
-bool is_char(const Type &type);   // char, signed char, unsigned char
+bool is_scalar(const Type &type);    // one of the above
+bool is_object(const Type &type);    // struct, union, array, and what does not fit in a slot
+bool is_record(const Type &type);    // struct, class, union
+bool is_char(const Type &type);      // char, signed char, unsigned char
+bool is_wide_char(const Type &type); // wchar_t, char16_t, char32_t
 bool is_signed(const Type &type);
 
 /// The integer promotions: what C computes a small integer as.

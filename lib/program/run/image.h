@@ -131,6 +131,7 @@ enum class Opcode : std::uint8_t {
     emit_buffer,
     emit_pointer, // index: type; a char * (imm: bytes read at most): its string
     emit_pointee, // index: type of the pointer, reg: type of the pointee, imm: its size
+    emit_wide,    // the same of a text of characters of `size` bytes, up to the first 0, imm: bytes at most
     emit_na,      // pops nothing; imm: 0, or na_elided
     emit_stack,   // imm: frames; pops nothing
     emit_caller,  // pops nothing

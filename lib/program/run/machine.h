@@ -102,6 +102,7 @@ class Machine {
     void emit_object(const Instr &instr, std::span<const std::byte> bytes, NodeWriter &out);
     void emit_memory(const Instr &instr, const Slot &slot, NodeWriter &out);
     void emit_pointee(const Instr &instr, const Slot &slot, NodeWriter &out);
+    void emit_wide(const Instr &instr, const Slot &slot, NodeWriter &out);
     void emit_char_pointer(const Instr &instr, const Slot &slot, NodeWriter &out);
     void emit_stack(const Instr &instr, NodeWriter &out);
     void emit_caller(NodeWriter &out);

@@ -52,6 +52,7 @@ bool Machine::emit(const Instr &instr, NodeWriter &out) {
     case Opcode::emit_buffer: out.sized(Tag::buffer, bytes); break;
     case Opcode::emit_pointer: emit_char_pointer(instr, slot, out); break;
     case Opcode::emit_pointee: emit_pointee(instr, slot, out); break;
+    case Opcode::emit_wide: emit_wide(instr, slot, out); break;
     default: return false;
     }
     return !broken_;
@@ -94,6 +95,24 @@ void Machine::emit_pointee(const Instr &instr, const Slot &slot, NodeWriter &out
     if (object.state != State::ok) return write_bad(object, out);
     if (object.truncated) return out.number(Tag::fault, slot.bits + object.size);
     out.pointee(slot.bits, instr.reg, {object.bytes, object.size});
+}
+
+void Machine::emit_wide(const Instr &instr, const Slot &slot, NodeWriter &out) {
+    if (out.is_key()) return out.number(Tag::hex, slot.bits);
+    if (slot.bits == 0) return out.raw(instr.index, std::as_bytes(std::span(&slot.bits, 1)));
+    std::uint64_t unit = 1;
+    const std::size_t wide = std::min<std::size_t>(std::max<std::size_t>(instr.size, 1), sizeof unit);
+    const auto most = static_cast<std::size_t>(instr.imm);
+    const Slot text = read_buffer(slot.bits, most + wide); // one more shows whether the text goes on
+    if (text.state != State::ok) return write_bad(text, out);
+    std::size_t size = 0;
+    while (unit != 0 && size + wide <= text.size) {
+        unit = 0;
+        std::memcpy(&unit, text.bytes + size, wide);
+        size += wide;
+    }
+    if (unit != 0) size = std::min(size, most);
+    out.pointee(slot.bits, instr.reg, {text.bytes, size});
 }
 
 void Machine::emit_stack(const Instr &instr, NodeWriter &out) {

@@ -43,19 +43,20 @@ struct RecordHeader {
 /// order. Each begins with a Tag byte; the tag fixes the rest, little endian and unaligned. record_reader.h
 /// decodes it.
 enum class Tag : std::uint8_t {
-    raw,     // u32 type index, u32 size, bytes: a value of a type in the value::TypeTable, as in memory; size < the
-             // type's size: cut off at max_value. A null `char *` or pointer to a struct is raw too
-    string,  // u64 pointer, u8 truncated, u32 size, bytes: a char * and what it points to; pointer 0: a text that is
-             // not in the target (comm, func, a literal) or lies in an object (a char array)
-    pointee, // u64 pointer, u32 type index (of the pointee), u32 size, bytes: a pointer to a struct, one level followed
-    sint,    // i64: an untyped or computed integer, prints in decimal
-    uint,    // u64: prints in decimal
-    hex,     // u64: a register or pointer, prints in hex
-    floating,    // f64
-    boolean,     // u8
-    buffer,      // u32 size, bytes: buf()
-    fault,       // u64 address: unmapped memory
-    na,          // the expression does not fit this location, or has no value (a division by zero)
+    raw,      // u32 type index, u32 size, bytes: a value of a type in the value::TypeTable, as in memory; size < the
+              // type's size: cut off at max_value. A null `char *` or pointer to a struct is raw too
+    string,   // u64 pointer, u8 truncated, u32 size, bytes: a char * and what it points to; pointer 0: a text that is
+              // not in the target (comm, func, a literal) or lies in an object (a char array)
+    pointee,  // u64 pointer, u32 type index (of the pointee), u32 size, bytes: a pointer to a struct, one level
+              // followed, or to a text of wide characters: these, with the 0 behind them where it was seen
+    sint,     // i64: an untyped or computed integer, prints in decimal
+    uint,     // u64: prints in decimal
+    hex,      // u64: a register or pointer, prints in hex
+    floating, // f64
+    boolean,  // u8
+    buffer,   // u32 size, bytes: buf()
+    fault,    // u64 address: unmapped memory
+    na,       // the expression does not fit this location, or has no value (a division by zero)
     unavailable, // optimized out
     stack,       // u32 count, u64 addresses: innermost first (absolute; the sink asks a symbolizer); see interrupted
     registers,   // u32 size, bytes: the ISA's Registers
