@@ -265,6 +265,20 @@ template <class Notation> void append_quantity(std::string &out, const Node &gro
     if (has_unit) out += unit_of(type_of(group, context).name);
 }
 
+/// `int(42)`, `main.Circle{.R=1.5}`.
+template <class Notation> void append_named(std::string &out, const Node &group, const Context &context, int depth) {
+    const std::vector<Node> nodes = nodes_of(group);
+    if (nodes.size() < 2) return Notation::elided_value(out);
+    std::string value;
+    append_node<Notation>(value, nodes[1], context, depth);
+    Notation::variant(out, nodes[0].text());
+    const bool has_own = std::is_same_v<Notation, JsonNotation> || value.starts_with('{');
+    if (!has_own) Notation::begin_tuple(out);
+    out += value;
+    if (!has_own) Notation::end_tuple(out);
+    Notation::end_variant(out);
+}
+
 template <class Notation> void append_nothing(std::string &out, std::string_view type) {
     Notation::nothing(out, type.starts_with("std::") ? "nothing" : "nil");
 }
@@ -278,6 +292,7 @@ template <class Notation> void append_group(std::string &out, const Node &node, 
     case Form::map: return append_map<Notation>(out, node, context, depth + 1);
     case Form::tuple: return append_tuple<Notation>(out, node, context, depth + 1);
     case Form::object: return append_object<Notation>(out, node, context, depth);
+    case Form::named: return append_named<Notation>(out, node, context, depth);
     case Form::quantity: return append_quantity<Notation>(out, node, context, depth);
     case Form::nothing: return append_nothing<Notation>(out, type_of(node, context).name);
     }

@@ -41,6 +41,7 @@ class LocationScope final : public program::Scope {
     const value::Type *complete(const value::Type *type) override;
     const value::Type *type_named(std::string_view name) override;
     std::optional<program::EnumeratorValue> enumerator(std::string_view name) override;
+    program::contents::DynamicTypes dynamic_types(const value::Type &interface) override;
     std::string function() override { return location_.symbol; }
     bool has_duration() override { return instant_ == Instant::at_return; }
     const value::TypeTable *types() override {

@@ -215,6 +215,25 @@ class OtherLanguages(ValueTest):
                     self.assertEqual([line.split(" returned")[1] for line in shown],
                                      [line.split(" returned")[1] for line in self.truth(made)])
 
+    def test_interfaces_of_go(self):
+        """By the type that they hold, as far as the debug information has it."""
+        workshop.require("go")
+        made = os.path.join(workshop.room(), "interfaces_of_go")
+        for flags in ("", "-N -l"):
+            with self.subTest(flags):
+                workshop.execute("env", f"GOCACHE={workshop.room()}/cache", "GO111MODULE=off", "go", "build",
+                                 f"-gcflags={flags}", "-o", made, os.path.join(LANGUAGES, "interfaces.go"))
+                trace = ktrace("run", "--full", *[o for f in ("any", "drawn", "all", "failed") for o in ("-r", f"main.{f}")],
+                               "--", made)
+                shown = [re.sub(" and took.*", "", line) for line in trace.payloads]
+                truth = [line for line in trace.out.splitlines() if line.startswith("main.")]
+                self.assertEqual(len(truth), 28)
+                self.assertEqual(shown, truth)
+                trace = ktrace("run", "--format", "json", "-j", "main.drawn", "--", made)
+                values = [json.loads(line)["args"]["s"] for line in trace.lines if '"type":"entry"' in line]
+                self.assertEqual(values, [{"main.circle": {"radius": 1.5, "name": "round"}},
+                                          {"*main.square": {"side": 2.5}}, None])
+
 
 class Declarations(ValueTest):
     def test_of_functions_without_debug_information(self):

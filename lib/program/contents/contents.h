@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "program/contents/dynamic_types.h"
 #include "program/run/image.h"
 #include "value/type.h"
 
@@ -20,6 +21,10 @@ class Surroundings {
     virtual const value::Type &complete(const value::Type &type) = 0;
     /// Appends code that takes an address off the stack and shows the object of `type` there, as one node.
     virtual void show(const value::Type &type) = 0;
+    /// The types that an interface of this type may hold; none where it is in another one.
+    virtual DynamicTypes dynamic_types(const value::Type &) { return {}; }
+    /// As show, of what an interface holds.
+    virtual void show_dynamic(const value::Type &type) { show(type); }
 };
 
 /// True where a printer knows the type. A type that is only declared may be known, too.

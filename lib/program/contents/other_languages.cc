@@ -1,4 +1,4 @@
-// Types of other languages: Rust's Vec and slices, Go's slices and interfaces.
+// Types of other languages: Rust's Vec and slices, Go's slices.
 #include "program/contents/printers.h"
 
 namespace ktrace::program::contents {
@@ -32,20 +32,6 @@ bool show_slice(Writer &w) {
     w.check_count(2);
     w.show_sequence(element);
     w.finish();
-    return true;
-}
-
-/// One of no type is nil; of another one the address of its value.
-bool show_interface(Writer &w) {
-    auto of = find(w.type(), "tab"), data = find(w.type(), "data");
-    if (!of) of = find(w.type(), "_type");
-    if (!of || !data) return false;
-    w.peek(of->offset);
-    w.check(2);
-    const std::size_t is_nil = w.jump(Opcode::jump_false);
-    w.load(data->offset);
-    w.show_address();
-    w.finish_or_nothing(is_nil);
     return true;
 }
 

@@ -34,6 +34,7 @@ bool show_time_point(Writer &w);
 
 bool show_rust_vec(Writer &w); // other_languages.cc
 bool show_slice(Writer &w);
-bool show_interface(Writer &w);
+
+bool show_interface(Writer &w); // interfaces.cc
 
 } // namespace ktrace::program::contents

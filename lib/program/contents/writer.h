@@ -47,6 +47,9 @@ class Writer {
     }
     const value::Type &complete(const value::Type &type) { return around_.complete(type); }
 
+    DynamicTypes dynamic_types() { return around_.dynamic_types(type_); }
+
+    void put(const Instr &instr) { out_.push_back(instr); }
     void put(Opcode op, std::int64_t imm = 0) { out_.push_back({.op = op, .imm = imm}); }
     void push(std::int64_t number) { put(Opcode::push, number); }
     void add(std::uint64_t number) {
@@ -73,6 +76,12 @@ class Writer {
         put(Opcode::jump, static_cast<std::int64_t>(to) - static_cast<std::int64_t>(here()) - 1);
     }
     std::size_t here() const { return out_.size(); }
+    /// Takes the instructions from there on out.
+    std::vector<Instr> aside(std::size_t from) {
+        std::vector<Instr> taken(out_.begin() + static_cast<std::ptrdiff_t>(from), out_.end());
+        out_.resize(from);
+        return taken;
+    }
     void next_in_tree(std::uint64_t left, std::uint64_t right, std::uint64_t up) {
         out_.push_back({.op = Opcode::next_in_tree, .index = static_cast<std::uint32_t>(left | right << 8 | up << 16)});
     }
@@ -83,6 +92,7 @@ class Writer {
     }
     void end() { put(Opcode::end_group); }
     void show(const value::Type &type) { around_.show(type); }
+    void show_dynamic(const value::Type &type) { around_.show_dynamic(type); }
     /// Shows the top as a number.
     void show_number(bool is_signed) { put(is_signed ? Opcode::emit_sint : Opcode::emit_uint); }
     void show_address() { put(Opcode::emit_hex); }

@@ -156,7 +156,8 @@ class Lowering {
     const Tree &tree_;
     Instrs &out_;
     ArgumentCapture *capture_;
-    int held_in_ = 0; // objects whose contents are being shown
+    int held_in_ = 0;           // objects whose contents are being shown
+    bool in_interface_ = false; // what an interface holds is being shown
 };
 
 } // namespace ktrace::program

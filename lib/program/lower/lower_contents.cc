@@ -2,6 +2,7 @@
 #include "program/lower/lower.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "program/contents/contents.h"
 #include "program/lower/types.h"
@@ -24,6 +25,16 @@ class Lowering::Contents : public contents::Surroundings {
         return type.incomplete || type.members.empty() ? *lowering_.scope_.complete(&type) : type;
     }
     void show(const Type &type) override { lowering_.show_part(type); }
+    contents::DynamicTypes dynamic_types(const Type &type) override {
+        contents::DynamicTypes known = lowering_.scope_.dynamic_types(type);
+        if (lowering_.in_interface_) known.types.clear();
+        return known;
+    }
+    void show_dynamic(const Type &type) override {
+        const bool was = std::exchange(lowering_.in_interface_, true);
+        lowering_.show_part(type);
+        lowering_.in_interface_ = was;
+    }
 
   private:
     Lowering &lowering_;

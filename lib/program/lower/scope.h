@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "program/contents/dynamic_types.h"
 #include "value/place.h"
 #include "value/type.h"
 
@@ -45,6 +46,9 @@ class Scope {
     virtual const value::Type *type_named(std::string_view name) = 0;
     /// A bare enumerator that is unambiguous in what is known.
     virtual std::optional<EnumeratorValue> enumerator(std::string_view name) = 0;
+
+    /// The types that an interface of this type may hold (Go).
+    virtual contents::DynamicTypes dynamic_types(const value::Type &) { return {}; }
 
     virtual std::string function() = 0; // func
     virtual bool has_duration() = 0;    // duration: at a return

@@ -74,6 +74,7 @@ enum class Form : std::uint8_t {
     tuple,    // elements of several types
     quantity, // a number of the unit that the type names
     nothing,  // an optional without a value: none
+    named,    // the name of a type (a string) and a value of it
     object,   // the bytes of an object (raw), then for each part that holds more: a uint (its offset, of a virtual base
               // of_virtual_base; above it the index of its type) and its node
 };

@@ -80,6 +80,13 @@ struct Variable {
     value::Place place; // addresses of statics are vaddrs + the bias given
 };
 
+/// A type of Go's that has a descriptor, which interfaces refer to.
+struct DescribedType {
+    std::string name;             // with the whole path of its package: `net/http.Request`
+    std::uint64_t descriptor = 0; // from the start of all descriptors, or its vaddr
+    std::uint64_t die = 0;        // its number
+};
+
 /// A frame of the source at an address: innermost inlined function first, the real function last.
 struct SourceFrame {
     std::string function; // qualified
@@ -110,6 +117,10 @@ class Dwarf {
     /// whole where any unit defines it. Functions and variables come with three hops; a structure beyond is
     /// `incomplete` and has no members until this is asked for it. Types keep their addresses. Gives back `type`.
     const value::Type *complete(const value::Type *type);
+
+    /// Go's structures, arrays, slices and complex numbers that have descriptors.
+    const std::vector<DescribedType> &described_types();
+    const value::Type *type_of(const DescribedType &type);
 
     /// A struct, union, class, enum or typedef by name (`struct foo`, `foo_t`, `ns::Foo`), whichever unit defines it;
     /// the whole file may be looked at. A definition before a declaration. nullptr: there is none.

@@ -60,6 +60,10 @@ struct Dwarf::Impl {
     std::unordered_map<std::string, Dwarf_Die> declarations; // of functions that are elsewhere, by their linkage names
     bool asked_declarations = false;
 
+    std::vector<DescribedType> described_types;
+    std::vector<Dwarf_Die> described_dies; // by DescribedType::die
+    bool asked_described_types = false;
+
     std::vector<Dwarf_Die> instances;                                 // by InlinedInstance::instance - 1
     std::unordered_map<const void *, std::uint32_t> instance_numbers; // by Dwarf_Die::addr
 
@@ -69,6 +73,7 @@ struct Dwarf::Impl {
     std::uint32_t instance_number(Dwarf_Die instance);
     std::optional<Dwarf_Die> instance_die(std::uint32_t number) const;
     void find_declarations();
+    void find_described_types();
     void find_results(Function &function, Dwarf_Die die);
     bool hides_parameters(const Known &known_function);
     std::optional<Dwarf_Die> function_die(std::uint64_t vaddr) { return units.function(vaddr); }
