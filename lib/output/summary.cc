@@ -52,7 +52,9 @@ std::string lost_text(const program::LocationInfo &location, const program::Coun
     add(counters.missed - counters.unfollowed, fmt::format("missed (more than {} calls in flight)", maxactive));
     add(counters.unfollowed, "missed (no way to see their return)");
     add(counters.ended, "unreturned (their thread ended)");
-    add(counters.unreturned - counters.in_flight - counters.ended, "unreturned (longjmp or an exception)");
+    add(counters.left, "unreturned (left by a jump to another function)");
+    add(counters.unreturned - counters.in_flight - counters.ended - counters.left,
+        "unreturned (longjmp or an exception)");
     add(counters.dropped, "dropped (not written)");
     if (counters.missed != 0) {
         std::string function;

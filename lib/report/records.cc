@@ -210,7 +210,7 @@ void add(program::Counters &to, const program::Counters &more) {
     using program::Counters;
     for (auto count : {&Counters::hits, &Counters::events, &Counters::filtered, &Counters::unselected,
                        &Counters::missed, &Counters::unreturned, &Counters::dropped, &Counters::injected,
-                       &Counters::in_flight, &Counters::ended, &Counters::unfollowed})
+                       &Counters::in_flight, &Counters::ended, &Counters::left, &Counters::unfollowed})
         to.*count += more.*count;
 }
 

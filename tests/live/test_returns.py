@@ -78,6 +78,7 @@ class Returns(Counting):
         trace = self.check("generated", "leaves")
         told = [(e["args"]["n"], e["retval"]) for e in trace.events("return")]
         self.assertEqual(told, [(n, 2 * n) for n in range(1, 1000, 2)])
+        self.assertIn("500 unreturned (left by a jump to another function)", trace.err)
 
     def test_calls_that_a_filter_leaves_out(self):
         """What they return is not taken for the result of one that was left before from there."""

@@ -170,6 +170,11 @@ void end_unreturned(Engine &engine, Process &process, Instance &call) {
     end_call(engine, process, call);
 }
 
+void end_left(Engine &engine, Process &process, Instance &call) {
+    call.attachment->counters->left++;
+    end_unreturned(engine, process, call);
+}
+
 void end_unfinished(Engine &engine, Process &process, Instance &call) {
     program::Counters &counters = *call.attachment->counters;
     (engine.closing ? counters.in_flight : counters.ended)++;

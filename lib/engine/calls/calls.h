@@ -24,6 +24,8 @@ void adopt_call(Engine &engine, Process &process, Task &task, Attachment &attach
 
 void end_returned(Engine &engine, Process &process, Instance &call);
 void end_unreturned(Engine &engine, Process &process, Instance &call);
+/// It ends by a jump to a function whose end is not seen.
+void end_left(Engine &engine, Process &process, Instance &call);
 /// It ends with its thread, or with the trace.
 void end_unfinished(Engine &engine, Process &process, Instance &call);
 

@@ -174,7 +174,7 @@ void run_exits(Engine &engine, Process &process, Task &task, Site &site, os::Sto
         if (is_return)
             finish_call(engine, process, task, site, *call, stopped);
         else
-            end_unreturned(engine, process, *call);
+            end_left(engine, process, *call);
     }
 }
 

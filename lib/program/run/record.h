@@ -138,6 +138,7 @@ struct Counters {
     std::uint64_t unfollowed = 0; // of missed: no way to see their end
     std::uint64_t in_flight = 0;  // of unreturned: calls that the end of the trace has found
     std::uint64_t ended = 0;      // of unreturned: with their thread, process or program
+    std::uint64_t left = 0;       // of unreturned: by a jump to a function whose end is not seen
 
     std::uint64_t lost() const { return missed + (unreturned - in_flight) + dropped; }
 };

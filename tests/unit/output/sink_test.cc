@@ -371,6 +371,12 @@ TEST_F(Sinks, LostHitsHaveTheirReasons) {
     counters.ended = 2;
     EXPECT_EQ(output::lost_text(location, counters, 64),
               "ktrace: do_work [worker]: 2 unreturned (their thread ended), 3 dropped (not written)\n");
+    counters = {10, 5, 0, 0, 0, 5, 0};
+    counters.left = 4;
+    EXPECT_EQ(
+        output::lost_text(location, counters, 64),
+        "ktrace: do_work [worker]: 4 unreturned (left by a jump to another function), 1 unreturned (longjmp or an "
+        "exception)\n");
     counters = {1, 0, 0, 0, 1, 0, 0};
     counters.unfollowed = 1;
     EXPECT_EQ(
