@@ -117,6 +117,12 @@ struct RegisterInfo {
     std::uint8_t width;   // bytes
 };
 
+/// The bytes of a vector register behind those that FpRegisters has.
+struct UpperPart {
+    std::uint16_t offset = 0; // in UpperRegisters
+    std::uint8_t width = 0;   // bytes; 0: there are none
+};
+
 /// The range of one debug register.
 struct WatchRegister {
     enum class When : std::uint8_t { write, access, execute };
@@ -152,6 +158,7 @@ concept InstructionSet = requires(
     { I::longest } -> std::convertible_to<std::size_t>;                    // bytes of the longest instruction
     // registers
     { I::registers() } -> std::same_as<std::span<const RegisterInfo>>;     // all, in the order of --regs
+    { I::upper_part(number) } -> std::same_as<UpperPart>;                  // of the register with this DWARF number
     { I::pc(cregs) } -> std::same_as<VirtAddr>;
     { I::sp(cregs) } -> std::same_as<VirtAddr>;
     { I::set_pc(regs, address) };

@@ -28,6 +28,7 @@ struct Arm64Plan : PlanCommon {
 struct Arm64 {
     using Registers = Arm64Registers;
     using FpRegisters = Arm64FpRegisters;
+    using UpperRegisters = Arm64UpperRegisters;
     using Plan = Arm64Plan;
 
     static constexpr std::string_view name = "arm64";
@@ -39,6 +40,7 @@ struct Arm64 {
     static constexpr std::int64_t return_pop = 0;
 
     static std::span<const RegisterInfo> registers();
+    static UpperPart upper_part(int) { return {}; }
     static VirtAddr pc(const Registers &regs) { return VirtAddr{regs.pc}; }
     static VirtAddr sp(const Registers &regs) { return VirtAddr{regs.sp}; }
     static void set_pc(Registers &regs, VirtAddr pc) { regs.pc = pc.value; }

@@ -21,6 +21,7 @@ struct Arm64Native {
     static bool write_registers(Tid tid, const Arm64Registers &from);
     static bool read_floating(Tid tid, Arm64FpRegisters &into);
     static bool write_floating(Tid tid, const Arm64FpRegisters &from);
+    static bool read_upper(Tid, Arm64UpperRegisters &) { return true; }
     /// One register alone: arm64 has no PTRACE_PEEKUSER, so this moves the whole set.
     static std::optional<VirtAddr> read_pc(Tid tid);
     static bool write_pc(Tid tid, VirtAddr pc);

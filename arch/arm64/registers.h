@@ -21,4 +21,7 @@ struct alignas(16) Arm64FpRegisters {
     std::uint32_t reserved[2] = {};
 };
 
+/// FpRegisters has the whole vectors.
+struct Arm64UpperRegisters {};
+
 } // namespace ktrace::arch

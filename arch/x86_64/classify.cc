@@ -61,7 +61,7 @@ class Classifier {
         }
         classes_.count = (size_ + eightbyte - 1) / eightbyte;
         add(type, 0, /*depth=*/0);
-        if (classes_.unknown && is_record(type) && size_ > most_in_two_registers) {
+        if (classes_.unknown && !may_be_vector_ && is_record(type) && size_ > most_in_two_registers) {
             classes_.unknown = false; // whatever is in there: it is not one vector
             to_memory();
         }
@@ -142,6 +142,10 @@ class Classifier {
             return;
         }
         if (is_lone_float(type)) return to_memory();
+        if (type.is_vector && type.size == 0) { // gcc writes __m512d without its bound
+            classes_.unknown = may_be_vector_ = true;
+            return;
+        }
         if (type.is_vector && type.size == 4) return add_scalar(Class::integer, Class::integer, offset, type.size);
         // An array is no parameter in C: at the top it can only be a vector (__m128).
         if (type.is_vector || depth == 0) return add_scalar(Class::sse, Class::sseup, offset, type.size);
@@ -191,6 +195,7 @@ class Classifier {
     std::uint64_t size_;
     Classes classes_;
     bool in_memory_ = false;
+    bool may_be_vector_ = false; // one of no known size is in it
     int visited_ = 0;
 };
 

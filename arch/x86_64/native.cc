@@ -1,9 +1,14 @@
 #include "x86_64/native.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 
+#include <cpuid.h>
+#include <elf.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <unistd.h>
 
@@ -50,6 +55,41 @@ bool X86_64Native::read_floating(Tid tid, X86_64FpRegisters &into) {
 
 bool X86_64Native::write_floating(Tid tid, const X86_64FpRegisters &from) {
     return ::ptrace(PTRACE_SETFPREGS, tid.value, nullptr, &from) == 0;
+}
+
+namespace {
+
+/// A component of the registers' state as ptrace gives it (Intel SDM vol. 1, 13.4, the standard form).
+struct StateComponent {
+    unsigned number;
+    std::size_t width, at; // bytes of each register; where they are among those of X86_64UpperRegisters
+};
+constexpr StateComponent components[] = {{2, 16, 0}, {6, 32, 16}}; // AVX; the upper halves of zmm0-15
+constexpr std::size_t state_header = 512, state_size = 4096;       // those lie within so much
+
+bool copy_component(const StateComponent &component, std::span<const std::byte> state, X86_64UpperRegisters &into) {
+    std::uint64_t used = 0; // XSTATE_BV: those that are not as at the start
+    std::memcpy(&used, state.data() + state_header, sizeof used);
+    if ((used >> component.number & 1) == 0) return true;
+    unsigned length = 0, offset = 0, c = 0, d = 0;
+    if (!__get_cpuid_count(0xd, component.number, &length, &offset, &c, &d)) return false;
+    if (std::size_t{offset} + std::size(into.zmm) * component.width > state.size()) return false;
+    for (std::size_t i = 0; i < std::size(into.zmm); ++i)
+        std::memcpy(into.zmm[i] + component.at, state.data() + offset + i * component.width, component.width);
+    return true;
+}
+
+} // namespace
+
+bool X86_64Native::read_upper(Tid tid, X86_64UpperRegisters &into) {
+    std::byte state[state_size];
+    iovec area{state, sizeof state};
+    if (::ptrace(PTRACE_GETREGSET, tid.value, NT_X86_XSTATE, &area) != 0) return false;
+    if (area.iov_len < state_header + sizeof(std::uint64_t)) return false;
+    into = {};
+    return std::all_of(std::begin(components), std::end(components), [&](const StateComponent &component) {
+        return copy_component(component, {state, area.iov_len}, into);
+    });
 }
 
 std::optional<VirtAddr> X86_64Native::read_pc(Tid tid) {

@@ -21,6 +21,8 @@ struct X86_64Native {
     static bool write_registers(Tid tid, const X86_64Registers &from);
     static bool read_floating(Tid tid, X86_64FpRegisters &into);
     static bool write_floating(Tid tid, const X86_64FpRegisters &from);
+    /// Those that the processor does not have, and those that are as at the start, are zeros.
+    static bool read_upper(Tid tid, X86_64UpperRegisters &into);
     /// One register alone, which is cheaper than all.
     static std::optional<VirtAddr> read_pc(Tid tid);
     static bool write_pc(Tid tid, VirtAddr pc);

@@ -26,7 +26,7 @@ using x86::eightbyte;
 constexpr std::uint16_t dwarf_ax = 0, dwarf_dx = 1, dwarf_sp = 7, dwarf_xmm0 = 17, dwarf_st0 = 33;
 constexpr std::uint16_t integer_registers[] = {5, 4, 1, 2, 8, 9}; // rdi rsi rdx rcx r8 r9
 constexpr std::size_t sse_registers = 8;
-constexpr std::uint32_t x87_size = 10, xmm_size = 16;
+constexpr std::uint32_t x87_size = 10;
 
 Piece register_piece(std::uint16_t reg, std::uint64_t size) {
     Piece piece;
@@ -42,13 +42,6 @@ Piece padding(std::uint64_t size) {
     piece.kind = Piece::Kind::bytes;
     piece.size = static_cast<std::uint32_t>(size);
     piece.bytes.assign(size, 0);
-    return piece;
-}
-
-Piece unread_piece(std::uint64_t size) {
-    Piece piece;
-    piece.kind = Piece::Kind::not_known;
-    piece.size = static_cast<std::uint32_t>(size);
     return piece;
 }
 
@@ -73,19 +66,14 @@ bool fits(const Classes &classes, const RegisterOrder &order) {
     return order.next_integer + integers <= order.integer.size() && order.next_sse + vectors <= order.sse;
 }
 
-/// An SSE register's piece for the eightbyte `i` and the SSEUP ones behind it; bits beyond xmm are not in FXSAVE's
-/// state.
+/// An SSE register's piece for the eightbyte `i` and the SSEUP ones behind it.
 void append_vector(const Classes &classes, std::size_t &i, std::uint64_t left, std::uint16_t reg, Place &place) {
     std::uint64_t size = eightbyte;
     while (i + 1 < classes.count && classes.of[i + 1] == Class::sseup) {
         size += eightbyte;
         ++i;
     }
-    size = std::min(size, left);
-    place.pieces.push_back(register_piece(reg, std::min<std::uint64_t>(size, xmm_size)));
-    if (size <= xmm_size) return;
-    place.pieces.push_back(unread_piece(size - xmm_size));
-    place.why = "only the low 16 bytes of a vector register are read";
+    place.pieces.push_back(register_piece(reg, std::min(size, left)));
 }
 
 Place in_registers(const Type &type, const Classes &classes, RegisterOrder &order) {

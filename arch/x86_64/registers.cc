@@ -84,6 +84,13 @@ constexpr RegisterInfo table[] = {
 
 std::span<const RegisterInfo> X86_64::registers() { return table; }
 
+UpperPart X86_64::upper_part(int dwarf) {
+    constexpr int xmm0 = 17;
+    constexpr std::size_t width = sizeof(X86_64UpperRegisters::zmm[0]);
+    if (dwarf < xmm0 || static_cast<std::size_t>(dwarf - xmm0) >= std::size(X86_64UpperRegisters{}.zmm)) return {};
+    return {static_cast<std::uint16_t>(static_cast<std::size_t>(dwarf - xmm0) * width), width};
+}
+
 std::span<const std::byte> X86_64::trap_bytes() {
     static constexpr std::byte int3[] = {std::byte{0xcc}};
     return int3;

@@ -23,4 +23,9 @@ struct X86_64FpRegisters {
     std::uint32_t padding[24] = {};
 };
 
+/// Bytes 16 to 63 of zmm0-15, which FXSAVE's layout leaves out.
+struct X86_64UpperRegisters {
+    std::uint8_t zmm[16][48] = {};
+};
+
 } // namespace ktrace::arch

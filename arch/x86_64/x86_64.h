@@ -18,6 +18,7 @@ struct X86_64Plan : PlanCommon {
 struct X86_64 {
     using Registers = X86_64Registers;
     using FpRegisters = X86_64FpRegisters;
+    using UpperRegisters = X86_64UpperRegisters;
     using Plan = X86_64Plan;
 
     static constexpr std::string_view name = "x86_64";
@@ -29,6 +30,7 @@ struct X86_64 {
     static constexpr std::int64_t return_pop = 8;
 
     static std::span<const RegisterInfo> registers();
+    static UpperPart upper_part(int dwarf);
     static VirtAddr pc(const Registers &regs) { return VirtAddr{regs.ip}; }
     static VirtAddr sp(const Registers &regs) { return VirtAddr{regs.sp}; }
     static void set_pc(Registers &regs, VirtAddr pc) { regs.ip = pc.value; }

@@ -21,7 +21,7 @@ const char *why_not_register(std::uint64_t offset, const Instr &instr) {
 }
 
 // One that is new has to be looked at: may the agent run it?
-static_assert(static_cast<int>(Opcode::inject) == 116);
+static_assert(static_cast<int>(Opcode::inject) == 117);
 
 const char *why_not(const Instr &instr) {
     switch (instr.op) {
@@ -34,6 +34,7 @@ const char *why_not(const Instr &instr) {
     case Opcode::emit_caller:
     case Opcode::emit_stack: return "a stack is asked for";
     case Opcode::emit_registers: return "registers are asked for";
+    case Opcode::object_upper: return "a wide vector is asked for";
     case Opcode::load_float:
     case Opcode::object_float: return instr.size > 8 ? long_double : nullptr;
     case Opcode::emit_raw: return instr.is_float && instr.size > 8 ? long_double : nullptr;

@@ -93,15 +93,25 @@ class Variants(ValueTest):
 
 
 class Vectors(ValueTest):
-    def test_what_is_not_read_is_not_shown(self):
-        """Of a vector of 32 bytes a register's low half is at hand."""
+    def test_of_32_and_64_bytes(self):
         with open("/proc/cpuinfo") as processors:
-            if "avx" not in processors.read().split():
-                self.skipTest("not the registers of this machine")
+            has = processors.read().split()
+        if "avx" not in has:
+            self.skipTest("not the registers of this machine")
+        wide = "avx512f" in has
         for compiler in ("gcc", "clang"):
-            path = self.made("wide_vectors.c", compiler, "-g", "-O1", "-mavx")
-            self.assertEqual(self.shown(path, "-j", "sum", "-j", "boxed"),
-                             ["sum(v=<not known>, w=[5, 6], n=7)", "boxed(b=<not known>, n=8)"])
+            for level in ("-O0", "-O1"):
+                with self.subTest((compiler, level)):
+                    path = self.made("wide_vectors.c", compiler, "-g", level, "-mavx512f" if wide else "-mavx")
+                    functions = ("sum", "boxed", *(("wide",) if wide else ()))
+                    shown = self.shown(path, "--full", *[o for f in functions for o in ("-r", f)])
+                    self.assertEqual([re.sub(" and took.*", "", line) for line in shown], self.truth(path))
+                    if wide:
+                        self.assertIn(self.shown(path, "-j", "unsized")[0],
+                                      ("unsized(v=[1, 2, 3, 4, 5, 6, 7, 8], w=[9, 10])",
+                                       "unsized(v=<not known>, w=<not known>)"))
+                    shown = self.shown(path, "-j", "sum", "--if", "args.v[3] == 4 && args.n[2] < 0", "--print", "args.v[2]")
+                    self.assertEqual(shown, ["sum(v[2]=3)"])
 
 
 class Sizes(ValueTest):

@@ -25,6 +25,7 @@ class StoppedThread final : public program::ThreadPort {
         : engine_(engine), process_(process), stopped_(stopped), registers_(registers) {}
 
     const arch::Host::FpRegisters *floating() override { return stopped_.floating(); }
+    const arch::Host::UpperRegisters *upper() override { return stopped_.upper(); }
     std::string_view comm() override;
     std::optional<VirtAddr> tls(std::int64_t block, std::uint64_t offset) override;
     std::size_t stack(std::span<std::uint64_t> into) override;

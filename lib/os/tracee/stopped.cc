@@ -69,6 +69,11 @@ const Host::FpRegisters *Stopped::floating() {
     return &*floating_;
 }
 
+const Host::UpperRegisters *Stopped::upper() {
+    if (!upper_ && !HostNative::read_upper(tid(), upper_.emplace())) upper_.reset();
+    return upper_ ? &*upper_ : nullptr;
+}
+
 Host::FpRegisters *Stopped::change_floating() {
     if (!floating()) return nullptr;
     floating_changed_ = true;

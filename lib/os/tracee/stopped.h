@@ -41,7 +41,9 @@ class Stopped {
     arch::Host::Registers &change_registers();
     /// nullptr: cannot be read.
     const arch::Host::FpRegisters *floating();
-    /// The same to be changed; nullptr: cannot be read.
+    /// The upper parts of vector registers; nullptr: cannot be read.
+    const arch::Host::UpperRegisters *upper();
+    /// As floating, to be changed; nullptr: cannot be read.
     arch::Host::FpRegisters *change_floating();
 
     /// Writes what changed: the general registers, the pc among them, in one request, which is the last.
@@ -62,6 +64,7 @@ class Stopped {
     bool registers_changed_ = false;
     std::optional<arch::Host::FpRegisters> floating_;
     bool floating_changed_ = false;
+    std::optional<arch::Host::UpperRegisters> upper_;
     bool gone_ = false;
 };
 

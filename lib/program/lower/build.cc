@@ -397,7 +397,7 @@ void Builder::find_needs(Moment when) {
     auto look = [&](const Instrs &instrs) {
         for (const Instr &instr : instrs) {
             bool reads = instr.op == Opcode::push_register || instr.op == Opcode::object_register;
-            if (reads && instr.is_float) needs.floating = true;
+            if ((reads && instr.is_float) || instr.op == Opcode::object_upper) needs.floating = true;
             needs.computes = needs.computes || computes(instr);
             needs.registers = needs.registers || (reads && !instr.is_float) || instr.op == Opcode::emit_registers ||
                               instr.op == Opcode::emit_stack || instr.op == Opcode::emit_caller ||

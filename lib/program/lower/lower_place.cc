@@ -152,11 +152,29 @@ bool lower_scalar(const Place &place, unsigned size, bool is_signed, Instrs &out
 
 namespace {
 
-/// The register has all of them; a long double's last bytes are padding. Wider vectors are in it by half.
+/// The register has all of them; a long double's last bytes are padding.
 bool holds(const arch::RegisterInfo &info, std::uint64_t offset, std::uint64_t bytes) {
     constexpr std::uint64_t long_double = 16, without_padding = 10;
     const std::uint64_t width = info.width == without_padding ? long_double : info.width;
-    return offset < info.width && offset + bytes <= width;
+    return bytes != 0 && offset + bytes <= width + arch::Host::upper_part(info.dwarf).width;
+}
+
+/// Puts `bytes` of a register from `offset` on at `at` of the object on top of the stack.
+void lower_register(const arch::RegisterInfo &info, std::uint64_t offset, std::uint64_t bytes, std::uint64_t at,
+                    Instrs &out) {
+    const std::uint64_t low = offset < info.width ? std::min<std::uint64_t>(bytes, info.width - offset) : 0;
+    if (low != 0)
+        out.push_back({.op = Opcode::object_register,
+                       .size = static_cast<std::uint8_t>(low),
+                       .is_float = info.file == arch::RegisterInfo::File::floating,
+                       .index = static_cast<std::uint32_t>(at),
+                       .imm = static_cast<std::int64_t>(info.offset + offset)});
+    const arch::UpperPart upper = arch::Host::upper_part(info.dwarf);
+    if (low == bytes || upper.width == 0) return;
+    out.push_back({.op = Opcode::object_upper,
+                   .size = static_cast<std::uint8_t>(bytes - low),
+                   .index = static_cast<std::uint32_t>(at + low),
+                   .imm = static_cast<std::int64_t>(upper.offset + offset + low - info.width)});
 }
 
 /// Puts one piece of `size` bytes at `offset` of the object on top of the stack.
@@ -183,12 +201,7 @@ void lower_piece(const Piece &piece, std::uint64_t offset, std::uint64_t size, C
     case Piece::Kind::register_:
         if (const arch::RegisterInfo *info = register_by_dwarf(piece.reg);
             info && holds(*info, piece.reg_offset, size)) {
-            auto bytes = std::min<std::uint64_t>(size, info->width - piece.reg_offset);
-            out.push_back({.op = Opcode::object_register,
-                           .size = static_cast<std::uint8_t>(bytes),
-                           .is_float = info->file == arch::RegisterInfo::File::floating,
-                           .index = at,
-                           .imm = info->offset + piece.reg_offset});
+            lower_register(*info, piece.reg_offset, size, offset, out);
             return;
         }
         break;

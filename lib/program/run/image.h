@@ -107,6 +107,7 @@ enum class Opcode : std::uint8_t {
     object_put,      // object, integer: its low `size` bytes at `index`
     object_read,     // object, address: `size`… imm bytes of memory at `index`
     object_register, // index: offset in the object, imm: offset in Registers/FpRegisters (is_float), size
+    object_upper,    // index: offset in the object, imm: offset in UpperRegisters, size
     object_const,    // index: offset in the object, imm: of a constant
     object_captured, // index: offset in the capture of what save_object left, imm: size
     object_load,     // index: offset, size, is_signed → integer

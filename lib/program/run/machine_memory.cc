@@ -157,6 +157,14 @@ bool Machine::object(const Instr &instr) {
             object = bad(State::unavailable);
         return true;
     }
+    case Opcode::object_upper: {
+        const auto *upper = reinterpret_cast<const std::byte *>(hit_.thread->upper());
+        if (upper)
+            std::memcpy(into, upper + instr.imm, std::min<std::size_t>(left, instr.size));
+        else
+            object = bad(State::unavailable, unavailable_not_known);
+        return true;
+    }
     case Opcode::object_const: {
         std::span<const std::byte> constant = image_.constant(static_cast<std::uint64_t>(instr.imm));
         if (!constant.empty()) std::memcpy(into, constant.data(), std::min(left, constant.size()));

@@ -24,7 +24,8 @@ namespace ktrace::program {
 class ThreadPort {
   public:
     virtual ~ThreadPort() = default;
-    virtual const arch::Host::FpRegisters *floating() = 0; // nullptr: cannot be read
+    virtual const arch::Host::FpRegisters *floating() = 0;                // nullptr: cannot be read
+    virtual const arch::Host::UpperRegisters *upper() { return nullptr; } // the same
     virtual std::string_view comm() = 0;
     /// An address in a module's thread-local block; `block`: its start, from the thread pointer (0: not known).
     virtual std::optional<VirtAddr> tls(std::int64_t block, std::uint64_t offset) = 0;

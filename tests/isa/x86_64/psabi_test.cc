@@ -128,8 +128,13 @@ TEST_F(X86Psabi, ComplexNumbersAreTwoFloats) {
 TEST_F(X86Psabi, VectorsTakeOneRegister) {
     EXPECT_EQ(parameters({t.array(f4, 4, true), t.array(f4, 2, true), f8}), "xmm0:16, xmm1:8, xmm2:8");
     EXPECT_EQ(parameters({t.record({t.array(f4, 4, true)}), f8}), "xmm0:16, xmm1:8");
-    EXPECT_EQ(parameters({t.array(f4, 8, true), f8}), "xmm0:16 ?:16, xmm1:8");
+    EXPECT_EQ(parameters({t.array(f4, 8, true), f8}), "xmm0:32, xmm1:8");
+    EXPECT_EQ(parameters({t.array(f8, 8, true), f8}), "xmm0:64, xmm1:8");
     EXPECT_EQ(parameters({t.record({t.array(f4, 4)})}), "xmm0:8 xmm1:8"); // an array is no vector
+    EXPECT_EQ(parameters({t.array(f8, 0, true), f8}), "?:0, ?:0");        // gcc's debug information may lack the size
+    Type *held = t.record({t.array(f8, 8, true)});
+    held->members[0].type = t.array(f8, 0, true);
+    EXPECT_EQ(parameters({held, f8}), "?:0, ?:0");
 }
 
 TEST_F(X86Psabi, BitFieldsAreIntegers) {

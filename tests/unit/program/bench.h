@@ -66,11 +66,13 @@ class FakeMemory : public Memory {
 class FakeThread : public ThreadPort {
   public:
     arch::Host::FpRegisters fp;
+    arch::Host::UpperRegisters upper_of_fp;
     bool has_fp = true;
     std::vector<std::uint64_t> frames;
     int asked = 0;
 
     const arch::Host::FpRegisters *floating() override { return has_fp ? &fp : nullptr; }
+    const arch::Host::UpperRegisters *upper() override { return has_fp ? &upper_of_fp : nullptr; }
     std::string_view comm() override { return ++asked, "worker"; }
     std::optional<VirtAddr> tls(std::int64_t, std::uint64_t offset) override { return VirtAddr{0x7000 + offset}; }
     std::size_t stack(std::span<std::uint64_t> into) override {
@@ -87,6 +89,7 @@ class FakeScope : public Scope {
     std::map<std::string, Binding, std::less<>> arguments, variables;
     std::map<std::string, const Type *, std::less<>> named_types;
     std::optional<Binding> result;
+    contents::DynamicTypes held; // by interfaces
     bool at_return = false;
 
     const Type *scalar(Type::Kind kind, std::uint64_t size, bool is_signed, const std::string &name) {
@@ -148,6 +151,7 @@ class FakeScope : public Scope {
     std::optional<EnumeratorValue> enumerator(std::string_view) override { return std::nullopt; }
     std::string function() override { return "do_work"; }
     bool has_duration() override { return at_return; }
+    contents::DynamicTypes dynamic_types(const Type &) override { return held; }
     const value::TypeTable *types() override { return &table; }
 
   private:
