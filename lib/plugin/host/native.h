@@ -25,7 +25,8 @@ std::uint64_t pc_of(const ucontext_t &context);
 /// Was it a write that faulted?
 bool was_write(const ucontext_t &context);
 
-/// The machine's number of the trap behind a signal: x86: 0 divide, 3 breakpoint, 6 opcode, 13 protection, 14 page.
+/// The machine's number of the trap behind a signal: x86: 0 divide, 3 breakpoint, 6 opcode, 13 protection, 14 page;
+/// arm64: the syndrome (ESR_EL1) of a fault, else 0.
 int trap_number(int signal, const ucontext_t &context);
 
 } // namespace ktrace::plugin::host
