@@ -202,6 +202,7 @@ concept InstructionSet = requires(
     { I::longjmp_sp(cregs, memory) } -> std::same_as<std::optional<VirtAddr>>; // at the first instruction of longjmp: the stack pointer behind the call of setjmp; nothing: its buffer has no layout that is known
     { I::plt_target_slot(code, address) } -> std::same_as<std::optional<VirtAddr>>; // a PLT stub's bytes at address → the GOT slot it jumps through
     // the calling convention, for typed values at a function's first instruction and at its return
+    { I::widest_vector(code) } -> std::same_as<std::uint64_t>;             // that this code of a function shows to be passed in one register, bytes
     { I::parameter_places(parameters, type) } -> std::same_as<std::vector<value::Place>>; // types of parameters, of the result (or void_)
     { I::result_place(type) } -> std::same_as<value::Place>;
     { I::go_result_places(parameters) } -> std::same_as<std::vector<value::Place>>; // types of all results of a function of Go's own (ABIInternal)

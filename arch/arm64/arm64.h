@@ -103,6 +103,7 @@ struct Arm64 {
     static std::uint64_t go_argument(const Registers &regs) { return regs.x[0]; } // Go's abi-internal.md, arm64
     static std::optional<VirtAddr> plt_target_slot(std::span<const std::byte> code, VirtAddr at);
 
+    static std::uint64_t widest_vector(std::span<const std::byte>) { return 16; }
     static std::vector<value::Place> parameter_places(std::span<const value::Type *const> parameters,
                                                       const value::Type *result);
     /// A result in memory lies where x8 pointed at entry; a callee need not keep x8, so its place is that entry value.

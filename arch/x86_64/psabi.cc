@@ -6,9 +6,11 @@
 #include "x86_64/x86_64.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "go_results.h"
 #include "x86_64/classify.h"
+#include "x86_64/insn.h"
 
 namespace ktrace::arch {
 
@@ -219,6 +221,44 @@ std::vector<Place> X86_64::go_result_places(std::span<const Type *const> results
     static constexpr std::uint16_t integers[] = {0, 3, 2, 5, 4, 8, 9, 10, 11};
     static constexpr std::uint16_t floats[] = {17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
     return go_results(results, integers, floats);
+}
+
+namespace {
+
+/// Prefixes that may stand before VEX and EVEX: segments, and the size of addresses.
+bool is_prefix(std::uint8_t byte) {
+    constexpr std::uint8_t prefixes[] = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x67};
+    return std::find(std::begin(prefixes), std::end(prefixes), byte) != std::end(prefixes);
+}
+
+/// Instructions on general registers that are coded with VEX, too: BMI1 and BMI2 (Intel SDM vol. 2, appendix A.3).
+bool is_general(std::uint8_t map, std::uint8_t opcode) {
+    return (map == 2 && opcode >= 0xf2 && opcode <= 0xf7) || (map == 3 && opcode == 0xf0);
+}
+
+/// Of the vectors that a processor needs to have for one instruction.
+std::uint64_t width_of(std::span<const std::byte> instruction) {
+    std::size_t at = 0;
+    auto byte = [&](std::size_t behind) {
+        return at + behind < instruction.size() ? static_cast<std::uint8_t>(instruction[at + behind]) : std::uint8_t{0};
+    };
+    while (at < instruction.size() && is_prefix(byte(0))) ++at;
+    constexpr std::uint8_t evex = 0x62, vex3 = 0xc4, vex2 = 0xc5, map_bits = 0x1f;
+    if (byte(0) == evex) return 64;
+    if (byte(0) == vex2) return 32;
+    return byte(0) == vex3 && !is_general(byte(1) & map_bits, byte(3)) ? 32 : 16;
+}
+
+} // namespace
+
+std::uint64_t X86_64::widest_vector(std::span<const std::byte> code) {
+    std::uint64_t widest = 16;
+    x86::Insn insn;
+    while (!code.empty() && x86::decode(code, insn) == x86::Decode::ok) {
+        widest = std::max(widest, width_of(code.first(insn.length)));
+        code = code.subspan(insn.length);
+    }
+    return widest;
 }
 
 } // namespace ktrace::arch

@@ -85,6 +85,7 @@ struct X86_64 {
     static std::uint64_t go_argument(const Registers &regs) { return regs.ax; } // Go's abi-internal.md, amd64
     static std::optional<VirtAddr> plt_target_slot(std::span<const std::byte> code, VirtAddr at);
 
+    static std::uint64_t widest_vector(std::span<const std::byte> code);
     static std::vector<value::Place> parameter_places(std::span<const value::Type *const> parameters,
                                                       const value::Type *result);
     static value::Place result_place(const value::Type *result);

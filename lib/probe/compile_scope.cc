@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "probe/errno_place.h"
 #include "probe/symbol_variable.h"
+#include "probe/vector_places.h"
 #include "program/lower/types.h"
 #include "symbols/names/demangle.h"
 
@@ -114,6 +115,9 @@ void LocationScope::find_places() {
         if (!p.dropped) passed.push_back(p.type && !p.by_reference ? p.type : &program::types::int64);
     const Type *result = function_->result ? function_->result : &program::types::void_type;
     std::vector<Place> convention = arch::Host::parameter_places(passed, result);
+    std::vector<Place> registers = convention;
+    if (function_->result) registers.push_back(arch::Host::result_place(result));
+    if (is_vector_doubtful(location_, registers)) convention.clear();
     std::vector<std::optional<Place>> told;
     if (!prototype() && !declarer_) told = dwarf_->entry_places(*function_, bias_);
     std::size_t next = 0;
@@ -320,7 +324,10 @@ std::optional<Binding> LocationScope::result() {
     if (!type || type->kind == Type::Kind::void_) return std::nullopt;
     if (!function_->result_known) return Binding{type, Place::not_known("where it is returned is not known")};
     if (!function_->results.empty()) return Binding{type, place_of_results(*function_)};
-    return Binding{type, arch::Host::result_place(type)};
+    const Place place = arch::Host::result_place(type);
+    if (is_vector_doubtful(location_, std::span(&place, 1)))
+        return Binding{type, Place::not_known("where such a vector is returned is not known")};
+    return Binding{type, place};
 }
 
 Result<Binding> LocationScope::retval() {

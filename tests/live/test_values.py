@@ -114,6 +114,18 @@ class Vectors(ValueTest):
                     self.assertEqual(shown, ["sum(v[2]=3)"])
 
 
+    def test_without_registers_for_them(self):
+        """They are passed in another way, which nothing says; the result then takes a parameter's register."""
+        for compiler in ("gcc", "clang"):
+            for level in ("-O0", "-O1"):
+                with self.subTest((compiler, level)):
+                    path = self.made("split_vectors.c", compiler, "-w", "-g", level)
+                    shown = self.shown(path, "-r", "scaled", "-r", "measured")
+                    for line, truth in zip(shown, self.truth(path), strict=True):
+                        line = re.sub(" and took.*", "", line)
+                        self.assertRegex(truth, re.escape(line).replace("<not\\ known>", r".+"), line)
+
+
 class Sizes(ValueTest):
     def test_texts_of_structures(self):
         for compiler in ("gcc", "clang"):

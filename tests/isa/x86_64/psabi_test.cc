@@ -137,6 +137,21 @@ TEST_F(X86Psabi, VectorsTakeOneRegister) {
     EXPECT_EQ(parameters({held, f8}), "?:0, ?:0");
 }
 
+TEST_F(X86Psabi, CodeShowsTheVectorsThatItWasCompiledFor) {
+    auto widest = [](std::initializer_list<int> code) {
+        std::vector<std::byte> bytes;
+        for (int byte : code) bytes.push_back(static_cast<std::byte>(byte));
+        return X86_64::widest_vector(bytes);
+    };
+    EXPECT_EQ(widest({0x66, 0x0f, 0x58, 0xc1, 0xc3}), 16U);             // addpd %xmm1,%xmm0; ret
+    EXPECT_EQ(widest({0x90, 0xc5, 0xf8, 0x77, 0xc3}), 32U);             // nop; vzeroupper; ret
+    EXPECT_EQ(widest({0xc4, 0xc1, 0x7d, 0x58, 0xc0, 0xc3}), 32U);       // vaddpd %ymm8,%ymm0,%ymm0
+    EXPECT_EQ(widest({0xc4, 0xe2, 0x70, 0xf2, 0xc2, 0xc3}), 16U);       // andn %edx,%ecx,%eax
+    EXPECT_EQ(widest({0x62, 0xf1, 0xfd, 0x48, 0x58, 0xc0, 0xc3}), 64U); // vaddpd %zmm0,%zmm0,%zmm0
+    EXPECT_EQ(widest({0xb8, 0x62, 0xc5, 0xc4, 0x62, 0xc3}), 16U);       // mov $0x62c4c562,%eax; ret
+    EXPECT_EQ(widest({0x06, 0xc5, 0xf8, 0x77}), 16U);                   // no instruction
+}
+
 TEST_F(X86Psabi, BitFieldsAreIntegers) {
     Type *fields = t.record({i4, f4, f8});
     fields->members[0].bit_size = 3;
