@@ -14,9 +14,10 @@ std::uint64_t own_thread_pointer();
 /// Of the counter that all processors share and that runs on in any state of theirs.
 std::uint64_t processor_time();
 
-/// Keeps the thread's floating point registers in `into`, which lies at a multiple of 64, and makes their modes those
-/// with which a program begins, so that nothing traps.
+/// Keeps the thread's floating point registers in `into`, which lies at a multiple of 64.
 void keep_floats(Host::FpRegisters &into);
+/// Makes their modes those with which a program begins, so that nothing traps.
+void use_usual_modes();
 /// Puts back what was kept. As often as one likes.
 void put_floats_back(const Host::FpRegisters &from);
 

@@ -167,6 +167,7 @@ concept Detour = requires(const DetourSite &site, const Window &window, const Tr
     { D::agent_sees } -> std::convertible_to<std::size_t>;                              // bytes of Registers, from the first on, that the agent is given
     { D::agent_entry() } -> std::same_as<AgentEntry>;
     { D::rehearsal_code() } -> std::same_as<RehearsalCode>;
+    { D::come_again(registers) };                                                       // of a thread that is put back to where it has been: no debug register fires there once more
     { D::leave_agent(std::uint64_t{}, registers, memory) } -> std::same_as<std::optional<OutOfAgent>>; // where the pc is behind the entry's start; nothing: memory cannot be read
     { D::leave(stub, address, address, registers, code) } -> std::same_as<OutOfStub>;          // site, where the stub is, of a thread whose pc is in it; the bytes at its stack pointer
 };

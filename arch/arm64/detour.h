@@ -33,6 +33,7 @@ struct Arm64Detour {
     static constexpr std::size_t agent_sees = 0;
     static AgentEntry agent_entry() { return {}; }
     static RehearsalCode rehearsal_code() { return {}; }
+    static void come_again(Registers &) {}
     static std::optional<OutOfAgent> leave_agent(std::uint64_t, Registers &, Memory &) { return std::nullopt; }
     static OutOfStub leave(const Stub &, VirtAddr site, VirtAddr, Registers &, std::span<const std::byte>) {
         return {site, false};

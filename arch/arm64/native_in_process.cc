@@ -24,10 +24,12 @@ void keep_floats(Host::FpRegisters &into) {
                  :
                  : "r"(into.v)
                  : "memory");
-    asm volatile("mrs %0, fpsr\n mrs %1, fpcr\n msr fpcr, xzr" : "=r"(status), "=r"(control));
+    asm volatile("mrs %0, fpsr\n mrs %1, fpcr" : "=r"(status), "=r"(control));
     into.fpsr = static_cast<std::uint32_t>(status);
     into.fpcr = static_cast<std::uint32_t>(control);
 }
+
+void use_usual_modes() { asm volatile("msr fpcr, xzr"); }
 
 void put_floats_back(const Host::FpRegisters &from) {
     asm volatile("ldp q0, q1, [%0]\n ldp q2, q3, [%0, #32]\n ldp q4, q5, [%0, #64]\n ldp q6, q7, [%0, #96]\n"

@@ -1,5 +1,6 @@
 #include "upgrade/counts.h"
 
+#include "engine/agent/agent_calls.h"
 #include "engine/agent/agent_records.h"
 #include "engine/space/jumps.h"
 #include "program/tables/state.h"
@@ -35,6 +36,7 @@ void take_counts_of(engine::Jump &jump, const std::vector<std::uint64_t> &sums, 
 
 void take_counts(trace::Trace &trace) {
     engine::take_all_records(trace.engine);
+    engine::count_agent_calls(trace.engine);
     for (const auto &jumps : trace.engine.jumps) {
         std::map<const engine::CounterBlock *, std::vector<std::uint64_t>> sums;
         for (const engine::JumpArea &area : jumps->areas) sums[area.block.get()] = area.block->sums();
@@ -42,7 +44,7 @@ void take_counts(trace::Trace &trace) {
             const auto found = sums.find(jump.block.get());
             if (found != sums.end()) take_counts_of(jump, found->second, is_former);
         };
-        for (const auto &[at, jump] : jumps->at) take(*jump, false);
+        for (const auto &[at, jump] : jumps->at) take(*jump, jump->state == engine::Jump::State::lifted);
         for (const auto &jump : jumps->former) take(*jump, true);
     }
     std::erase_if(trace.engine.jumps, [](const auto &jumps) { return jumps.use_count() == 1; });

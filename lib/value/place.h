@@ -52,6 +52,7 @@ struct Op {
     std::uint8_t size = 8;
     std::uint16_t reg = 0;
     std::int64_t operand = 0;
+    bool operator==(const Op &) const = default;
 };
 
 struct Piece {
@@ -69,6 +70,7 @@ struct Piece {
     std::uint32_t size = 0; // bytes of the object that this piece gives; 0: the whole object
     std::vector<Op> ops;
     std::vector<std::uint8_t> bytes;
+    bool operator==(const Piece &) const = default;
 };
 
 struct Place {

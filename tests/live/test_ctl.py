@@ -373,7 +373,7 @@ class UnderLoad(Ctl):
                 self.assertTrue(adds_up(summary), summary)
                 self.assertLessEqual(summary["hits"], calls)
                 if summary["probe"] in known:
-                    self.assertEqual(summary["hits"], hits[summary["probe"]])
+                    self.assertEqual(summary["hits"], hits[summary["probe"]], (seed, summary))
             self.check_untouched(self.target)
             self.assertEqual(self.target.end(), 0)
             if self.seconds:

@@ -86,6 +86,11 @@ class Interrupted(LiveTest):
                 return answers
             answers.append(answer)
 
+    def wait_for_rest(self, target):
+        """ktrace interrupts its tasks once more when it maps memory for jumps: a call that a stop of the program's own has
+        interrupted at that moment is made again."""
+        until(lambda: "under way" not in ktrace("ctl", "-p", target.pid, "list", "-v").out, "all is decided")
+
     def check_each(self, meanwhile, probes, *arguments, hit_once=False):
         """Every call under probes that are there all the time. hit_once: it does not come back to its instruction."""
         target = self.start(program("interrupted"), *arguments)
@@ -96,6 +101,7 @@ class Interrupted(LiveTest):
             with self.subTest(options):
                 target = self.start(program("interrupted"), *arguments)
                 tracer = self.attach(target, *options, "--count", "--format", "json")
+                self.wait_for_rest(target)
                 self.assertEqual(self.all_interrupted(target, meanwhile), truth)
                 trace = tracer.stop()
                 self.assertEqual(trace.status, 0, trace)

@@ -29,7 +29,7 @@ class Threads(LiveTest):
 
     def test_short_lived_returning(self):
         summary = self.count("short 4000", "do_work", "-r", "do_work")
-        self.assertEqual(summary["events"], summary["hits"])
+        self.assertEqual(summary["events"], summary["hits"], summary)
 
     def test_followed(self):
         """With children in the trace threads are no other."""

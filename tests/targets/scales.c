@@ -8,6 +8,7 @@
  *     work N    each of the threads, for i from 0 to N - 1: scaled(i / 2.0, i / 4.0f, i), which gives their sum,
  *               halved(i / 2.0f) and moved({i, -i / 8.0}): "did CALLS TICKS WRONG", of all so far
  */
+#include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -46,8 +47,18 @@ static void on_tick(int signal) {
     if (halved((float)(n & 0xffff)) != (float)(n & 0xffff) / 2) wrong++;
 }
 
+/* As the thread rounds now. */
+__attribute__((noinline)) static double third(void) {
+    volatile double one = 1, three = 3;
+    return one / three;
+}
+
 static void *walk(void *count) {
     const long end = (long)count;
+    const double near = third();
+    fesetround(FE_UPWARD);
+    const double up = third();
+    if (up <= near) wrong++;
     double sum = 0, expected = 0;
     for (long i = 0; i < end; i++) {
         const double x = (double)i / 2;
@@ -57,6 +68,7 @@ static void *walk(void *count) {
         const struct point to = moved((struct point){(double)i, -(double)i / 8});
         if (to.x != (double)i + 1 || to.y != -(double)i / 8 - 1) wrong++;
         sum += to.x;
+        if (third() != up) wrong++;
     }
     expected = (double)end * (double)(end + 1) / 2;
     if (sum != expected) wrong++;

@@ -30,6 +30,8 @@ struct X86_64Detour {
     static constexpr std::size_t agent_sees = 21 * 8; // up to ss
     static AgentEntry agent_entry();
     static RehearsalCode rehearsal_code();
+    /// The resume flag: Intel SDM vol. 3, 18.3.1.1.
+    static void come_again(Registers &registers) { registers.flags |= 1U << 16; }
     static std::optional<OutOfAgent> leave_agent(std::uint64_t offset, Registers &registers, Memory &memory);
     static OutOfStub leave(const Stub &stub, VirtAddr site, VirtAddr at, Registers &registers,
                            std::span<const std::byte> saved);

@@ -17,9 +17,10 @@ std::uint64_t processor_time() {
 }
 
 /// The upper halves of wider registers stay as they are: code of SSE2 alone does not touch them.
-void keep_floats(Host::FpRegisters &into) {
+void keep_floats(Host::FpRegisters &into) { asm volatile("fxsave64 %0" : "=m"(into) : : "memory"); }
+
+void use_usual_modes() {
     constexpr std::uint32_t usual = 0x1f80; // no exception is unmasked (psABI 3.2.1)
-    asm volatile("fxsave64 %0" : "=m"(into));
     asm volatile("ldmxcsr %0" : : "m"(usual));
 }
 

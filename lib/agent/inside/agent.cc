@@ -58,7 +58,8 @@ bool begins_call(const SiteCode &site) { return site.moment == static_cast<std::
 /// Under no call of --inside's function, surely: ktrace has seen all that the thread may be under begin.
 bool is_outside(const Hit &hit) {
     const std::uint64_t enclosed = *static_cast<const volatile std::uint64_t *>(&hit.thread.enclosed);
-    return (enclosed & hit.site.inside) == 0 && is_on_own_stack(hit.thread, arch::place_of_begun(hit.registers).at);
+    const std::uint64_t place = arch::place_of_begun(hit.registers).at;
+    return (enclosed & hit.site.inside) == 0 && is_on_own_stack(hit.thread, place) && !is_in_ktrace(hit.threads, place);
 }
 
 Outcome serve_one(const Hit &hit, std::uint64_t begin, Left &left) {

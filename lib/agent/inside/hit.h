@@ -90,7 +90,8 @@ class Floats {
         static_assert(sizeof(arch::Host::FpRegisters) <= sizeof(Thread::floats));
         if (!thread_) return;
         arch::keep_floats(registers());
-        *static_cast<volatile std::uint64_t *>(&thread_->has_floats) = 1;
+        *static_cast<volatile std::uint64_t *>(&thread_->has_floats) = 1; // from now on they can be put back
+        arch::use_usual_modes();
     }
     ~Floats() {
         if (!thread_) return;

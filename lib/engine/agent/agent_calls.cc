@@ -95,6 +95,20 @@ void doubt_all_calls(Engine &engine) {
     for (auto &[tid, task] : engine.tasks) task.calls.unwinds++;
 }
 
+void count_agent_calls(Engine &engine) {
+    for (auto &[counters, calls] : engine.agent_calls) counters->hits -= calls;
+    engine.agent_calls.clear();
+    for (const auto &[pid, process] : engine.processes) {
+        if (!process->space->threads || process->borrowed) continue;
+        const std::vector<NumberedRun> &runs = process->space->jumps->by_number;
+        for (const auto &[tid, place] : process->space->threads->all())
+            for (const agent::Call &call : process->space->threads->calls_of(place))
+                if (const Credit *credit = call.number < runs.size() ? runs[call.number].credit() : nullptr)
+                    engine.agent_calls[credit->counters]++;
+    }
+    for (auto &[counters, calls] : engine.agent_calls) counters->hits += calls;
+}
+
 bool has_agent_call(Process &process, const Task &task, const Attachment &attachment) {
     AddressSpaceState &space = *process.space;
     const AgentThreads::Place *place = space.threads ? space.threads->of(task.tid) : nullptr;

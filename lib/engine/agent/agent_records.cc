@@ -185,7 +185,9 @@ void take_ring(Engine &engine, const Jumps &jumps, const Source &source, Batch &
         if (record.size == 0 || record.size > left || record.size > tail - place.head || record.size % 8 != 0) break;
         place.head += record.size;
         if (record.number == agent::filler) continue;
-        if (record.number >= jumps.by_number.size() || record.payload > record.size - sizeof record) break;
+        if (record.size < sizeof record || record.size > agent::longest_record ||
+            record.payload > record.size - sizeof record || record.number >= jumps.by_number.size())
+            break;
         const NumberedRun &numbered = jumps.by_number[record.number];
         const Credit *const credit = numbered.credit();
         if (!credit) continue;

@@ -85,6 +85,7 @@ void hear_bell(Engine &engine, Process &process, Task &task, os::Stopped &stoppe
         if (place->thread->missed >= lowest_mapping) list_readable(process, false);
         place->rang_at = std::exchange(place->thread->rang_at, 0);
     }
+    if (goes_again) arch::HostDetour::come_again(stopped.change_registers());
     stopped.set_pc(goes_again ? jump->at : jump->at + static_cast<std::int64_t>(Host::trap_bytes().size()));
 }
 
@@ -116,15 +117,19 @@ void see_agent_stop(Engine &engine, Process &process, Task &task, os::Stopped &s
     auto *place = process.space->threads->of(task.tid);
     const bool was_full = place && is_full(*place);
     if (place) leave_hits_out(engine, *place, task);
-    if (!is_in_jump(*process.space, stopped.pc())) take_records(engine, process, task.tid);
+    see_agent_records(engine, process, task, stopped);
     if (stop.kind == Stop::Kind::signal && stop.signal == SIGTRAP) hear_bell(engine, process, task, stopped, was_full);
+}
+
+void see_agent_records(Engine &engine, Process &process, const Task &task, os::Stopped &stopped) {
+    if (process.space->threads && !is_in_jump(*process.space, stopped.pc())) take_records(engine, process, task.tid);
 }
 
 void leave_stop_out(const Engine &engine, Process &process, const Task &task, os::Stopped &stopped) {
     auto *place = process.space->threads ? process.space->threads->of(task.tid) : nullptr;
     if (!place) return;
     agent::Thread &thread = *place->thread;
-    thread.enclosed = enclosed_by(task);
+    thread.enclosed = enclosed_by(*process.space, task);
     thread.times = task.calls.youngest != nullptr;
     const std::uint64_t rang_at = std::exchange(place->rang_at, 0);
     thread.outer = 0;

@@ -7,9 +7,13 @@
 
 namespace ktrace::engine {
 
-/// Before anything else is done at a stop: takes the task's records. A task that has rung is led back to its site, so
-/// that it comes to the jump once more (Task::has_rung), or, where the hit is for ktrace, behind the site's trap.
+/// Before anything else is done at a stop: takes the task's records (see_agent_records). A task that has rung is led
+/// back to its site, so that it comes to the jump once more (Task::has_rung), or, where the hit is for ktrace, behind
+/// the site's trap.
 void see_agent_stop(Engine &engine, Process &process, Task &task, os::Stopped &stopped);
+
+/// Takes the records of a task that is in no jump: that of a hit which is under way may be taken back.
+void see_agent_records(Engine &engine, Process &process, const Task &task, os::Stopped &stopped);
 
 /// The task is about to be resumed: the stop was no part of the calls that the agent times.
 void leave_stop_out(const Engine &engine, Process &process, const Task &task, os::Stopped &stopped);

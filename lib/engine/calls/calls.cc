@@ -88,10 +88,16 @@ void reclaim(Engine &engine, Process &process, Attachment &attachment) {
     }
 }
 
+/// A call of the probe's begins (1) or ends (-1).
+void count_call(AddressSpaceState &space, Attachment &attachment, int more) {
+    attachment.active += static_cast<std::uint32_t>(more);
+    if (attachment.encloses != 0) space.enclosing_calls[attachment.encloses] += more;
+}
+
 /// Ends a call. It may have begun in another thread (fibers, goroutines).
 void end_call(Engine &engine, Process &process, Instance &call) {
     AddressSpaceState &space = *process.space;
-    call.attachment->active--;
+    count_call(space, *call.attachment, -1);
     forget_doubt(space, call);
     if (Site *site = call.return_site; site && --site->returns == 0 && space.return_probes == 0 && !space.threads)
         drop_return_site(space, *site);
@@ -134,7 +140,7 @@ Instance *begin_call(Engine &engine, Process &process, Task &task, Attachment &a
     call.hit = engine.stops;
     call.captured = std::move(captured);
     begin_recording(engine, task, attachment);
-    attachment.active++;
+    count_call(space, attachment, 1);
     if (!returns_to) return &call;
     returns_to->returns++;
     returns_to->last_return = engine.stops;
@@ -156,7 +162,7 @@ void adopt_call(Engine &engine, Process &process, Task &task, Attachment &attach
     call.site = &site;
     call.return_site = returns_to;
     call.hit = engine.stops;
-    attachment.active++;
+    count_call(*process.space, attachment, 1);
     if (!returns_to) return;
     returns_to->returns++;
     returns_to->last_return = engine.stops;

@@ -102,9 +102,12 @@ void enter_enclosing(Engine &engine, Process &process, Task &task, Attachment &a
 
 std::uint64_t enclosed_by(std::uint32_t number) { return std::uint64_t{1} << number % 64; }
 
-std::uint64_t enclosed_by(const Task &task) {
-    if (!task.calls.enclosures_known || task.calls.unwinds != 0) return ~std::uint64_t{0};
+std::uint64_t enclosed_by(const AddressSpaceState &space, const Task &task) {
+    if (!task.calls.enclosures_known) return ~std::uint64_t{0};
     std::uint64_t all = 0;
+    if (task.calls.unwinds != 0) // it may be on the stack of another task's call
+        for (const auto &[number, calls] : space.enclosing_calls)
+            if (calls != 0) all |= enclosed_by(number);
     for (const Instance *call = task.calls.youngest; call; call = call->older_call)
         if (const std::uint32_t number = call->attachment->encloses; number != 0) all |= enclosed_by(number);
     return all;

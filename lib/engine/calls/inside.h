@@ -23,6 +23,6 @@ bool is_inside(Engine &engine, Process &process, Task &task, std::uint32_t numbe
 /// For the agent (Thread::enclosed): the bit of an enclosing probe, which others may share.
 std::uint64_t enclosed_by(std::uint32_t number);
 /// The bits of all whose calls the task may be under.
-std::uint64_t enclosed_by(const Task &task);
+std::uint64_t enclosed_by(const AddressSpaceState &space, const Task &task);
 
 } // namespace ktrace::engine

@@ -37,6 +37,7 @@ Event serve(Engine &engine, const Stop &stop) {
     if (engine.overhead) engine.overhead->begin_stop();
     see_agent_stop(engine, *process, task, stopped);
     at_stop(engine, *process, task, stopped);
+    see_agent_records(engine, *process, task, stopped); // where it has been in a jump until now
     const Seen seen = gather(engine, *process, task, stopped);
     if (task.calls.youngest) note_stop(task, stopped);
     const Verdict verdict = classify(seen.facts);

@@ -62,6 +62,7 @@ struct AddressSpaceState {
     std::uint32_t last_watch = 0;                             // id
     std::unordered_map<VirtAddr, bool> caller_ok;             // return addresses may be trapped there
     std::unordered_map<VirtAddr, VirtAddr> call_instructions; // before return addresses; 0: none is known
+    std::map<std::uint32_t, int> enclosing_calls;             // in flight, by the number of the probe that encloses
     std::uint32_t return_sites = 0;                           // kept for returns
     std::uint32_t new_returns = 0;                            // of these, for lib/upgrade
     bool follows_calls = false;                               // the agent does: return sites become jumps, too

@@ -91,6 +91,7 @@ void leave_jump(Process &process, Task &task, os::Stopped &stopped) {
     arch::OutOfStub out;
     Jump *jump = space.jumps ? take_out(space, stopped, out) : nullptr;
     if (!jump) return;
+    if (stopped.pc() == jump->at) arch::HostDetour::come_again(stopped.change_registers());
     AgentThreads::Place *const place = jump->has_runs() && space.threads ? space.threads->of(task.tid) : nullptr;
     const std::uint64_t reads = place ? std::exchange(place->thread->reads, 0) : 0;
     if (place) place->thread->is_busy = 0;
