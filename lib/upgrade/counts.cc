@@ -36,7 +36,7 @@ void take_counts_of(engine::Jump &jump, const std::vector<std::uint64_t> &sums, 
 
 void take_counts(trace::Trace &trace) {
     engine::take_all_records(trace.engine);
-    engine::count_agent_calls(trace.engine);
+    engine::count_lost_calls(trace.engine);
     for (const auto &jumps : trace.engine.jumps) {
         std::map<const engine::CounterBlock *, std::vector<std::uint64_t>> sums;
         for (const engine::JumpArea &area : jumps->areas) sums[area.block.get()] = area.block->sums();

@@ -95,18 +95,32 @@ void doubt_all_calls(Engine &engine) {
     for (auto &[tid, task] : engine.tasks) task.calls.unwinds++;
 }
 
-void count_agent_calls(Engine &engine) {
-    for (auto &[counters, calls] : engine.agent_calls) counters->hits -= calls;
-    engine.agent_calls.clear();
-    for (const auto &[pid, process] : engine.processes) {
-        if (!process->space->threads || process->borrowed) continue;
-        const std::vector<NumberedRun> &runs = process->space->jumps->by_number;
-        for (const auto &[tid, place] : process->space->threads->all())
-            for (const agent::Call &call : process->space->threads->calls_of(place))
-                if (const Credit *credit = call.number < runs.size() ? runs[call.number].credit() : nullptr)
-                    engine.agent_calls[credit->counters]++;
+void count_lost_calls(Engine &engine) {
+    for (auto &[counters, calls] : engine.lost_calls) {
+        counters->hits -= calls;
+        counters->unreturned -= calls;
     }
-    for (auto &[counters, calls] : engine.agent_calls) counters->hits += calls;
+    engine.lost_calls.clear();
+    for (const auto &[pid, process] : engine.processes) {
+        AddressSpaceState &space = *process->space;
+        if (!space.threads || process->borrowed) continue;
+        for (const auto &[tid, place] : space.threads->all()) {
+            const std::vector<agent::Call> calls = space.threads->calls_of(place);
+            for (std::size_t i = 0; i + 1 < calls.size(); i++) {
+                if (calls[i].number >= space.jumps->by_number.size()) continue;
+                const NumberedRun &numbered = space.jumps->by_number[calls[i].number];
+                const Credit *const credit = numbered.credit();
+                if (!credit) continue;
+                Site *const site = space.site_at(numbered.jump->at);
+                if (!attachment_of(site, *credit) || !return_site_of(space, calls[i]))
+                    engine.lost_calls[credit->counters]++;
+            }
+        }
+    }
+    for (auto &[counters, calls] : engine.lost_calls) {
+        counters->hits += calls;
+        counters->unreturned += calls;
+    }
 }
 
 bool has_agent_call(Process &process, const Task &task, const Attachment &attachment) {

@@ -17,8 +17,8 @@ void take_over_calls(Engine &engine, Process &process, Task &task, VirtAddr up_t
 /// ktrace has not run for so long that hits have passed by: calls in flight may have returned unseen.
 void doubt_all_calls(Engine &engine);
 
-/// Calls in flight count as hits from their beginning on. Records are taken just before.
-void count_agent_calls(Engine &engine);
+/// Calls in flight that will not be seen to return count as unreturned now, not when their thread ends.
+void count_lost_calls(Engine &engine);
 
 /// Calls of a probe are under way in the task that the agent follows.
 bool has_agent_call(Process &process, const Task &task, const Attachment &attachment);

@@ -70,9 +70,9 @@ struct Engine {
     std::vector<std::shared_ptr<Jumps>> jumps; // of all address spaces, until their counts are taken
     os::ProcessorClock processor_clock;        // of the agents' records
     AgentCosts agent_costs;
-    std::map<program::Counters *, std::uint64_t> agent_calls; // in flight: so many of these hits, by the last look
-    std::uint64_t stops = 0;                                  // dispatched so far: the clock of retired slots and hits
-    std::uint64_t events = 0;                                 // records so far
+    std::map<program::Counters *, std::uint64_t> lost_calls; // of agents, in flight, as they were last counted
+    std::uint64_t stops = 0;                                 // dispatched so far: the clock of retired slots and hits
+    std::uint64_t events = 0;                                // records so far
     std::uint64_t max_events = ~std::uint64_t{0};
     bool mending = false; // remains of a killed ktrace are taken out: its single steps are dropped
     bool closing = false; // hits are no longer counted: the traps are being taken out
