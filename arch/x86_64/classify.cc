@@ -147,8 +147,7 @@ class Classifier {
             return;
         }
         if (type.is_vector && type.size == 4) return add_scalar(Class::integer, Class::integer, offset, type.size);
-        // An array is no parameter in C: at the top it can only be a vector (__m128).
-        if (type.is_vector || depth == 0) return add_scalar(Class::sse, Class::sseup, offset, type.size);
+        if (type.is_vector) return add_scalar(Class::sse, Class::sseup, offset, type.size);
         if (type.target == nullptr) {
             classes_.unknown = true;
             return;
@@ -210,7 +209,7 @@ std::uint64_t alignment_within(const Type &type, bool counts_declared, int depth
     const std::uint64_t declared = is_int128(type) ? 0 : type.alignment;
     if (declared != 0 && (counts_declared || !is_record(type))) return declared;
     if (depth > deepest) return 1;
-    if (type.kind == Type::Kind::array && !type.is_vector && depth != 0)
+    if (type.kind == Type::Kind::array && !type.is_vector)
         return type.target != nullptr ? alignment_within(*type.target, counts_declared, depth + 1) : 1;
     if (type.kind == Type::Kind::complex) return std::max<std::uint64_t>(type.size / 2, 1);
     if (!is_record(type)) return std::max<std::uint64_t>(type.size, 1);

@@ -106,24 +106,6 @@ static bool is_part_of_coroutine(const Location &location) {
     return symbol && symbols::split_clone(symbol->name).of_coroutine;
 }
 
-namespace {
-
-/// As Go's compiler writes a parameter that it has taken apart and passes on, too: each piece twice.
-Place without_doubles(Place place, const symbols::Parameter &parameter) {
-    if (place.pieces.size() < 2 || !parameter.type || parameter.by_reference) return place;
-    const auto size = [&] {
-        std::uint64_t sum = 0;
-        for (const value::Piece &each : place.pieces) sum += each.size;
-        return sum;
-    };
-    if (size() <= parameter.type->size) return place;
-    place.pieces.erase(std::unique(place.pieces.begin(), place.pieces.end()), place.pieces.end());
-    return size() == parameter.type->size ? place
-                                          : Place::not_known("`" + parameter.name + "` has more pieces than bytes");
-}
-
-} // namespace
-
 /// At a function's first instruction: a location list that covers it, else the calling convention.
 void LocationScope::find_places() {
     if (has_places_ || !described()) return;
@@ -149,7 +131,7 @@ void LocationScope::find_places() {
                 place = p.by_reference ? convention[next].pointed_to() : convention[next];
             ++next;
         }
-        if (i < told.size() && told[i]) place = without_doubles(*told[i], p);
+        if (i < told.size() && told[i]) place = *told[i];
         const bool has_descriptor = p.by_reference && !p.length && p.type && p.type->size == 0;
         if (p.promoted) place = Place::not_known("`" + p.name + "` is passed as a double");
         if (has_descriptor) place = Place::not_known("`" + p.name + "` has its bounds in a descriptor");

@@ -21,6 +21,14 @@ class AgentTest(Jumps):
         self.check_end()
         return trace
 
+    def of_threads(self, trace, kind, symbol):
+        """The events of each thread, in order."""
+        threads = collections.defaultdict(list)
+        for event in map(json.loads, trace.out.splitlines()):
+            if event["type"] == kind and event["symbol"] == symbol:
+                threads[event["tid"]].append(event)
+        return list(threads.values())
+
     def switches(self):
         """Of the thread that traces: it waits at each stop."""
         with open(f"/proc/{self.target.pid}/status") as status:
@@ -29,8 +37,9 @@ class AgentTest(Jumps):
             return int(re.search(r"(?m)^voluntary_ctxt_switches:\s+(\d+)", status.read())[1])
 
 
-@unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
-class Agent(AgentTest):
+class PacesTest(AgentTest):
+    """Of tests/targets/paces.c."""
+
     def begin(self, *probes, threads=4, every=0, engine="auto"):
         self.names = ("pace",)
         self.target = self.start(program("paces"), threads, every)
@@ -44,6 +53,9 @@ class Agent(AgentTest):
         self.assertEqual(wrong, 0, "the target's own results")
         return paces, ticks
 
+
+@unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
+class Agent(PacesTest):
     def events(self, trace, symbol):
         return [e for e in (json.loads(line) for line in trace.out.splitlines())
                 if e["type"] == "entry" and e["symbol"] == symbol]

@@ -2,8 +2,6 @@
 
 The target (tests/targets/scales.c) computes with floating point, in its signal handler, too, and checks its results.
 """
-import collections
-import json
 import unittest
 
 from live import program
@@ -25,13 +23,6 @@ class AgentFloats(AgentTest):
         calls, ticks, wrong = (int(n) for n in self.do(f"work {count}", r"^did (\d+) (\d+) (\d+)").groups())
         self.assertEqual(wrong, 0, "the target's own results")
         return calls, ticks
-
-    def of_threads(self, trace, kind, symbol):
-        threads = collections.defaultdict(list)
-        for event in map(json.loads, trace.out.splitlines()):
-            if event["type"] == kind and event["symbol"] == symbol:
-                threads[event["tid"]].append(event)
-        return list(threads.values())
 
     def test_values(self):
         for engine in ("trap", "auto"):

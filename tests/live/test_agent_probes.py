@@ -3,26 +3,12 @@ import collections
 import json
 import unittest
 
-from live import program
-from test_agent import AgentTest
+from test_agent import PacesTest
 from test_jumps import HAS_JUMPS, NO_JUMPS
 
 
 @unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
-class AgentProbes(AgentTest):
-    def begin(self, *probes, threads=4, every=0, engine="auto"):
-        self.names = ("pace",)
-        self.target = self.start(program("paces"), threads, every)
-        self.tracer = self.attach(self.target, "--engine", engine, *probes, "--format", "json")
-        if engine == "auto":
-            self.wait_for_jumps(*(name for name in ("pace", "ticked") if any(name in word for word in probes)))
-
-    def work(self, order):
-        """Calls of pace, of ticked."""
-        paces, ticks, wrong = (int(n) for n in self.do(order, r"^did (\d+) (\d+) (\d+)").groups())
-        self.assertEqual(wrong, 0, "the target's own results")
-        return paces, ticks
-
+class AgentProbes(PacesTest):
     def of_threads(self, trace, symbol):
         """What each thread has seen at a function, in order: (type, its values)."""
         threads = collections.defaultdict(list)

@@ -3,7 +3,6 @@
 The target (tests/targets/texts.c) counts a signal of its own as wrong.
 """
 import collections
-import json
 import re
 import unittest
 
@@ -28,13 +27,6 @@ class AgentReads(AgentTest):
         calls, wrong = (int(n) for n in self.do(order, r"^did (\d+) (\d+)").groups())
         self.assertEqual(wrong, 0, "signals of the target's, and results")
         return calls
-
-    def of_threads(self, trace, kind, symbol):
-        threads = collections.defaultdict(list)
-        for event in map(json.loads, trace.out.splitlines()):
-            if event["type"] == kind and event["symbol"] == symbol:
-                threads[event["tid"]].append(event)
-        return list(threads.values())
 
     def test_of_every_kind(self):
         """By thread, both engines see the same, and that is the truth where the memory can be read."""

@@ -53,6 +53,18 @@ class BitFields(ValueTest):
 class References(ValueTest):
     """Fortran passes addresses, has arrays that begin at any index, and lengths of texts behind all parameters."""
 
+    def test_ada(self):
+        """Arrays by value, too, those with bounds beside them, and records with variants. Optimized code may not say where."""
+        for level in ("-O0", "-O2"):
+            path = self.made("arrays.adb", "gnatmake", "-q", "-g", level, "-D", workshop.room())
+            lines = [re.sub(r"\.[^(]*", "", line, count=1) for line in self.shown(path, "-j", "arrays__of_*") if "__B" not in line]
+            truth = self.truth(path)
+            self.assertEqual(len(lines), len(truth))
+            for line, wanted in zip(lines, truth):
+                pattern = re.escape(line).replace("<not\\ known>", ".*") if level != "-O0" else re.escape(line)
+                self.assertRegex(wanted, f"^{pattern}$")
+            self.assertLess(sum("<not known>" in line for line in lines), len(lines) / 2)
+
     def test_fortran(self):
         for flags in (("-O0",), ("-O2", "-fno-inline")):
             path = self.made("references.f90", "gfortran", "-g", "-J", workshop.room(), *flags)

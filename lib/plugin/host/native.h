@@ -10,12 +10,12 @@ struct pt_regs;
 namespace ktrace::plugin::host {
 
 /// Jumps to a program's first instruction with its stack set up as the kernel does (psABI: process initialization).
-[[noreturn]] void begin_program(std::uint64_t entry, std::uint64_t stack);
+[[noreturn]] void begin_program(std::uint64_t entry, std::uint64_t stack) asm("ktrace_begin_program");
 
 /// Jumps to `function` with the argument registers of `registers` (and, where not nullptr, of `floating`, laid out as
 /// ptrace has them) and the stack pointer at `stack`. It is left by a longjmp.
 [[noreturn]] void enter_function(const void *function, const pt_regs *registers, const std::byte *floating,
-                                 std::byte *stack);
+                                 std::byte *stack) asm("ktrace_enter_function");
 
 /// The registers of a thread that was interrupted by a signal, and back.
 void from_context(const ucontext_t &context, pt_regs &into);

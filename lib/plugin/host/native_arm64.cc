@@ -11,6 +11,8 @@
 // Registers as in struct pt_regs; v0-7 as in struct user_fpsimd_state, from its start on.
 asm(R"(
 .text
+.globl ktrace_enter_function
+.hidden ktrace_enter_function
 .type ktrace_enter_function, @function
 ktrace_enter_function:
     mov sp, x3
@@ -29,6 +31,8 @@ ktrace_enter_function:
     ldp x29, x30, [x17, #232]
     br x16
 .size ktrace_enter_function, .-ktrace_enter_function
+.globl ktrace_begin_program
+.hidden ktrace_begin_program
 .type ktrace_begin_program, @function
 ktrace_begin_program:
     mov sp, x1
@@ -40,19 +44,7 @@ ktrace_begin_program:
 .size ktrace_begin_program, .-ktrace_begin_program
 )");
 
-extern "C" {
-[[noreturn]] void ktrace_enter_function(const void *function, const pt_regs *registers, const std::byte *floating,
-                                        std::byte *stack);
-[[noreturn]] void ktrace_begin_program(std::uint64_t entry, std::uint64_t stack);
-}
-
 namespace ktrace::plugin::host {
-
-void begin_program(std::uint64_t entry, std::uint64_t stack) { ktrace_begin_program(entry, stack); }
-
-void enter_function(const void *function, const pt_regs *registers, const std::byte *floating, std::byte *stack) {
-    ktrace_enter_function(function, registers, floating, stack);
-}
 
 namespace {
 

@@ -8,6 +8,8 @@
 // Registers as in struct pt_regs; xmm0-7 as FXSAVE has them, from byte 160 on (Intel SDM vol. 1, 10.5.1).
 asm(R"(
 .text
+.globl ktrace_enter_function
+.hidden ktrace_enter_function
 .type ktrace_enter_function, @function
 ktrace_enter_function:
     mov %rcx, %rsp
@@ -39,6 +41,8 @@ ktrace_enter_function:
     mov 40(%rbx), %rbx
     jmp *%r11
 .size ktrace_enter_function, .-ktrace_enter_function
+.globl ktrace_begin_program
+.hidden ktrace_begin_program
 .type ktrace_begin_program, @function
 ktrace_begin_program:
     mov %rsi, %rsp
@@ -48,19 +52,7 @@ ktrace_begin_program:
 .size ktrace_begin_program, .-ktrace_begin_program
 )");
 
-extern "C" {
-[[noreturn]] void ktrace_enter_function(const void *function, const pt_regs *registers, const std::byte *floating,
-                                        std::byte *stack);
-[[noreturn]] void ktrace_begin_program(std::uint64_t entry, std::uint64_t stack);
-}
-
 namespace ktrace::plugin::host {
-
-void begin_program(std::uint64_t entry, std::uint64_t stack) { ktrace_begin_program(entry, stack); }
-
-void enter_function(const void *function, const pt_regs *registers, const std::byte *floating, std::byte *stack) {
-    ktrace_enter_function(function, registers, floating, stack);
-}
 
 namespace {
 

@@ -43,6 +43,7 @@ Printer printer_of(const Type &type) {
     };
     if (type.kind != Type::Kind::structure) return nullptr;
     if (is_text(type)) return show_text;
+    if (is_ada_array(type)) return show_ada_array;
     const std::string name = family(type);
     if (name.starts_with("[]") || name.starts_with("&[") || name.starts_with("&mut [")) return show_slice;
     const auto found = printers.find(name);

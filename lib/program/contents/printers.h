@@ -34,6 +34,8 @@ bool show_time_point(Writer &w);
 
 bool show_rust_vec(Writer &w); // other_languages.cc
 bool show_slice(Writer &w);
+bool is_ada_array(const value::Type &type);
+bool show_ada_array(Writer &w);
 
 bool show_interface(Writer &w); // interfaces.cc
 

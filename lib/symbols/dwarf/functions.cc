@@ -174,8 +174,9 @@ std::optional<value::Place> Dwarf::Impl::Known::entry_place(std::size_t paramete
     if (function.parameters[parameter].dropped) return std::nullopt;
     const value::Type *type = function.parameters[parameter].type;
     Dwarf_Die own = parameters[parameter];
+    const bool holds = expressions_hold && !is_below_cfa(own, die) && !(is_rust && is_stored(own, die));
     auto told = entry_place_of(own, type != nullptr ? type->size : 0, Viewpoint{function.entry, bias, die, true},
-                               described, expressions_hold && !(is_rust && is_stored(own, die)));
+                               described, holds);
     return told || !is_rust ? told : passed[parameter];
 }
 
@@ -258,11 +259,31 @@ const Function *Dwarf::function_at(std::uint64_t vaddr) {
     return die ? &impl_->function(*die).function : nullptr;
 }
 
+namespace {
+
+/// As Go's compiler writes a parameter that it has taken apart and passes on, too: each piece twice.
+value::Place without_doubles(value::Place place, const Parameter &parameter) {
+    if (place.pieces.size() < 2 || !parameter.type || parameter.by_reference) return place;
+    const auto size = [&place] {
+        std::uint64_t sum = 0;
+        for (const value::Piece &each : place.pieces) sum += each.size;
+        return sum;
+    };
+    if (size() <= parameter.type->size) return place;
+    place.pieces.erase(std::unique(place.pieces.begin(), place.pieces.end()), place.pieces.end());
+    if (size() == parameter.type->size) return place;
+    return value::Place::not_known("`" + parameter.name + "` has more pieces than bytes");
+}
+
+} // namespace
+
 std::vector<std::optional<value::Place>> Dwarf::entry_places(const Function &function, std::uint64_t bias) {
     std::vector<std::optional<value::Place>> places(function.parameters.size());
     auto known = impl_->known.find(&function);
     if (known == impl_->known.end()) return places;
-    for (std::size_t i = 0; i < places.size(); ++i) places[i] = known->second->entry_place(i, bias, impl_->frames);
+    for (std::size_t i = 0; i < places.size(); ++i)
+        if (auto place = known->second->entry_place(i, bias, impl_->frames))
+            places[i] = without_doubles(std::move(*place), function.parameters[i]);
     return places;
 }
 

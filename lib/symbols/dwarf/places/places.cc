@@ -141,6 +141,16 @@ bool is_address_passed(Dwarf_Die parameter) {
     return count == 1 && !is_expression(*attr) && ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31;
 }
 
+bool is_below_cfa(Dwarf_Die parameter, Dwarf_Die function) {
+    auto attr = attribute(parameter, DW_AT_location), base = attribute(function, DW_AT_frame_base);
+    Dwarf_Op *ops = nullptr, *of_base = nullptr;
+    std::size_t count = 0, count_of_base = 0;
+    if (!attr || !is_expression(*attr) || dwarf_getlocation(&*attr, &ops, &count) != 0 || count == 0) return false;
+    if (!base || !is_expression(*base) || dwarf_getlocation(&*base, &of_base, &count_of_base) != 0) return false;
+    return ops[0].atom == DW_OP_fbreg && static_cast<std::int64_t>(ops[0].number) < 0 && count_of_base == 1 &&
+           of_base[0].atom == DW_OP_call_frame_cfa;
+}
+
 Stored stored_in_frame(Dwarf_Die parameter, Dwarf_Die function) {
     auto attr = attribute(parameter, DW_AT_location);
     Dwarf_Addr base = 0, start = 0, end = 0;

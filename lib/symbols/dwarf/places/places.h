@@ -50,6 +50,9 @@ inline bool is_stored(Dwarf_Die parameter, Dwarf_Die function) {
     return stored == Stored::value || stored == Stored::address;
 }
 
+/// It lies below the CFA (DW_OP_fbreg of a function whose frame base that is): nothing is there at the entry.
+bool is_below_cfa(Dwarf_Die parameter, Dwarf_Die function);
+
 /// One expression as a Place; `attr`: the attribute that it comes from (nullptr: call frame information).
 value::Place translate(Dwarf_Attribute *attr, const Dwarf_Op *ops, std::size_t count, const Viewpoint &view,
                        Frames &frames);

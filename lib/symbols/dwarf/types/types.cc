@@ -20,8 +20,9 @@ bool is_filled_later(Type::Kind kind) {
 }
 
 bool is_named_char(std::string_view name) {
-    static constexpr std::array<std::string_view, 7> names = {"char",     "signed char", "unsigned char", "char8_t",
-                                                              "char16_t", "char32_t",    "wchar_t"};
+    static constexpr std::array<std::string_view, 10> names = {
+        "char",     "signed char", "unsigned char", "char8_t",        "char16_t",
+        "char32_t", "wchar_t",     "character",     "wide_character", "wide_wide_character"};
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 
