@@ -34,12 +34,18 @@ using engine::Task;
 
 namespace {
 
+/// In the page, or in what a killed ktrace has put beside its slots (jumps, the agent): the task soon comes out by
+/// itself.
+bool is_in_our_code(AddressSpaceState &space, VirtAddr pc) {
+    return space.recovery.contains(pc) || (space.slots.contains(pc) && !space.site_of_pc_in_slot(pc));
+}
+
 /// A task at an interrupt's stop: its pc goes out of the slot it may be in. False: it is in the middle of an
 /// instruction there and has to run on first.
 bool leave_slot(Process &process, Task &task, os::Stopped &stopped) {
     engine::Site *site = process.space->site_of_pc_in_slot(stopped.pc());
     if (!site) {
-        if (process.space->recovery.contains(stopped.pc())) return false;
+        if (is_in_our_code(*process.space, stopped.pc())) return false;
         if (task.step.over == Over::stepping) return false;
         task.step.over = Over::none;
         return true;
@@ -260,7 +266,7 @@ MovedOut move_out_of_slot(trace::Trace &trace, Process &process, Tid tid, HeldTa
         Task &task = trace.engine.tasks.at(tid.value);
         engine::at_stop(trace.engine, process, task, stopped);
         bool pending = fault_is_pending(stopped);
-        bool stays = process.space->recovery.contains(stopped.pc()) && has_run_long();
+        bool stays = is_in_our_code(*process.space, stopped.pc()) && has_run_long();
         if (!pending && (leave_slot(process, task, stopped) || stays)) {
             stopped.write_back(); // the slots go while it is held: should ktrace be killed then, it is outside
             return {std::move(stopped), false};
