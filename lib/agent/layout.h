@@ -8,6 +8,10 @@
 // A ring has one writer, its thread, and one reader, ktrace. Records lie between `head` and the tail, which count bytes
 // from the beginning of time; each lies whole in the ring, and is there when the tail is behind it.
 //
+// A table's row that a thread hits often is its own: it adds to it, and ktrace looks at what has come since it looked
+// last. What a hit adds is written down apart, is the thread's last addition as soon as its state says so, and goes
+// into the row before the next one: so a hit adds all or nothing, wherever its thread is taken out of the agent.
+//
 // A thread's calls lie in the order in which they began, each at a lower place of its own stack than the one before, or
 // at the same where a function has left by a jump to the next one: they return together.
 #pragma once
@@ -69,6 +73,7 @@ enum class Last : std::uint32_t {
     filtered,
     dropped,
     stored, // records, and a call that has begun, perhaps
+    added,  // to a row
 };
 
 /// A call of a return probe's function that has not returned.
@@ -87,13 +92,66 @@ struct Call {
 };
 inline constexpr std::size_t most_calls = 500, captures_size = 16 << 10;
 
-/// Thread::state: the tail of the ring, and how many calls there are. Both change by one store.
-inline constexpr unsigned calls_bits = 12;
+/// Thread::state: the tail of the ring, which addition is the last one, and how many calls there are. They change by
+/// one store.
+inline constexpr unsigned calls_bits = 11;
 inline constexpr std::uint64_t calls_of(std::uint64_t state) { return state & ((1U << calls_bits) - 1); }
-inline constexpr std::uint64_t tail_of(std::uint64_t state) { return state >> calls_bits; }
-inline constexpr std::uint64_t state_of(std::uint64_t tail, std::uint64_t calls) { return tail << calls_bits | calls; }
+inline constexpr std::uint64_t addition_of(std::uint64_t state) { return state >> calls_bits & 1; }
+inline constexpr std::uint64_t tail_of(std::uint64_t state) { return state >> (calls_bits + 1); }
+inline constexpr std::uint64_t state_of(std::uint64_t tail, std::uint64_t calls, std::uint64_t addition = 0) {
+    return tail << (calls_bits + 1) | addition << calls_bits | calls;
+}
 inline constexpr std::uint64_t first_tail = ring_size; // a state is never 0
 static_assert(most_calls < 1U << calls_bits);
+
+/// What a row sums up besides counting. Times are in ns.
+struct Sums {
+    std::uint64_t sum = 0, total = 0, inner = 0, taken = 0, taken_of_totals = 0; // see program::Stats
+    std::uint64_t hits = 0, stops = 0;                                           // inside calls
+    std::uint64_t min = 0, max = 0;                                              // where anything was counted
+    bool operator==(const Sums &) const = default;
+};
+
+/// A row of a table without --by, for one thread and site. Behind it lie its cells, each a count.
+struct Row {
+    enum class Kind : std::uint32_t {
+        count,
+        times,   // --hist of durations: a cell for each program::time_bucket
+        numbers, // --hist of integers, none below 0: by their width
+        stats,   // a cell for each program::FineBucket of `octaves` octaves
+    } kind = Kind::count;
+    std::uint32_t is_of_durations = 0;
+    std::uint64_t error_ns = 0; // times: a shorter call, with nothing inside, is in cell `low`
+    std::uint64_t lowest = 0;   // stats: the first octave
+    Sums sums;
+};
+inline constexpr std::size_t octaves = 16, fine = 64; // of stats: a value that is in none of these leaves a record
+enum Cell : std::size_t {
+    filtered_cell,
+    unread_cell, // without a value
+    low_cell,    // times: below the error; stats: 0
+    first_cell,
+};
+inline constexpr std::size_t cells_of(Row::Kind kind) {
+    return first_cell + (kind == Row::Kind::stats ? octaves * fine : kind == Row::Kind::count ? 1 : 65);
+}
+inline constexpr std::size_t size_of_row(Row::Kind kind) {
+    return (sizeof(Row) + cells_of(kind) * sizeof(std::uint32_t) + 63) & ~std::size_t{63};
+}
+inline std::uint32_t *cells_of(Row &row) { return reinterpret_cast<std::uint32_t *>(&row + 1); }
+
+/// Where a thread finds its row of a site: the probe's number, and the row's place in the Threads. 0: free.
+inline constexpr std::uint64_t row_at(std::uint32_t number, std::uint64_t offset) {
+    return std::uint64_t{number} << 32 | offset;
+}
+inline constexpr std::size_t row_keys = 1024, longest_row_search = 4;
+
+/// What a hit adds to a row, as it is to be afterwards.
+struct Addition {
+    std::uint64_t row = 0; // address; 0: nothing is added
+    std::uint32_t cell = 0, count = 0;
+    Sums sums;
+};
 
 struct Thread {
     std::uint64_t state = 0;
@@ -116,6 +174,8 @@ struct Thread {
     std::uint64_t padding2[6] = {};
     Call call[most_calls + 1];
     std::byte captures[captures_size];
+    std::uint64_t row_at[row_keys]; // ktrace's to write
+    Addition addition[2];
     alignas(64) std::byte machine[16 << 10]; // the evaluator's
     alignas(64) std::byte floats[1024];      // the program's floating point registers, while has_floats is not 0
     alignas(64) std::byte ring[ring_size];
@@ -125,21 +185,25 @@ struct Thread {
 inline constexpr std::uint64_t longest_silence_ns = 10'000'000'000;
 
 inline constexpr std::size_t most_threads = 256;
+inline constexpr std::size_t rows_size = 32 << 20;         // bytes, for the rows of all threads
+inline constexpr std::size_t rows_of_a_thread = 512 << 10; // at most
 struct Threads {
     Key key[keys];
     std::uint64_t return_to[returns]; // addresses whose traps or jumps are there
     std::uint32_t in_ktrace[places];  // calls that ktrace follows, which began at a stop
     std::uint32_t generation;         // grows when calls that are there are not seen to return any more
     std::uint32_t unused;
-    std::uint64_t ns_per_tick;  // of the processor's counter, times 2^32
-    std::uint64_t per_call;     // ticks: how long a call of an empty function seems to take
-    std::uint64_t per_hit;      // ticks that a hit takes besides what it sees of itself
-    std::uint64_t nothing;      // where answers without effect go
-    std::uint64_t alive_at;     // of the processor's counter, when ktrace has looked at its clock last
-    std::uint64_t longest_ns;   // without such a look: then no bell rings
-    std::uint64_t readable_now; // which one of these is in use
+    std::uint64_t ns_per_tick; // of the processor's counter, times 2^32
+    std::uint64_t per_call;    // ticks: how long a call of an empty function seems to take
+    std::uint64_t per_hit;     // ticks that a hit takes besides what it sees of itself
+    std::uint64_t nothing;     // where answers without effect go
+    std::uint64_t alive_at;    // of the processor's counter, when ktrace has looked at its clock last
+    std::uint64_t longest_ns;  // without such a look: then no bell rings
+    std::uint64_t error_of_call, error_of_hit, error_of_stop; // ns: durations are known no better than so
+    std::uint64_t readable_now;                               // which one of these is in use
     Ranges readable[2];
     Thread thread[most_threads];
+    std::byte rows[rows_size];
 };
 
 inline constexpr std::uint64_t in_ns(std::uint64_t ticks, std::uint64_t ns_per_tick) {

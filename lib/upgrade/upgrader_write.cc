@@ -62,7 +62,11 @@ Result<Upgrader::Mapped> Upgrader::put_agent(Process &process, os::Stopped &stop
     space.threads->set_clock(trace_.engine.processor_clock.ns_per_tick());
     if (trace_.config.lossless) space.threads->wait_for_ever();
     space.threads->show_alive();
-    space.threads->set_costs(trace_.engine.agent_costs.per_call, trace_.engine.agent_costs.per_hit);
+    const engine::AgentCosts &costs = trace_.engine.agent_costs;
+    space.threads->set_costs(costs.per_call, costs.per_hit);
+    const auto error = [](const program::TimeErrors &errors) { return static_cast<std::uint64_t>(errors.p90) + 1; };
+    space.threads->set_errors(error(costs.of_call), error(costs.of_hit),
+                              error(trace_.engine.corrections.present(engine::Clock::stops).of_stop));
     engine::list_readable(process, true);
     space.returns.show_to(*space.threads);
     for (const auto &[at, site] : space.sites)

@@ -3,6 +3,7 @@
 #include "agent/inside/calls.h"
 #include "agent/inside/hit.h"
 #include "agent/inside/ring.h"
+#include "agent/inside/rows.h"
 #include "arch/in_process.h"
 
 namespace ktrace::agent {
@@ -38,6 +39,12 @@ Outcome note(const Hit &hit, std::uint64_t time, Left &left) {
     const bool is_wanted = is_plain || holds(machine, image, moment);
     if (needs_ktrace(hit)) return Outcome::for_ktrace;
     if (!is_wanted) return Outcome::filtered;
+    if (Row *const row = moment.aggregates && hit.site.next == 0 ? row_of(hit, hit.site.number) : nullptr) {
+        program::NodeWriter nothing({}, 0, false);
+        const program::Slot value = moment.has_value ? machine.run(image[moment.value], nothing) : program::Slot{};
+        if (needs_ktrace(hit)) return Outcome::for_ktrace;
+        if (add_value(hit, *row, value, {}, left)) return Outcome::added;
+    }
     if (time == 0) time = arch::processor_time();
     std::byte *const at = next_place(hit.thread, left.tail);
     const Payload payload =
@@ -47,10 +54,12 @@ Outcome note(const Hit &hit, std::uint64_t time, Left &left) {
     return Outcome::left;
 }
 
-/// The time of a hit is no part of the calls around it.
-void add_cost(const Hit &hit, std::uint64_t begin) {
-    hit.thread.cost += arch::processor_time() - begin + hit.threads.per_hit;
+/// The time of a hit is no part of the calls around it. Gives the time now.
+std::uint64_t add_cost(const Hit &hit, std::uint64_t begin) {
+    const std::uint64_t now = arch::processor_time();
+    hit.thread.cost += now - begin + hit.threads.per_hit;
     hit.thread.hits++;
+    return now;
 }
 
 bool begins_call(const SiteCode &site) { return site.moment == static_cast<std::uint32_t>(Moment::call); }
@@ -87,7 +96,8 @@ Effect serve(const Hit &hit) {
     const std::uint64_t begin = is_timed || hit.site.next != 0 ? arch::processor_time() : 0;
     if (returns) {
         const Effect effect = end_calls(hit, begin);
-        add_cost(hit, begin);
+        const std::uint64_t under = effect.place == &hit.thread.state ? calls_of(effect.value) : left.calls;
+        if (under != 0 || hit.thread.times != 0) add_cost(hit, begin);
         return effect;
     }
     const std::uint64_t calls = left.calls;
@@ -96,14 +106,15 @@ Effect serve(const Hit &hit) {
     switch (outcome) {
     case Outcome::filtered: effect = filtered(hit); break;
     case Outcome::left: effect = stored(hit, Last::stored, left); break;
+    case Outcome::added: effect = stored(hit, Last::added, left); break;
     case Outcome::for_ktrace: effect = ring(hit, Bell::serve); break;
     }
-    if (is_timed) add_cost(hit, begin);
+    const std::uint64_t now = is_timed ? add_cost(hit, begin) : 0;
     if (outcome == Outcome::left && left.calls != calls) {
         Call &call = hit.thread.call[calls];
         call.cost = hit.thread.cost;
         call.hits = hit.thread.hits;
-        call.begin = arch::processor_time();
+        call.begin = is_timed ? now : arch::processor_time();
     }
     return effect;
 }

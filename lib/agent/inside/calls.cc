@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "agent/inside/ring.h"
+#include "agent/inside/rows.h"
 #include "arch/in_process.h"
 
 namespace ktrace::agent {
@@ -52,6 +53,26 @@ bool save_capture(const Hit &hit, const Image &image, const MomentImage &moment,
     return true;
 }
 
+/// `left`: the call is wanted, what its return needs is saved, and it is seen to return.
+Outcome look_at_entry(const Hit &hit, const arch::CallPlace &place, Call &call) {
+    const Image image = agent::image_of(hit.site);
+    const MomentImage &moment = image.moment(Moment::call);
+    const auto condition = image[moment.condition];
+    const bool is_plain = is_comparison(condition);
+    if (is_plain && program::compare_register(condition[0], hit.registers) == 0) return Outcome::filtered;
+    const bool is_known = is_known_return(hit.threads, place.return_address);
+    if ((is_plain || !moment.has_condition) && image.header().capture_size == 0)
+        return is_known ? Outcome::left : Outcome::for_ktrace;
+    const Floats floats(hit, moment.needs);
+    const View view = view_of(hit, floats);
+    Machine &machine = new_machine(hit.thread, image, view);
+    const bool is_wanted = is_plain || holds(machine, image, moment);
+    if (needs_ktrace(hit)) return Outcome::for_ktrace;
+    if (!is_wanted) return Outcome::filtered;
+    const bool is_saved = is_known && save_capture(hit, image, moment, machine, call) && !needs_ktrace(hit);
+    return is_saved ? Outcome::left : Outcome::for_ktrace;
+}
+
 bool is_nested(const Thread &thread, std::uint64_t calls, std::uint32_t number) {
     while (calls-- > 0)
         if (thread.call[calls].number == number) return true;
@@ -69,36 +90,88 @@ Took time_of(const Hit &hit, const Call &call, std::uint64_t end) {
     return {all - taken, taken};
 }
 
+Returned returned_of(const Hit &hit, std::uint64_t number_of_call, std::uint64_t end) {
+    const Call &call = hit.thread.call[number_of_call];
+    const Took took = time_of(hit, call, end);
+    return {call.begin,
+            took.ticks,
+            took.taken,
+            std::min(took.ticks, hit.thread.call[number_of_call + 1].inner_after),
+            hit.thread.hits - call.hits,
+            hit.thread.stops - call.stops,
+            static_cast<std::uint32_t>(call.is_nested),
+            number_of_call <= hit.thread.outer};
+}
+
+/// The call around it has the time of this one inside.
+void add_to_outer(Call &call, const Returned &returned, bool is_wanted) {
+    call.inner_after = call.inner_before + (is_wanted && returned.is_outermost == 0 ? returned.took : 0);
+}
+
+Timed timed(const Hit &hit, const Returned &returned) {
+    const std::uint64_t rate = hit.threads.ns_per_tick, ns = in_ns(returned.took, rate);
+    return {ns,
+            std::min(ns, in_ns(returned.inner, rate)),
+            in_ns(returned.taken, rate),
+            returned.hits,
+            returned.stops,
+            returned.is_nested != 0};
+}
+
+/// What a program of a return's sees.
+struct ReturnView {
+    ReturnView(const Hit &hit, const Call &call, const MomentImage &moment, const Returned &returned)
+        : floats(hit, moment.needs), view(view_of(hit, floats, in_ns(returned.took, hit.threads.ns_per_tick),
+                                                  {hit.thread.captures + call.captured_at, call.captured_size})) {}
+    const Floats floats;
+    const View view;
+};
+
+Image image_of(const Call &call) { return agent::image_of(*reinterpret_cast<const SiteCode *>(call.site)); }
+
+/// Adds a call that has returned to its row of a table. False: it has none, or no place in it, or ktrace has to see to
+/// it.
+bool add_to_row(const Hit &hit, Call &call, const Returned &returned, Left &left) {
+    Row *const row = row_of(hit, call.number);
+    if (!row) return false;
+    const Image image = image_of(call);
+    const MomentImage &moment = image.moment(Moment::ret);
+    const bool is_simple = row->is_of_durations != 0 || row->kind == Row::Kind::count;
+    if (!moment.has_condition && is_simple) {
+        if (!add_duration(hit, *row, timed(hit, returned), left)) return false;
+        add_to_outer(call, returned, true);
+        return true;
+    }
+    const ReturnView seen(hit, call, moment, returned);
+    Machine &machine = new_machine(hit.thread, image, seen.view);
+    const bool is_wanted = holds(machine, image, moment);
+    if (needs_ktrace(hit)) return false;
+    if (!is_wanted) {
+        add_filtered(hit.thread, *row, left);
+    } else if (is_simple) {
+        if (!add_duration(hit, *row, timed(hit, returned), left)) return false;
+    } else {
+        program::NodeWriter nothing({}, 0, false);
+        const program::Slot value = machine.run(image[moment.value], nothing);
+        if (needs_ktrace(hit) || !add_value(hit, *row, value, {}, left)) return false;
+    }
+    add_to_outer(call, returned, is_wanted);
+    return true;
+}
+
 /// Writes the record of a call that has returned, at `at`. Gives its size, 0 where it does not fit, or ktrace has to
 /// see to it.
-std::uint32_t finish(const Hit &hit, std::uint64_t number_of_call, std::uint64_t end, std::byte *at) {
-    Thread &thread = hit.thread;
-    Call &call = thread.call[number_of_call];
-    const Took took = time_of(hit, call, end);
-    const bool is_outermost = number_of_call <= thread.outer;
-    const Returned returned{call.begin,
-                            took.ticks,
-                            took.taken,
-                            std::min(took.ticks, thread.call[number_of_call + 1].inner_after),
-                            thread.hits - call.hits,
-                            thread.stops - call.stops,
-                            static_cast<std::uint32_t>(call.is_nested),
-                            is_outermost};
+std::uint32_t write_return(const Hit &hit, Call &call, const Returned &returned, std::uint64_t end, std::byte *at) {
     std::memcpy(at + sizeof(RingRecord), &returned, sizeof returned);
     constexpr std::size_t before = sizeof(RingRecord) + sizeof returned;
-    const Image image = image_of(*reinterpret_cast<const SiteCode *>(call.site));
+    const Image image = image_of(call);
     const MomentImage &moment = image.moment(Moment::ret);
-    const Floats floats(hit, moment.needs);
-    const View view = view_of(hit, floats, in_ns(took.ticks, hit.threads.ns_per_tick),
-                              {thread.captures + call.captured_at, call.captured_size});
-    Machine &machine = new_machine(thread, image, view);
+    const ReturnView seen(hit, call, moment, returned);
+    Machine &machine = new_machine(hit.thread, image, seen.view);
     const bool is_wanted = holds(machine, image, moment);
     if (needs_ktrace(hit)) return 0;
-    if (!is_wanted) {
-        call.inner_after = call.inner_before;
-        return write_header(at, call.number, end, Kind::filtered, sizeof returned);
-    }
-    call.inner_after = call.inner_before + (is_outermost ? 0 : took.ticks);
+    add_to_outer(call, returned, is_wanted);
+    if (!is_wanted) return write_header(at, call.number, end, Kind::filtered, sizeof returned);
     const Payload payload = write_payload(machine, image, moment, at + before, longest_record - before);
     if (!payload.fits || needs_ktrace(hit)) return 0;
     return write_header(at, call.number, end, payload.kind, sizeof returned + payload.size);
@@ -114,23 +187,10 @@ Outcome begin_call(const Hit &hit, Left &left) {
     if (!is_on_own_stack(thread, place.at) || is_in_ktrace(hit.threads, place.at) || calls == most_calls ||
         (youngest && !follows(hit, *youngest, place)))
         return Outcome::for_ktrace;
-    const Image image = image_of(hit.site);
-    const MomentImage &moment = image.moment(Moment::call);
-    const auto condition = image[moment.condition];
-    const bool is_plain = is_comparison(condition);
-    if (is_plain && program::compare_register(condition[0], hit.registers) == 0) return Outcome::filtered;
-    const Floats floats(hit, moment.needs);
-    const View view = view_of(hit, floats);
-    Machine &machine = new_machine(thread, image, view);
-    const bool is_wanted = is_plain || holds(machine, image, moment);
-    if (needs_ktrace(hit)) return Outcome::for_ktrace;
-    if (!is_wanted) return Outcome::filtered;
     Call &call = thread.call[calls];
     call.captured_at = youngest ? (youngest->captured_at + youngest->captured_size + 7) & ~7U : 0;
     call.captured_size = 0;
-    if (!is_known_return(hit.threads, place.return_address) || !save_capture(hit, image, moment, machine, call) ||
-        needs_ktrace(hit))
-        return Outcome::for_ktrace;
+    if (const Outcome outcome = look_at_entry(hit, place, call); outcome != Outcome::left) return outcome;
     call.place = place.at;
     call.return_address = place.return_address;
     call.site = reinterpret_cast<std::uint64_t>(&hit.site);
@@ -149,19 +209,23 @@ Effect end_calls(const Hit &hit, std::uint64_t begin) {
     const arch::CallPlace place = arch::place_of_returned(hit.registers);
     if (is_in_ktrace(hit.threads, place.at)) return ring(hit, Bell::serve);
     const Effect without{1, &hit.threads.nothing};
-    auto [tail, calls] = left_by(thread);
-    if (calls == 0 || !is_on_own_stack(thread, place.at) || thread.call[calls - 1].place > place.at) return without;
-    for (std::size_t ended = 0; calls != 0 && thread.call[calls - 1].place <= place.at; ended++) {
-        const Call &call = thread.call[calls - 1];
+    Left left = left_by(thread);
+    const auto ends_here = [&] { return left.calls != 0 && thread.call[left.calls - 1].place <= place.at; };
+    if (!ends_here() || !is_on_own_stack(thread, place.at)) return without;
+    for (std::size_t ended = 0; ends_here(); ended++) {
+        Call &call = thread.call[left.calls - 1];
         const bool has_returned = call.place == place.at && call.return_address == hit.site.site &&
                                   place.return_address == hit.site.site && is_of_now(hit.threads, call);
         if (!has_returned || ended == records_at_once) return ring(hit, Bell::serve);
-        std::byte *const at = next_place(thread, tail);
-        const std::uint32_t size = finish(hit, --calls, begin, at);
+        const Returned returned = returned_of(hit, --left.calls, begin);
+        const bool is_only = ended == 0 && !ends_here();
+        if (is_only && add_to_row(hit, call, returned, left)) break;
+        std::byte *const at = next_place(thread, left.tail);
+        const std::uint32_t size = write_return(hit, call, returned, begin, at);
         if (size == 0) return ring(hit, Bell::serve);
-        tail += size;
+        left.tail += size;
     }
-    return stored(hit, Last::nothing, {tail, calls});
+    return stored(hit, Last::nothing, left);
 }
 
 } // namespace ktrace::agent

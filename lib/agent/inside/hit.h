@@ -38,11 +38,14 @@ inline Effect dropped(const Hit &hit) {
     return {0, counter(hit.site.dropped, &hit.registers)};
 }
 
-/// A hit's effect, before it takes place: the tail of its thread's ring, and how many calls there are.
+/// A hit's effect, before it takes place: the tail of its thread's ring, how many calls there are, and which addition
+/// to a row is the last one.
 struct Left {
-    std::uint64_t tail, calls;
+    std::uint64_t tail, calls, addition;
 };
-inline Left left_by(const Thread &thread) { return {tail_of(thread.state), calls_of(thread.state)}; }
+inline Left left_by(const Thread &thread) {
+    return {tail_of(thread.state), calls_of(thread.state), addition_of(thread.state)};
+}
 
 inline bool is_on_own_stack(const Thread &thread, std::uint64_t place) {
     return thread.stack_low <= place && place < thread.stack_high;
@@ -52,6 +55,7 @@ inline bool is_on_own_stack(const Thread &thread, std::uint64_t place) {
 enum class Outcome {
     filtered,
     left,       // Left says what
+    added,      // to a row: Left has it
     for_ktrace, // it has to serve the hit, and nothing is left
 };
 
@@ -60,7 +64,7 @@ inline Effect stored(const Hit &hit, Last last, const Left &left) {
     hit.thread.last = last;
     hit.thread.last_size = static_cast<std::uint32_t>(left.tail - tail_of(hit.thread.state));
     hit.thread.last_calls = left.calls - calls_of(hit.thread.state);
-    return {state_of(left.tail, left.calls), &hit.thread.state};
+    return {state_of(left.tail, left.calls, left.addition), &hit.thread.state};
 }
 
 inline bool is_heard(const Threads &threads, std::uint64_t now) {

@@ -9,6 +9,7 @@
 
 #include "agent/layout.h"
 #include "base/clock.h"
+#include "engine/agent/agent_rows.h"
 #include "engine/calls/timing.h"
 #include "engine/space/jumps.h"
 #include "engine/space/returns.h"
@@ -22,6 +23,7 @@ using Place = AgentThreads::Place;
 
 /// A thread whose records are taken.
 struct Source {
+    AgentThreads *threads = nullptr;
     Place *place = nullptr;
     Task *task = nullptr; // nullptr: it is not known any more
 };
@@ -45,13 +47,10 @@ std::uint64_t tail_of(const Place &place) {
     return agent::tail_of(std::atomic_ref(place.thread->state).load(std::memory_order_acquire));
 }
 
-program::Moment moment_of(const AgentRun &run) {
-    return run.moment == program::Moment::call ? program::Moment::ret : run.moment;
-}
-
 const program::MomentImage &image_of(const AgentRun &run) { return run.program.image().moment(moment_of(run)); }
 
-void add_sample(const Taken &taken, std::span<const std::byte> payload, const program::Duration *took) {
+void add_sample(const Engine &engine, const Taken &taken, std::span<const std::byte> payload,
+                const program::Duration *took) {
     agent::Sample sample;
     if (payload.size() < sizeof sample) return;
     std::memcpy(&sample, payload.data(), sizeof sample);
@@ -60,8 +59,11 @@ void add_sample(const Taken &taken, std::span<const std::byte> payload, const pr
     if (moment.value_is_unsigned) number.kind = program::Number::Kind::uint;
     if (moment.value_is_float) number.kind = program::Number::Kind::floating;
     number.bits = sample.bits;
+    const bool has_value = sample.is_readable != 0;
     taken.credit->state->aggregation.add(payload.subspan(sizeof sample), taken.from->place->pid.value,
-                                         sample.is_readable != 0 ? &number : nullptr, took);
+                                         has_value ? &number : nullptr, took);
+    consider_row(engine, *taken.from->threads, *taken.from->place, *taken.run, *taken.credit,
+                 has_value ? &sample.bits : nullptr);
 }
 
 void write_event(Engine &engine, const Taken &taken, std::span<const std::byte> payload, std::uint64_t realtime_is,
@@ -142,7 +144,7 @@ void hand_on(Engine &engine, const Taken &taken, std::span<const std::byte> payl
     }
     const program::Duration *const duration = returns ? &took : nullptr;
     if (taken.kind == agent::Kind::sample)
-        add_sample(taken, payload, duration);
+        add_sample(engine, taken, payload, duration);
     else
         write_event(engine, taken, payload, realtime_is, duration);
     counters.events++;
@@ -211,7 +213,7 @@ void take_ring(Engine &engine, const Jumps &jumps, const Source &source, Batch &
     std::atomic_ref(place.thread->head).store(place.head, std::memory_order_release);
 }
 
-bool has_records(const Place &place) { return tail_of(place) != place.head; }
+bool has_news(const Place &place) { return tail_of(place) != place.head || has_rows(place); }
 
 /// A task that has ended has none any more.
 void read_name(Engine &engine, Place &place) {
@@ -219,9 +221,11 @@ void read_name(Engine &engine, Place &place) {
 }
 
 void take_place(Engine &engine, const Process &process, Place &place, Batch &batch) {
-    if (!has_records(place)) return;
+    if (!has_news(place)) return;
+    take_rows(engine, process, place);
     const auto task = engine.tasks.find(place.tid.value);
-    batch.sources.push_back({&place, task == engine.tasks.end() ? nullptr : &task->second});
+    batch.sources.push_back(
+        {process.space->threads.get(), &place, task == engine.tasks.end() ? nullptr : &task->second});
     take_ring(engine, *process.space->jumps, batch.sources.back(), batch);
 }
 
@@ -229,7 +233,7 @@ void take_place(Engine &engine, const Process &process, Place &place, Batch &bat
 
 void take_records(Engine &engine, Process &process, Tid tid) {
     Place *place = process.space->threads ? process.space->threads->of(tid) : nullptr;
-    if (!place || !has_records(*place)) return;
+    if (!place || !has_news(*place)) return;
     engine.processor_clock.compare();
     read_name(engine, *place);
     Batch batch;

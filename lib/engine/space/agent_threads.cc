@@ -4,12 +4,12 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "agent/layout.h"
 #include "arch/in_process.h"
 
 namespace ktrace::engine {
@@ -18,6 +18,8 @@ namespace {
 
 /// Of a key whose thread pointer was forgotten: no thread has this one, and searches go on behind it.
 constexpr std::uint64_t forgotten = 1;
+
+constexpr std::uint64_t no_room = ~std::uint64_t{0};
 
 /// The agent reads it while it is written.
 template <class T> void store(T &word, T value) { std::atomic_ref(word).store(value, std::memory_order_release); }
@@ -40,8 +42,8 @@ AgentThreads::AgentThreads(Fd file, VirtAddr address, agent::Threads *shared)
 
 AgentThreads::~AgentThreads() { ::munmap(shared_, size); }
 
-VirtAddr AgentThreads::address_of(const agent::Thread &thread) const {
-    return address_ + (reinterpret_cast<const std::byte *>(&thread) - reinterpret_cast<const std::byte *>(shared_));
+VirtAddr AgentThreads::address_of(const void *shared) const {
+    return address_ + (static_cast<const std::byte *>(shared) - reinterpret_cast<const std::byte *>(shared_));
 }
 
 AgentThreads::Place *AgentThreads::of(Tid tid) {
@@ -54,7 +56,7 @@ bool AgentThreads::set_key(std::uint64_t thread_pointer, const agent::Thread &th
     for (std::size_t i = 0; i < agent::longest_search; i++, at = (at + 1) % agent::keys) {
         agent::Key &key = shared_->key[at];
         if (key.thread_pointer > forgotten) continue;
-        store(key.thread, address_of(thread).value);
+        store(key.thread, address_of(static_cast<const void *>(&thread)).value);
         store(key.thread_pointer, thread_pointer);
         return true;
     }
@@ -79,6 +81,8 @@ bool AgentThreads::give(Pid pid, Tid tid, std::uint64_t thread_pointer, VirtAddr
     thread.head = agent::first_tail;
     thread.state = agent::state_of(agent::first_tail, 0);
     thread.is_busy = thread.has_floats = thread.times = thread.outer = thread.rang_at = thread.call[0].inner_after = 0;
+    std::ranges::fill(thread.row_at, 0);
+    std::ranges::fill(thread.addition, agent::Addition{});
     thread.enclosed = ~std::uint64_t{0}; // until it is known
     thread.stack_low = stack_low.value;
     thread.stack_high = stack_high.value;
@@ -86,7 +90,7 @@ bool AgentThreads::give(Pid pid, Tid tid, std::uint64_t thread_pointer, VirtAddr
     thread.tid = tid.value;
     if (!set_key(thread_pointer, thread)) return false;
     *free = true;
-    places_[tid.value] = {pid, tid, thread_pointer, agent::first_tail, thread.cost, 0, &thread, {}};
+    places_[tid.value] = {pid, tid, thread_pointer, agent::first_tail, thread.cost, 0, &thread, {}, {}, 0};
     return true;
 }
 
@@ -109,6 +113,10 @@ void AgentThreads::take_back(Tid tid) {
     if (found == places_.end()) return;
     if (found->second.thread_pointer != 0) clear_key(found->second.thread_pointer);
     used_[static_cast<std::size_t>(found->second.thread - shared_->thread)] = false;
+    for (const auto &[number, row] : found->second.rows)
+        if (row.row)
+            free_rows_[agent::size_of_row(row.as.kind)].push_back(
+                static_cast<std::uint64_t>(reinterpret_cast<const std::byte *>(row.row) - shared_->rows));
     places_.erase(found);
 }
 
@@ -119,7 +127,38 @@ std::vector<agent::Call> AgentThreads::calls_of(const Place &place) const {
 }
 
 void AgentThreads::keep_calls(Place &place, std::size_t count) {
-    place.thread->state = agent::state_of(agent::tail_of(place.thread->state), count);
+    const std::uint64_t state = place.thread->state;
+    place.thread->state = agent::state_of(agent::tail_of(state), count, agent::addition_of(state));
+}
+
+/// Where in agent::Threads::rows; no_room.
+std::uint64_t AgentThreads::room_for_row(std::size_t bytes) {
+    if (auto &free = free_rows_[bytes]; !free.empty()) {
+        const std::uint64_t at = free.back();
+        free.pop_back();
+        return at;
+    }
+    const std::uint64_t at = rows_used_;
+    if (at + bytes > agent::rows_size) return no_room;
+    const auto offset = static_cast<off_t>(offsetof(agent::Threads, rows) + at);
+    if (::fallocate(file_.get(), 0, offset, static_cast<off_t>(bytes)) != 0) return no_room;
+    rows_used_ += bytes;
+    return at;
+}
+
+agent::Row *AgentThreads::add_row(Place &place, std::uint32_t number, const agent::Row &as) {
+    const std::size_t bytes = agent::size_of_row(as.kind);
+    if (place.rows_size + bytes > agent::rows_of_a_thread) return nullptr;
+    std::uint64_t *free = nullptr;
+    for (std::size_t i = 0; i < agent::longest_row_search && !free; i++)
+        if (std::uint64_t &at = place.thread->row_at[(number + i) % agent::row_keys]; at == 0) free = &at;
+    const std::uint64_t at = free ? room_for_row(bytes) : no_room;
+    if (at == no_room) return nullptr;
+    std::memset(shared_->rows + at, 0, bytes);
+    auto *const row = new (shared_->rows + at) agent::Row(as);
+    place.rows_size += bytes;
+    store(*free, agent::row_at(number, offsetof(agent::Threads, rows) + at));
+    return row;
 }
 
 void AgentThreads::know_return(VirtAddr at) {
@@ -163,6 +202,12 @@ void AgentThreads::show_alive() {
 void AgentThreads::set_costs(std::uint64_t per_call, std::uint64_t per_hit) {
     shared_->per_call = per_call;
     shared_->per_hit = per_hit;
+}
+
+void AgentThreads::set_errors(std::uint64_t of_call, std::uint64_t of_hit, std::uint64_t of_stop) {
+    shared_->error_of_call = of_call;
+    shared_->error_of_hit = of_hit;
+    shared_->error_of_stop = of_stop;
 }
 
 void AgentThreads::show_readable(std::span<const agent::Range> ranges, std::uint64_t now_ns) {

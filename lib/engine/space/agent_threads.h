@@ -6,6 +6,7 @@
 // copy for the thread. A place's calls are read and changed while its task stands, or when it has ended.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,17 +17,11 @@
 
 #include <sys/types.h>
 
+#include "agent/layout.h"
 #include "base/addr.h"
 #include "base/fd.h"
 #include "base/ids.h"
 #include "base/result.h"
-
-namespace ktrace::agent {
-struct Call;
-struct Range;
-struct Thread;
-struct Threads;
-} // namespace ktrace::agent
 
 namespace ktrace::engine {
 
@@ -41,6 +36,16 @@ class AgentThreads {
     ~AgentThreads();
     AgentThreads(const AgentThreads &) = delete;
 
+    /// A table's row of the place's thread, and what was seen of it.
+    struct Row {
+        agent::Row *row = nullptr;               // nullptr: it has none yet
+        bool is_refused = false;                 // nor will it have one
+        agent::Row as{};                         // but for its sums, as it was given
+        std::uint64_t records = 0;               // that were read instead, so far
+        std::uint64_t least = ~std::uint64_t{0}; // of their values
+        std::vector<std::uint32_t> counts;       // of its cells
+        agent::Sums sums{};
+    };
     struct Place {
         Pid pid;
         Tid tid;
@@ -49,7 +54,9 @@ class AgentThreads {
         std::uint64_t cost_seen = 0; // of agent::Thread::cost
         std::uint64_t rang_at = 0;   // of the stop at hand: the agent's Thread::rang_at
         agent::Thread *thread = nullptr;
-        std::string name; // of the task, as it was last seen
+        std::string name;                  // of the task, as it was last seen
+        std::map<std::uint32_t, Row> rows; // by the probe's number in records
+        std::size_t rows_size = 0;         // bytes
     };
 
     VirtAddr address() const { return address_; }
@@ -67,6 +74,11 @@ class AgentThreads {
     void claim(Tid tid, std::uint64_t thread_pointer);
     /// The task has ended, and its records were read.
     void take_back(Tid tid);
+
+    /// Gives a place's thread a row for a probe, as `as` is, with all cells 0. nullptr: there is no room.
+    agent::Row *add_row(Place &place, std::uint32_t number, const agent::Row &as);
+    /// As the process knows it.
+    VirtAddr address_of(const agent::Row &row) const { return address_of(static_cast<const void *>(&row)); }
 
     /// The task's calls, the oldest first, and behind them one more entry, which no call has; empty: there are none.
     std::vector<agent::Call> calls_of(const Place &place) const;
@@ -91,6 +103,8 @@ class AgentThreads {
     /// A thread whose ring is full waits for ktrace however long that does not run.
     void wait_for_ever() { longest_ns_ = ~std::uint64_t{0}; }
     void set_costs(std::uint64_t per_call, std::uint64_t per_hit);
+    /// In ns, of a call, and of each hit and stop inside.
+    void set_errors(std::uint64_t of_call, std::uint64_t of_hit, std::uint64_t of_stop);
 
     /// Memory that the agent may read: see agent::Ranges. `now`: of CLOCK_MONOTONIC.
     void show_readable(std::span<const agent::Range> ranges, std::uint64_t now_ns);
@@ -100,7 +114,8 @@ class AgentThreads {
 
   private:
     AgentThreads(Fd file, VirtAddr address, agent::Threads *shared);
-    VirtAddr address_of(const agent::Thread &thread) const;
+    VirtAddr address_of(const void *shared) const;
+    std::uint64_t room_for_row(std::size_t bytes);
     bool set_key(std::uint64_t thread_pointer, const agent::Thread &thread);
     void clear_key(std::uint64_t thread_pointer);
     void change_place(VirtAddr place, std::uint32_t by);
@@ -111,6 +126,8 @@ class AgentThreads {
     std::map<pid_t, Place> places_;
     std::map<std::uint64_t, pid_t> contested_; // thread pointers, and the task that had each first
     std::vector<bool> used_;
+    std::uint64_t rows_used_ = 0;                                 // bytes of agent::Threads::rows
+    std::map<std::size_t, std::vector<std::uint64_t>> free_rows_; // in there, by their size
     std::vector<std::uint64_t> returns_; // as they are to be: the process may write to the shared ones
     std::vector<std::uint32_t> in_ktrace_;
     std::uint32_t generation_ = 0;

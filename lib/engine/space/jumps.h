@@ -104,6 +104,11 @@ struct Jump {
     bool is_for(program::Moment moment) const;
 };
 
+/// Of what its records and rows tell: where it sees calls begin, of their returns.
+inline program::Moment moment_of(const AgentRun &run) {
+    return run.moment == program::Moment::call ? program::Moment::ret : run.moment;
+}
+
 /// One of a jump's AgentRuns, as records name it.
 struct NumberedRun {
     const Jump *jump = nullptr;

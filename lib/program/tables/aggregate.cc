@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "program/run/buckets.h"
 #include "program/tables/record_reader.h"
 
 namespace ktrace::program {
@@ -43,6 +44,7 @@ struct Aggregation::Cell {
     void add_stats(Number number, const Duration *duration, TableMemory &memory);
     void add_hist(Number number);
     void add_time(const Duration &duration);
+    void add_gathered(const Gathered &hits, bool is_stats, bool is_of_durations, TableMemory &memory);
     void add_all(const Cell &other, TableMemory &memory);
     void clear();
     Stats stats(std::span<const double> also) const;
@@ -97,23 +99,6 @@ void Aggregation::Cell::add_hist(Number number) {
 
 namespace {
 
-/// Buckets of durations: 1 to 512 of ns, of us and of ms, ten of each, and then powers of two of a second.
-constexpr std::size_t per_unit = 10, units = 3;
-constexpr std::uint64_t unit_ns[] = {1, 1'000, 1'000'000, 1'000'000'000};
-
-std::size_t time_bucket(std::uint64_t ns) {
-    std::size_t unit = 0;
-    while (unit < units && ns >= unit_ns[unit + 1]) ++unit;
-    return 1 + unit * per_unit + static_cast<std::size_t>(std::bit_width(ns / unit_ns[unit])) - (ns == 0 ? 0 : 1);
-}
-
-std::uint64_t low_of_time_bucket(std::size_t number) {
-    const std::size_t unit = std::min((number - 1) / per_unit, units);
-    return unit_ns[unit] << (number - 1 - unit * per_unit);
-}
-
-constexpr std::size_t last_time_bucket = 64;
-
 std::int64_t high_of_time_bucket(std::size_t number) {
     return number == last_time_bucket ? INT64_MAX : static_cast<std::int64_t>(low_of_time_bucket(number + 1)) - 1;
 }
@@ -127,6 +112,29 @@ void Aggregation::Cell::add_time(const Duration &duration) {
     }
     if (!positive) positive = std::make_unique<Magnitudes>();
     ++(*positive)[time_bucket(duration.ns)];
+}
+
+void Aggregation::Cell::add_gathered(const Gathered &hits, bool is_stats, bool is_of_durations, TableMemory &memory) {
+    sums.unread += hits.unread;
+    if (hits.below != 0) sums.below[std::max<std::uint64_t>(1, hits.error_ns)] += hits.below;
+    if (!is_stats) {
+        if (!positive) positive = std::make_unique<Magnitudes>();
+        for (const auto &[bucket, count] : hits.buckets) (*positive)[bucket] += count;
+        return;
+    }
+    std::uint64_t values = 0;
+    for (const auto &[low, count] : hits.values) values += count;
+    const bool is_first = distribution.count() == 0;
+    if (values != 0 && (is_first || less(hits.min, min))) min = hits.min;
+    if (values != 0 && (is_first || less(max, hits.max))) max = hits.max;
+    for (const auto &[low, count] : hits.values) distribution.add({hits.min.kind, low}, memory, count);
+    sums.sum += hits.sum;
+    sums.total += hits.total;
+    sums.self += hits.self;
+    sums.taken += hits.taken;
+    sums.taken_of_totals += hits.taken_of_totals;
+    sums.errors += hits.errors;
+    sums.has_errors = sums.has_errors && is_of_durations && hits.error_ns != 0;
 }
 
 void Aggregation::Cell::add_all(const Cell &other, TableMemory &memory) {
@@ -322,6 +330,14 @@ void Aggregation::add(std::span<const std::byte> key, std::int32_t pid, const Nu
 void Aggregation::add_hits(std::int64_t count, std::int32_t pid) {
     if (recent_ && count > 0) recent_->add_hits(count, pid);
     cell({}, pid).sums.count += static_cast<std::uint64_t>(count);
+}
+
+void Aggregation::add_gathered(const Gathered &hits, std::int32_t pid) {
+    if (recent_) recent_->add_gathered(hits, pid);
+    Cell &row = cell({}, pid);
+    row.sums.count += hits.count;
+    if (kind_ != Table::Kind::count)
+        row.add_gathered(hits, kind_ == Table::Kind::stats, of_ == duration_text, *memory_);
 }
 
 void Aggregation::add_all(const Aggregation &other) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "program/run/duration.h"
@@ -77,6 +78,18 @@ struct Table {
     bool is_of_durations() const { return of == duration_text; }
 };
 
+/// Hits of a table without --by that were counted elsewhere, in buckets. A number of them may be less than 0, modulo
+/// 2^64: that many are taken back.
+struct Gathered {
+    std::uint64_t count = 0, unread = 0;
+    std::uint64_t below = 0, error_ns = 0;                       // durations below their error; of a call
+    std::vector<std::pair<std::size_t, std::uint64_t>> buckets;  // --hist: by time_bucket, or the width of integers
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> values; // --stats: integers, and how many are like each
+    Number min, max;                                             // --stats: of all hits so far
+    double sum = 0, total = 0, self = 0, taken = 0, taken_of_totals = 0; // --stats: see Stats
+    TimeErrors errors;                                                   // the sum of all
+};
+
 /// The live form of a table.
 class Aggregation {
   public:
@@ -96,6 +109,9 @@ class Aggregation {
     /// Adds as many hits to the one row of a table of counts without --by; less than 0 takes back some that were added.
     void add_hits(std::int64_t count, std::int32_t pid);
 
+    /// Adds hits that were counted elsewhere. Those of --stats come to no recent ones.
+    void add_gathered(const Gathered &hits, std::int32_t pid);
+
     /// Adds the hits of another one of the same kind.
     void add_all(const Aggregation &other);
     /// The same where keys that `name` calls alike are one (callers, by address).
@@ -109,6 +125,8 @@ class Aggregation {
     void clear_recent();
 
     Table::Kind kind() const { return kind_; }
+    bool is_of_durations() const { return of_ == duration_text; }
+    bool has_keys() const { return !by_.empty(); }
     /// One of the same kind, without rows, that keeps no recent hits.
     Aggregation empty_copy() const { return Aggregation(kind_, by_, of_, memory_); }
     /// `also`: fractions, of the percentiles in Stats::also.

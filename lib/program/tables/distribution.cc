@@ -23,14 +23,14 @@ bool TableMemory::take(std::size_t bytes) {
 
 // A double's upper bits are its sign, exponent and leading digits: as a bucket's number they grow with the value and
 // split every power of two in 64. A negative value's octave is the mirrored one.
-void Distribution::add(Number number, TableMemory &memory) {
-    ++count_;
+void Distribution::add(Number number, TableMemory &memory, std::uint64_t times) {
+    count_ += times;
     auto bits = std::bit_cast<std::uint64_t>(number.as_double());
     auto exponent = static_cast<std::int32_t>(bits >> 52 & 0x7ff);
     std::size_t digit = bits >> 46 & 63;
     bool negative = bits >> 63;
     std::int32_t octave = negative ? -1 - exponent : exponent;
-    if (Octave *found = this->octave(octave, memory)) ++(*found)[negative ? 63 - digit : digit];
+    if (Octave *found = this->octave(octave, memory)) (*found)[negative ? 63 - digit : digit] += times;
 }
 
 void Distribution::add_all(const Distribution &other, TableMemory &memory) {

@@ -37,8 +37,8 @@ class TableMemory {
 /// Counts values in buckets whose width is 1/64 of their magnitude, so that any percentile is within 1 %.
 class Distribution {
   public:
-    /// A value for whose bucket no memory is left is counted in count() alone.
-    void add(Number number, TableMemory &memory);
+    /// Adds so many of a value; where no memory is left for its bucket they are counted in count() alone.
+    void add(Number number, TableMemory &memory, std::uint64_t times = 1);
     /// The values of another one, too.
     void add_all(const Distribution &other, TableMemory &memory);
     /// As new, but that the memory of its buckets is kept for those to come.
