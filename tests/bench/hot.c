@@ -10,6 +10,7 @@
 //
 // It prints "ready", then reads commands, a line each, until its input ends:
 //   go N         each thread calls work N times   → "went calls C wall NS": all calls, ns from the first to the last
+//   burst N      the same with a pause behind each 1000 calls, which counts for nothing
 //   twin N       the same with the unprobed twin
 //   stamp N      the same with one that reads the time stamp counter
 //   detour N     the same with one that a detour by hand counts
@@ -28,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 64, MAX_SAMPLES = 100000, IDLE_STACK = 65536, TICKS = 8 };
+enum { BURST = 1000, MAX_THREADS = 64, MAX_SAMPLES = 100000, IDLE_STACK = 65536, TICKS = 8 };
 
 struct request {
     long id;
@@ -240,13 +241,26 @@ static void start_threads(void) {
     start_others(busy, burner, &small);
 }
 
-static void go(probed *function, long n) {
+/// Gives what it took, ns.
+static long call_all(probed *function, long n) {
     now_called = function;
     calls_each = n;
     long start = now_ns();
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
-    printf("went calls %ld wall %ld\n", n * threads, now_ns() - start);
+    return now_ns() - start;
+}
+
+static void go(probed *function, long n) { printf("went calls %ld wall %ld\n", n * threads, call_all(function, n)); }
+
+static void burst(long n) {
+    const struct timespec pause = {0, 60000000};
+    long took = 0;
+    for (long made = 0; made < n; made += BURST) {
+        took += call_all(called, BURST);
+        nanosleep(&pause, NULL);
+    }
+    printf("went calls %ld wall %ld\n", n * threads, took);
 }
 
 static void beat(void) {
@@ -293,6 +307,8 @@ int main(int argc, char **argv) {
     while (fgets(line, sizeof line, stdin)) {
         if (sscanf(line, "go %ld", &n) == 1)
             go(called, n);
+        else if (sscanf(line, "burst %ld", &n) == 1)
+            burst(n);
         else if (sscanf(line, "twin %ld", &n) == 1)
             go(twin, n);
         else if (sscanf(line, "stamp %ld", &n) == 1)

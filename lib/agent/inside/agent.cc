@@ -39,7 +39,8 @@ Outcome note(const Hit &hit, std::uint64_t time, Left &left) {
     const bool is_wanted = is_plain || holds(machine, image, moment);
     if (needs_ktrace(hit)) return Outcome::for_ktrace;
     if (!is_wanted) return Outcome::filtered;
-    if (Row *const row = moment.aggregates && hit.site.next == 0 ? row_of(hit, hit.site.number) : nullptr) {
+    const bool may_add = moment.aggregates && left.addition == addition_of(hit.thread.state); // one of each hit
+    if (Row *const row = may_add ? row_of(hit, hit.site.number) : nullptr) {
         program::NodeWriter nothing({}, 0, false);
         const program::Slot value = moment.has_value ? machine.run(image[moment.value], nothing) : program::Slot{};
         if (needs_ktrace(hit)) return Outcome::for_ktrace;
@@ -82,11 +83,11 @@ Outcome serve_each(const Hit &hit, std::uint64_t begin, Left &left) {
     for (const SiteCode *site = &hit.site; site; site = reinterpret_cast<const SiteCode *>(site->next)) {
         const Outcome outcome = serve_one({hit.registers, *site, hit.threads, hit.thread}, begin, left);
         if (outcome == Outcome::for_ktrace) return outcome;
-        if (outcome == Outcome::left) continue;
+        if (outcome != Outcome::filtered) continue;
         std::byte *const at = next_place(hit.thread, left.tail);
         left.tail += write_header(at, site->number, begin, Kind::filtered, 0);
     }
-    return Outcome::left;
+    return left.addition == addition_of(hit.thread.state) ? Outcome::left : Outcome::added;
 }
 
 Effect serve(const Hit &hit) {
@@ -110,7 +111,7 @@ Effect serve(const Hit &hit) {
     case Outcome::for_ktrace: effect = ring(hit, Bell::serve); break;
     }
     const std::uint64_t now = is_timed ? add_cost(hit, begin) : 0;
-    if (outcome == Outcome::left && left.calls != calls) {
+    if (outcome != Outcome::for_ktrace && left.calls != calls) {
         Call &call = hit.thread.call[calls];
         call.cost = hit.thread.cost;
         call.hits = hit.thread.hits;
