@@ -62,6 +62,20 @@ struct Ranges {
     Range range[most_ranges];
 };
 
+/// As a text of the kernel's: of a thread.
+struct Name {
+    std::uint64_t size = 0;
+    char text[16] = {};
+};
+
+/// CLOCK_MONOTONIC was `ns` at `time` of the processor's counter.
+struct ClockPoint {
+    std::uint64_t time = 0, ns = 0;
+};
+
+/// Of two, which one is in use; the other one may be written. The last bit says which; it grows with each change.
+using Turn = std::uint64_t;
+
 inline constexpr std::size_t ring_size = 128 << 10; // bytes, a power of two
 inline constexpr std::size_t longest_record = 4096;
 inline constexpr std::size_t bell_at = ring_size / 4 * 3; // full so far, the thread rings before it does anything else
@@ -104,7 +118,7 @@ inline constexpr std::uint64_t state_of(std::uint64_t tail, std::uint64_t calls,
 inline constexpr std::uint64_t first_tail = ring_size; // a state is never 0
 static_assert(most_calls < 1U << calls_bits);
 
-/// What a row sums up besides counting. Times are in ns.
+/// A row's sums. Times are in ns.
 struct Sums {
     std::uint64_t sum = 0, total = 0, inner = 0, taken = 0, taken_of_totals = 0; // see program::Stats
     std::uint64_t hits = 0, stops = 0;                                           // inside calls
@@ -146,7 +160,7 @@ inline constexpr std::uint64_t row_at(std::uint32_t number, std::uint64_t offset
 }
 inline constexpr std::size_t row_keys = 1024, longest_row_search = 4;
 
-/// What a hit adds to a row, as it is to be afterwards.
+/// An addition to a row: its cell and sums, as they are to be afterwards.
 struct Addition {
     std::uint64_t row = 0; // address; 0: nothing is added
     std::uint32_t cell = 0, count = 0;
@@ -171,7 +185,9 @@ struct Thread {
     std::uint64_t has_floats = 0;                // the program's are kept: they are to be put back
     std::uint64_t head = 0;                      // ktrace's to write, as pid, tid, times, outer and the stack
     std::uint64_t enclosed = 0; // likewise: a bit for each --inside under whose function the thread may be
-    std::uint64_t padding2[6] = {};
+    Turn name_now = 0;          // likewise
+    std::uint64_t padding2[5] = {};
+    Name name[2];
     Call call[most_calls + 1];
     std::byte captures[captures_size];
     std::uint64_t row_at[row_keys]; // ktrace's to write
@@ -194,13 +210,15 @@ struct Threads {
     std::uint32_t generation;         // grows when calls that are there are not seen to return any more
     std::uint32_t unused;
     std::uint64_t ns_per_tick; // of the processor's counter, times 2^32
-    std::uint64_t per_call;    // ticks: how long a call of an empty function seems to take
-    std::uint64_t per_hit;     // ticks that a hit takes besides what it sees of itself
-    std::uint64_t nothing;     // where answers without effect go
-    std::uint64_t alive_at;    // of the processor's counter, when ktrace has looked at its clock last
-    std::uint64_t longest_ns;  // without such a look: then no bell rings
+    Turn clock_now;
+    ClockPoint clock[2];
+    std::uint64_t per_call;   // ticks: how long a call of an empty function seems to take
+    std::uint64_t per_hit;    // ticks that a hit takes besides what it sees of itself
+    std::uint64_t nothing;    // where answers without effect go
+    std::uint64_t alive_at;   // of the processor's counter, when ktrace has looked at its clock last
+    std::uint64_t longest_ns; // without such a look: then no bell rings
     std::uint64_t error_of_call, error_of_hit, error_of_stop; // ns: durations are known no better than so
-    std::uint64_t readable_now;                               // which one of these is in use
+    Turn readable_now;
     Ranges readable[2];
     Thread thread[most_threads];
     std::byte rows[rows_size];

@@ -4,6 +4,7 @@
 
 #include "agent/blob.h"
 #include "agent/layout.h"
+#include "engine/agent/agent_records.h"
 #include "engine/calls/inside.h"
 #include "engine/space/address_space_state.h"
 #include "engine/space/jump_memory.h"
@@ -59,7 +60,7 @@ Result<Upgrader::Mapped> Upgrader::put_agent(Process &process, os::Stopped &stop
     if (!threads) return tl::make_unexpected(threads.error());
     space.threads = std::move(*threads);
     trace_.engine.processor_clock.compare();
-    space.threads->set_clock(trace_.engine.processor_clock.ns_per_tick());
+    engine::show_clock(trace_.engine, *space.threads);
     if (trace_.config.lossless) space.threads->wait_for_ever();
     space.threads->show_alive();
     const engine::AgentCosts &costs = trace_.engine.agent_costs;

@@ -1,10 +1,16 @@
 """Several probes at one place, and those that select among their hits, without a stop: as by stops."""
 import collections
 import json
+import time
 import unittest
 
 from test_agent import PacesTest
 from test_jumps import HAS_JUMPS, NO_JUMPS
+
+
+def monotonic_further_by():
+    """CLOCK_MONOTONIC less CLOCK_REALTIME, in ns."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) - time.clock_gettime_ns(time.CLOCK_REALTIME)
 
 
 @unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
@@ -46,6 +52,27 @@ class AgentProbes(PacesTest):
         for own in self.of_threads(trace, "pace"):
             self.assertEqual(own, [("entry", i) for i in range(3000)])
         self.assertEqual({s["hits"] for s in trace.summaries()}, {paces})
+
+    def test_of_the_thread(self):
+        """What is known of it without a stop: the time, its name, its own variables."""
+        before = time.monotonic_ns()
+        self.begin("-j", "pace --print i,nsecs,comm,own_paces --if comm == \"paces\" && own_paces > 10",
+                   "-r", "pace --print nsecs,own_paces", threads=2, every=150)
+        paces, _ = self.work("work 3000")
+        trace = self.end()
+        after = time.monotonic_ns()
+        for own in self.of_threads(trace, "pace"):
+            begun = [values for kind, *values in own if kind == "pre" or kind == "entry"]
+            ended = [values for kind, *values in own if kind == "return"]
+            self.assertEqual([(i, comm, own_) for i, _, comm, own_ in begun], [(i, "paces", i + 1) for i in range(10, 3000)])
+            self.assertEqual([own_ for _, own_ in ended], list(range(1, 3001)))
+            times = [values[1] if len(values) == 4 else values[0] for _, *values in own]
+            self.assertEqual(times, sorted(times))
+            self.assertLessEqual(before, times[0])
+            self.assertLessEqual(times[-1], after)
+        for event in map(json.loads, trace.out.splitlines()):
+            if event["type"] in ("entry", "return"):
+                self.assertAlmostEqual(event["values"]["nsecs"] - event["time_ns"], monotonic_further_by(), delta=5_000_000)
 
     def test_selections(self):
         """One after the other of all hits that pass the filter."""

@@ -148,12 +148,12 @@ class Counts(Jumps):
         self.ask("add", "-j", "pushes", "--every", "3")
         self.ask("add", "-r", "recurses", "--every", "3")
         self.ask("add", "-j", "loads", "--count", "--if", "*arg0 == 3")
-        self.ask("add", "-j", "flags", "--print", "comm")
+        self.ask("add", "-j", "flags", "--print", "stack")
         self.ask("add", "-j", "counted_locked", "--count")
         self.ask("add", "-j", "loop_inside", "--count")
         why = {"counted": r"\[OPTIMIZED\]", "called": r"\(a trap: calls in flight are counted \(--maxactive\)\)",
                "pushes": r"\[OPTIMIZED\]", "recurses": r"\(a trap: --every, --chance or --first is asked for\)",
-               "loads": r"\[OPTIMIZED\]", "flags": r"\(a trap: comm is asked for\)",
+               "loads": r"\[OPTIMIZED\]", "flags": r"\(a trap: a stack is asked for\)",
                "counted_locked": r"\(a trap: an instruction with a lock prefix is there\)",
                "loop_inside": r"\(a trap: the function often comes back into the jump\)"}
         until(lambda: "under way" not in str(self.list()), "all is decided")
@@ -167,9 +167,9 @@ class Counts(Jumps):
     def test_places_that_are_refused(self):
         """With --engine jump a place that stays a trap is an error that ends the trace, and the target is as it was."""
         self.target = self.start(program("jumper"), 2)
-        refused = ktrace("attach", "-p", self.target.pid, "--engine", "jump", "-j", "counted --count", "-j", "loads --print comm")
+        refused = ktrace("attach", "-p", self.target.pid, "--engine", "jump", "-j", "counted --count", "-j", "loads --print stack")
         self.assertEqual(refused.status, 1, refused)
-        self.assertIn("loads+0x0 [jumper] cannot have a jump: comm is asked for; --engine auto leaves a trap there", refused.err)
+        self.assertIn("loads+0x0 [jumper] cannot have a jump: a stack is asked for; --engine auto leaves a trap there", refused.err)
         self.assertNotIn("counted+0x0 [jumper] cannot", refused.err)
         allowed = ktrace("attach", "-p", self.target.pid, "--engine", "jump", "-j", "counted", "--count", "--duration", "300ms")
         self.assertEqual((allowed.status, "cannot" in allowed.err), (0, False), allowed)
@@ -177,9 +177,9 @@ class Counts(Jumps):
 
     def test_a_program_that_is_refused(self):
         """ktrace fails, and lets the program go on to its end."""
-        refused = ktrace("run", "--engine", "jump", "-j", "libc:clock_nanosleep", "--print", "comm", "--", "sleep", "1")
+        refused = ktrace("run", "--engine", "jump", "-j", "libc:clock_nanosleep", "--print", "stack", "--", "sleep", "1")
         self.assertEqual(refused.status, 125, refused)
-        self.assertIn("cannot have a jump: comm is asked for", refused.err)
+        self.assertIn("cannot have a jump: a stack is asked for", refused.err)
 
     def test_no_jump_without_asking(self):
         self.target = self.start(program("jumper"), 2)

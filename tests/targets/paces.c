@@ -22,6 +22,7 @@
 enum { most = 64, in_churn = 20 };
 
 static atomic_long paces, ticks, wrong;
+__thread long own_paces; // that this thread has begun
 
 __attribute__((noinline)) long pace(long i, unsigned short low, int against) {
     __asm__ volatile("" : "+r"(i));
@@ -40,8 +41,10 @@ static void on_tick(int signal) {
 }
 
 static void go(long count) {
-    for (long i = 0; i < count; i++)
+    for (long i = 0; i < count; i++) {
+        own_paces++;
         if (pace(i, (unsigned short)(i & 0xff), (int)-i) != i * 4 + (i & 0xff)) wrong++;
+    }
     paces += count;
 }
 

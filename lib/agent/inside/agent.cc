@@ -33,8 +33,8 @@ Outcome note(const Hit &hit, std::uint64_t time, Left &left) {
     const auto condition = image[moment.condition];
     const bool is_plain = is_comparison(condition);
     if (is_plain && program::compare_register(condition[0], hit.registers) == 0) return Outcome::filtered;
-    const Floats floats(hit, moment.needs);
-    const View view = view_of(hit, floats);
+    if (time == 0 && moment.needs.nsecs) time = arch::processor_time();
+    const View view(hit, moment.needs, time);
     Machine &machine = new_machine(hit.thread, image, view);
     const bool is_wanted = is_plain || holds(machine, image, moment);
     if (needs_ktrace(hit)) return Outcome::for_ktrace;

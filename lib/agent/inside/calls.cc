@@ -63,8 +63,7 @@ Outcome look_at_entry(const Hit &hit, const arch::CallPlace &place, Call &call) 
     const bool is_known = is_known_return(hit.threads, place.return_address);
     if ((is_plain || !moment.has_condition) && image.header().capture_size == 0)
         return is_known ? Outcome::left : Outcome::for_ktrace;
-    const Floats floats(hit, moment.needs);
-    const View view = view_of(hit, floats);
+    const View view(hit, moment.needs, moment.needs.nsecs ? arch::processor_time() : 0);
     Machine &machine = new_machine(hit.thread, image, view);
     const bool is_wanted = is_plain || holds(machine, image, moment);
     if (needs_ktrace(hit)) return Outcome::for_ktrace;
@@ -118,20 +117,18 @@ Timed timed(const Hit &hit, const Returned &returned) {
             returned.is_nested != 0};
 }
 
-/// What a program of a return's sees.
-struct ReturnView {
-    ReturnView(const Hit &hit, const Call &call, const MomentImage &moment, const Returned &returned)
-        : floats(hit, moment.needs), view(view_of(hit, floats, in_ns(returned.took, hit.threads.ns_per_tick),
-                                                  {hit.thread.captures + call.captured_at, call.captured_size})) {}
-    const Floats floats;
-    const View view;
+/// A call that has returned, as a program sees it.
+struct ReturnView : View {
+    ReturnView(const Hit &hit, const Call &call, const MomentImage &moment, const Returned &returned, std::uint64_t end)
+        : View(hit, moment.needs, end, in_ns(returned.took, hit.threads.ns_per_tick),
+               {hit.thread.captures + call.captured_at, call.captured_size}) {}
 };
 
 Image image_of(const Call &call) { return agent::image_of(*reinterpret_cast<const SiteCode *>(call.site)); }
 
 /// Adds a call that has returned to its row of a table. False: it has none, or no place in it, or ktrace has to see to
 /// it.
-bool add_to_row(const Hit &hit, Call &call, const Returned &returned, Left &left) {
+bool add_to_row(const Hit &hit, Call &call, const Returned &returned, std::uint64_t end, Left &left) {
     Row *const row = row_of(hit, call.number);
     if (!row) return false;
     const Image image = image_of(call);
@@ -142,8 +139,8 @@ bool add_to_row(const Hit &hit, Call &call, const Returned &returned, Left &left
         add_to_outer(call, returned, true);
         return true;
     }
-    const ReturnView seen(hit, call, moment, returned);
-    Machine &machine = new_machine(hit.thread, image, seen.view);
+    const ReturnView seen(hit, call, moment, returned, end);
+    Machine &machine = new_machine(hit.thread, image, seen);
     const bool is_wanted = holds(machine, image, moment);
     if (needs_ktrace(hit)) return false;
     if (!is_wanted) {
@@ -166,8 +163,8 @@ std::uint32_t write_return(const Hit &hit, Call &call, const Returned &returned,
     constexpr std::size_t before = sizeof(RingRecord) + sizeof returned;
     const Image image = image_of(call);
     const MomentImage &moment = image.moment(Moment::ret);
-    const ReturnView seen(hit, call, moment, returned);
-    Machine &machine = new_machine(hit.thread, image, seen.view);
+    const ReturnView seen(hit, call, moment, returned, end);
+    Machine &machine = new_machine(hit.thread, image, seen);
     const bool is_wanted = holds(machine, image, moment);
     if (needs_ktrace(hit)) return 0;
     add_to_outer(call, returned, is_wanted);
@@ -219,7 +216,7 @@ Effect end_calls(const Hit &hit, std::uint64_t begin) {
         if (!has_returned || ended == records_at_once) return ring(hit, Bell::serve);
         const Returned returned = returned_of(hit, --left.calls, begin);
         const bool is_only = ended == 0 && !ends_here();
-        if (is_only && add_to_row(hit, call, returned, left)) break;
+        if (is_only && add_to_row(hit, call, returned, begin, left)) break;
         std::byte *const at = next_place(thread, left.tail);
         const std::uint32_t size = write_return(hit, call, returned, begin, at);
         if (size == 0) return ring(hit, Bell::serve);

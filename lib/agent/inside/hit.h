@@ -112,16 +112,44 @@ class Floats {
     Thread *thread_;
 };
 
+/// The one of two that is in use, as a whole: ktrace changes them once in some ms.
+template <class T> T now_of(const Turn &turn, const T (&both)[2]) {
+    for (;;) {
+        const Turn before = __atomic_load_n(&turn, __ATOMIC_ACQUIRE);
+        const T found = both[before & 1];
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (__atomic_load_n(&turn, __ATOMIC_RELAXED) == before) return found;
+    }
+}
+
+/// In ns, of CLOCK_MONOTONIC.
+inline std::uint64_t monotonic_ns(const Threads &threads, std::uint64_t time) {
+    const ClockPoint point = now_of(threads.clock_now, threads.clock);
+    return time >= point.time ? point.ns + in_ns(time - point.time, threads.ns_per_tick)
+                              : point.ns - in_ns(point.time - time, threads.ns_per_tick);
+}
+
 /// A hit as a program sees it: the registers, and of a call that has returned its duration and what was kept for it.
 struct View : program::HitView {
+    /// `time`: of the processor's counter.
+    View(const Hit &hit, const program::Needs &needs, std::uint64_t time, std::uint64_t duration = 0,
+         std::span<const std::byte> kept = {})
+        : program::HitView{hit.registers, nullptr, nullptr, Pid{hit.thread.pid}, Tid{hit.thread.tid}, 0, 0,
+                           duration,      kept},
+          hit(hit), floats(hit, needs) {
+        floating = floats.kept();
+        thread_pointer = arch::own_thread_pointer();
+        if (needs.nsecs) monotonic_ns = agent::monotonic_ns(hit.threads, time);
+        if (!needs.comm) return;
+        name = now_of(hit.thread.name_now, hit.thread.name);
+        comm = {name.text, name.size < sizeof name.text ? name.size : sizeof name.text};
+    }
+    View(const View &) = delete;
+
     const Hit &hit;
+    const Floats floats;
+    Name name; // `comm` lies there
 };
-inline View view_of(const Hit &hit, const Floats &floats, std::uint64_t duration_ns = 0,
-                    std::span<const std::byte> captured = {}) {
-    return {{hit.registers, nullptr, nullptr, Pid{hit.thread.pid}, Tid{hit.thread.tid}, 0, 0, duration_ns, captured,
-             nullptr, nullptr, floats.kept()},
-            hit};
-}
 
 /// The hit asks for memory that only ktrace can say more of.
 inline bool needs_ktrace(const Hit &hit) { return hit.thread.missed != 0; }

@@ -9,8 +9,8 @@ namespace {
 /// Greater numbers are for records: sums of these do not overflow between two looks.
 constexpr std::uint64_t greatest = std::uint64_t{1} << 40;
 
-/// What the last hit has added goes into its row. It may have done so already: it is the same once more.
-void settle(const Addition &last) {
+/// The last hit's addition goes into its row. It may be there already: it is the same once more.
+void carry_out(const Addition &last) {
     if (last.row == 0) return;
     Row &row = *reinterpret_cast<Row *>(last.row);
     cells_of(row)[last.cell] = last.count;
@@ -19,7 +19,7 @@ void settle(const Addition &last) {
 
 /// Begins this hit's addition: one more in a cell. Gives it, with the row's sums where it has some.
 Addition &add_to(Thread &thread, Row &row, std::size_t cell, Left &left) {
-    settle(thread.addition[left.addition]);
+    carry_out(thread.addition[left.addition]);
     left.addition ^= 1;
     Addition &now = thread.addition[left.addition];
     now.row = reinterpret_cast<std::uint64_t>(&row);

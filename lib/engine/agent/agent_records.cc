@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/layout.h"
+#include "arch/in_process.h"
 #include "base/clock.h"
 #include "engine/agent/agent_rows.h"
 #include "engine/calls/timing.h"
@@ -216,9 +217,7 @@ void take_ring(Engine &engine, const Jumps &jumps, const Source &source, Batch &
 bool has_news(const Place &place) { return tail_of(place) != place.head || has_rows(place); }
 
 /// A task that has ended has none any more.
-void read_name(Engine &engine, Place &place) {
-    if (const std::string_view name = engine.names.read(place.pid, place.tid); !name.empty()) place.name = name;
-}
+void read_name(Engine &engine, Place &place) { AgentThreads::set_name(place, engine.names.read(place.pid, place.tid)); }
 
 void take_place(Engine &engine, const Process &process, Place &place, Batch &batch) {
     if (!has_news(place)) return;
@@ -241,12 +240,17 @@ void take_records(Engine &engine, Process &process, Tid tid) {
     hand_on(engine, batch);
 }
 
+void show_clock(const Engine &engine, AgentThreads &threads) {
+    const std::uint64_t now = arch::processor_time();
+    threads.set_clock({now, engine.processor_clock.monotonic_ns(now)}, engine.processor_clock.ns_per_tick());
+}
+
 void take_all_records(Engine &engine, const Process *became_another) {
     engine.processor_clock.compare();
     Batch batch;
     for (const auto &[pid, process] : engine.processes) {
         if (!process->space->threads || process->borrowed) continue;
-        process->space->threads->set_clock(engine.processor_clock.ns_per_tick());
+        show_clock(engine, *process->space->threads);
         process->space->threads->show_alive();
         for (auto &[tid, place] : process->space->threads->all()) {
             if (process.get() != became_another) read_name(engine, place);

@@ -13,4 +13,7 @@ void take_records(Engine &engine, Process &process, Tid tid);
 /// called now is no name of what they did before.
 void take_all_records(Engine &engine, const Process *became_another = nullptr);
 
+/// Shows the agent what its processor's counter says now.
+void show_clock(const Engine &engine, AgentThreads &threads);
+
 } // namespace ktrace::engine

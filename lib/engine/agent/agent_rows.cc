@@ -28,7 +28,7 @@ agent::Addition last_addition(const Place &place) {
     return last;
 }
 
-/// What a row has now.
+/// A row's contents.
 struct Now {
     std::vector<std::uint32_t> counts;
     agent::Sums sums;

@@ -65,7 +65,8 @@ bool look_at(Engine &engine, Process &process, const Task &task, os::Stopped &st
     if (!pointer || !points_to_itself(*process.space, pointer->value)) return false;
     const Extent stack = stack_of(process, task, *pointer);
     if (!threads.give(process.target.pid, task.tid, pointer->value, stack.low, stack.high)) return false;
-    threads.of(task.tid)->name = engine.names.read(process.target.pid, task.tid); // it may have ended at the next look
+    // It may have ended at the next look.
+    AgentThreads::set_name(*threads.of(task.tid), engine.names.read(process.target.pid, task.tid));
     return true;
 }
 

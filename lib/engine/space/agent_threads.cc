@@ -24,6 +24,13 @@ constexpr std::uint64_t no_room = ~std::uint64_t{0};
 /// The agent reads it while it is written.
 template <class T> void store(T &word, T value) { std::atomic_ref(word).store(value, std::memory_order_release); }
 
+/// Writes the one that is not in use, which is so from now on.
+template <class T> void show(agent::Turn &turn, T (&both)[2], const T &now) {
+    const agent::Turn next = turn + 1;
+    both[next & 1] = now;
+    store(turn, next);
+}
+
 } // namespace
 
 const std::size_t AgentThreads::size = sizeof(agent::Threads);
@@ -192,7 +199,18 @@ void AgentThreads::change_place(VirtAddr place, std::uint32_t by) {
 
 bool AgentThreads::is_of_now(const agent::Call &call) const { return call.generation == generation_; }
 
-void AgentThreads::set_clock(std::uint64_t ns_per_tick) { shared_->ns_per_tick = ns_per_tick; }
+void AgentThreads::set_clock(const agent::ClockPoint &point, std::uint64_t ns_per_tick) {
+    shared_->ns_per_tick = ns_per_tick;
+    show(shared_->clock_now, shared_->clock, point);
+}
+
+void AgentThreads::set_name(Place &place, std::string_view name) {
+    if (name.empty() || name == place.name) return;
+    place.name = name;
+    agent::Name shown{std::min(name.size(), sizeof agent::Name::text), {}};
+    name.copy(shown.text, shown.size);
+    show(place.thread->name_now, place.thread->name, shown);
+}
 
 void AgentThreads::show_alive() {
     shared_->longest_ns = longest_ns_;

@@ -104,7 +104,7 @@ struct Jump {
     bool is_for(program::Moment moment) const;
 };
 
-/// Of what its records and rows tell: where it sees calls begin, of their returns.
+/// The moment of its records and rows: where it sees calls begin, their returns.
 inline program::Moment moment_of(const AgentRun &run) {
     return run.moment == program::Moment::call ? program::Moment::ret : run.moment;
 }

@@ -402,7 +402,8 @@ void Builder::find_needs(Moment when) {
             needs.registers = needs.registers || (reads && !instr.is_float) || instr.op == Opcode::emit_registers ||
                               instr.op == Opcode::emit_stack || instr.op == Opcode::emit_caller ||
                               instr.op == Opcode::tls || instr.op == Opcode::inject;
-            needs.time = needs.time || instr.op == Opcode::push_nsecs;
+            needs.nsecs = needs.nsecs || instr.op == Opcode::push_nsecs;
+            needs.comm = needs.comm || instr.op == Opcode::push_comm;
             needs.duration = needs.duration || instr.op == Opcode::push_duration;
         }
     };
@@ -411,7 +412,7 @@ void Builder::find_needs(Moment when) {
     for (const Instrs &part : at.key) look(part);
     for (const Instrs &part : at.injections) look(part);
     for (const Instrs &part : at.body) look(part);
-    needs.time = needs.time || at.writes_event;
+    needs.time = needs.time || needs.nsecs || at.writes_event;
     needs.duration = needs.duration || (when == Moment::ret && at.writes_event);
     at.runs = at.runs || at.has_condition || at.selects || !at.body.empty();
     needs.runs = at.runs;

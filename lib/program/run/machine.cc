@@ -121,7 +121,7 @@ bool Machine::value(const Instr &instr) {
         return true;
     }
     case Opcode::push_comm: {
-        std::string_view comm = hit_.thread->comm();
+        const std::string_view comm = hit_.thread ? hit_.thread->comm() : hit_.comm;
         push({.bytes = reinterpret_cast<const std::byte *>(comm.data()),
               .size = static_cast<std::uint32_t>(comm.size())});
         return true;
@@ -139,7 +139,9 @@ bool Machine::value(const Instr &instr) {
             push(offset);
             return true;
         }
-        auto at = hit_.thread->tls(instr.imm, offset.bits);
+        if (!hit_.thread && instr.imm != 0)
+            return push_integer(hit_.thread_pointer + static_cast<std::uint64_t>(instr.imm) + offset.bits), true;
+        auto at = hit_.thread ? hit_.thread->tls(instr.imm, offset.bits) : std::nullopt;
         push(at ? Slot{.bits = at->value} : bad(State::unavailable));
         return true;
     }

@@ -59,8 +59,8 @@ bool undo(AddressSpaceState &space, const Task &task, Jump &jump) {
         const std::uint64_t tail = agent::tail_of(place->thread->state), before = tail - place->thread->last_size;
         if (place->thread->last_size > agent::ring_size || before < place->head) return false;
         const std::uint64_t calls = agent::calls_of(place->thread->state), begun = place->thread->last_calls;
-        place->thread->state = agent::state_of(before, begun <= calls ? calls - begun : calls,
-                                               agent::addition_of(place->thread->state));
+        place->thread->state =
+            agent::state_of(before, begun <= calls ? calls - begun : calls, agent::addition_of(place->thread->state));
     }
     return true;
 }
