@@ -9,7 +9,7 @@
 // from the beginning of time; each lies whole in the ring, and is there when the tail is behind it.
 //
 // A table's row that a thread hits often is its own: it adds to it, and ktrace looks at what has come since it looked
-// last. What a hit adds is written down apart, is the thread's last addition as soon as its state says so, and goes
+// last. A hit's addition is written down apart, is the thread's last one as soon as its state says so, and goes
 // into the row before the next one: so a hit adds all or nothing, wherever its thread is taken out of the agent.
 //
 // A thread's calls lie in the order in which they began, each at a lower place of its own stack than the one before, or

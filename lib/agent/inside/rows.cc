@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t greatest = std::uint64_t{1} << 40;
 
 /// The last hit's addition goes into its row. It may be there already: it is the same once more.
-void carry_out(const Addition &last) {
+void put_into_row(const Addition &last) {
     if (last.row == 0) return;
     Row &row = *reinterpret_cast<Row *>(last.row);
     cells_of(row)[last.cell] = last.count;
@@ -19,7 +19,7 @@ void carry_out(const Addition &last) {
 
 /// Begins this hit's addition: one more in a cell. Gives it, with the row's sums where it has some.
 Addition &add_to(Thread &thread, Row &row, std::size_t cell, Left &left) {
-    carry_out(thread.addition[left.addition]);
+    put_into_row(thread.addition[left.addition]);
     left.addition ^= 1;
     Addition &now = thread.addition[left.addition];
     now.row = reinterpret_cast<std::uint64_t>(&row);
