@@ -214,14 +214,13 @@ void take_ring(Engine &engine, const Jumps &jumps, const Source &source, Batch &
     std::atomic_ref(place.thread->head).store(place.head, std::memory_order_release);
 }
 
-bool has_news(const Place &place) { return tail_of(place) != place.head || has_rows(place); }
+bool has_records(const Place &place) { return tail_of(place) != place.head; }
 
 /// A task that has ended has none any more.
 void read_name(Engine &engine, Place &place) { AgentThreads::set_name(place, engine.names.read(place.pid, place.tid)); }
 
 void take_place(Engine &engine, const Process &process, Place &place, Batch &batch) {
-    if (!has_news(place)) return;
-    take_rows(engine, process, place);
+    if (!has_records(place)) return;
     const auto task = engine.tasks.find(place.tid.value);
     batch.sources.push_back(
         {process.space->threads.get(), &place, task == engine.tasks.end() ? nullptr : &task->second});
@@ -232,7 +231,7 @@ void take_place(Engine &engine, const Process &process, Place &place, Batch &bat
 
 void take_records(Engine &engine, Process &process, Tid tid) {
     Place *place = process.space->threads ? process.space->threads->of(tid) : nullptr;
-    if (!place || !has_news(*place)) return;
+    if (!place || !has_records(*place)) return;
     engine.processor_clock.compare();
     read_name(engine, *place);
     Batch batch;
@@ -254,6 +253,7 @@ void take_all_records(Engine &engine, const Process *became_another) {
         process->space->threads->show_alive();
         for (auto &[tid, place] : process->space->threads->all()) {
             if (process.get() != became_another) read_name(engine, place);
+            take_rows(engine, *process, place);
             take_place(engine, *process, place, batch);
         }
     }

@@ -6,7 +6,7 @@
 
 namespace ktrace::engine {
 
-/// Of one task. It stands, or has ended.
+/// Of one task, but for rows. It stands, or has ended.
 void take_records(Engine &engine, Process &process, Tid tid);
 
 /// Of all tasks, of all address spaces, in order of time. `became_another` has just made an exec: what its tasks are

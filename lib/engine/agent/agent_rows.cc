@@ -137,10 +137,8 @@ std::optional<Kind> kind_of(const program::MomentImage &moment, const program::A
 
 } // namespace
 
-bool has_rows(const Place &place) { return place.rows_size != 0; }
-
 void take_rows(Engine &engine, const Process &process, Place &place) {
-    if (!has_rows(place)) return;
+    if (place.rows_size == 0) return;
     const agent::Addition last = last_addition(place);
     const Jumps &jumps = *process.space->jumps;
     for (auto &[number, seen] : place.rows) {

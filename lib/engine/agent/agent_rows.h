@@ -8,9 +8,6 @@
 
 namespace ktrace::engine {
 
-/// It has any.
-bool has_rows(const AgentThreads::Place &place);
-
 /// Of one thread, which may run.
 void take_rows(Engine &engine, const Process &process, AgentThreads::Place &place);
 

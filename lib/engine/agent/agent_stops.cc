@@ -10,6 +10,7 @@
 #include "arch/in_process.h"
 #include "base/clock.h"
 #include "engine/agent/agent_records.h"
+#include "engine/agent/agent_rows.h"
 #include "engine/calls/inside.h"
 #include "engine/calls/timing.h"
 #include "engine/space/jumps.h"
@@ -155,6 +156,7 @@ void leave_stop_out(const Engine &engine, Process &process, const Task &task, os
 void part_with_agent(Engine &engine, Process &process, Tid tid) {
     if (!process.space->threads) return;
     take_records(engine, process, tid);
+    if (auto *const place = process.space->threads->of(tid)) take_rows(engine, process, *place);
     process.space->threads->take_back(tid);
 }
 
