@@ -186,7 +186,8 @@ struct Thread {
     std::uint64_t head = 0;                      // ktrace's to write, as pid, tid, times, outer and the stack
     std::uint64_t enclosed = 0; // likewise: a bit for each --inside under whose function the thread may be
     Turn name_now = 0;          // likewise
-    std::uint64_t padding2[5] = {};
+    std::uint64_t waited = 0;   // of `cost`: in stops behind which the hit came again
+    std::uint64_t padding2[4] = {};
     Name name[2];
     Call call[most_calls + 1];
     std::byte captures[captures_size];

@@ -53,6 +53,15 @@ class AgentProbes(PacesTest):
             self.assertEqual(own, [("entry", i) for i in range(3000)])
         self.assertEqual({s["hits"] for s in trace.summaries()}, {paces})
 
+    def test_a_call_by_stops_around_full_rings(self):
+        """The stops at a full ring are taken off once."""
+        self.begin("-r", "walk --maxactive 8", "-j", "pace --print i", threads=1)
+        self.work("work 30000")
+        (call,) = [e for e in map(json.loads, self.end().out.splitlines())
+                   if e["type"] == "return" and e["symbol"] == "walk"]
+        self.assertLess(call["duration_ns"], call["time_ns"] - call["entry_ns"])
+        self.assertGreater(call["duration_ns"] + call["error_ns"], 30000, "a ns a call, at the least")
+
     def test_of_the_thread(self):
         """What is known of it without a stop: the time, its name, its own variables."""
         before = time.monotonic_ns()

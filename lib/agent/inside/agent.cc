@@ -141,7 +141,9 @@ extern "C" Effect ktrace_agent_hit(const arch::Host::Registers *registers, const
     }
     if (thread->is_busy != 0) return passed(*registers, *site, threads); // a handler above, which ktrace does not see
     if (thread->rang_at != 0) {                                          // it comes again, from the bell
-        thread->cost += arch::processor_time() - thread->rang_at;
+        const std::uint64_t waited = arch::processor_time() - thread->rang_at;
+        thread->cost += waited;
+        thread->waited += waited;
         thread->rang_at = 0;
     }
     thread->is_busy = 1;

@@ -99,10 +99,12 @@ bool is_in_jump(const AddressSpaceState &space, VirtAddr pc) {
     return space.jumps->with(pc) != nullptr;
 }
 
-/// The time that the task has spent in the agent is no part of the calls that ktrace times.
+/// The time that the task has spent in the agent is no part of the calls that ktrace times; its stops are not in it.
 void leave_hits_out(const Engine &engine, AgentThreads::Place &place, Task &task) {
-    const std::uint64_t spent = place.thread->cost - place.cost_seen;
-    place.cost_seen += spent;
+    const std::uint64_t waited = place.thread->waited - place.waited_seen;
+    const std::uint64_t spent = place.thread->cost - place.cost_seen - waited;
+    place.waited_seen += waited;
+    place.cost_seen += spent + waited;
     if (spent != 0 && task.calls.youngest)
         leave_out(task.clock, agent::in_ns(spent, engine.processor_clock.ns_per_tick()));
 }

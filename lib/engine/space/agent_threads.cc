@@ -97,7 +97,8 @@ bool AgentThreads::give(Pid pid, Tid tid, std::uint64_t thread_pointer, VirtAddr
     thread.tid = tid.value;
     if (!set_key(thread_pointer, thread)) return false;
     *free = true;
-    places_[tid.value] = {pid, tid, thread_pointer, agent::first_tail, thread.cost, 0, &thread, {}, {}, 0};
+    places_[tid.value] = {pid, tid, thread_pointer, agent::first_tail, thread.cost, thread.waited, 0, &thread, {},
+                          {},  0};
     return true;
 }
 

@@ -51,9 +51,9 @@ class AgentThreads {
         Pid pid;
         Tid tid;
         std::uint64_t thread_pointer = 0;
-        std::uint64_t head = 0;      // bytes that were read
-        std::uint64_t cost_seen = 0; // of agent::Thread::cost
-        std::uint64_t rang_at = 0;   // of the stop at hand: the agent's Thread::rang_at
+        std::uint64_t head = 0;                       // bytes that were read
+        std::uint64_t cost_seen = 0, waited_seen = 0; // of agent::Thread::cost, waited
+        std::uint64_t rang_at = 0;                    // of the stop at hand: the agent's Thread::rang_at
         agent::Thread *thread = nullptr;
         std::string name;                  // of the task, as it was last seen
         std::map<std::uint32_t, Row> rows; // by the probe's number in records
