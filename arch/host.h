@@ -14,7 +14,7 @@ using HostNative = X86_64Native;
 } // namespace ktrace::arch
 #elif defined(__aarch64__)
 #include "arm64/arm64.h"
-#include "arm64/detour.h"
+#include "arm64/detour/detour.h"
 #include "arm64/errno_location.h"
 #include "arm64/native.h"
 namespace ktrace::arch {

@@ -25,7 +25,7 @@ namespace ktrace::arch {
 
 /// Why a site gets no jump.
 enum class NoJump : std::uint8_t {
-    not_built,      // for this instruction set
+    not_built,      // for this processor
     no_instruction, // bytes in the window are not known, or none
     unmovable, // an instruction in it cannot be displaced (isa.h, Method::refuse, and calls through the stack pointer)
     system_call,            // in it
@@ -40,6 +40,7 @@ enum class NoJump : std::uint8_t {
     function_ends,          // and more than padding lies behind it
     other_site,             // in the window: one stub would have to serve both
     restartable_sequence,   // bytes of one, or those before its abort handler
+    landing_pad,            // of indirect branches, in a page where they may lead to nothing else
     out_of_reach,           // of the copy: an operand or target
     no_room,                // for a landing
 };
@@ -57,6 +58,7 @@ struct DetourSite {
     std::span<const VirtAddr> targets; // of branches, as far as known; in order
     std::span<const VirtAddr> sites;   // all sites, this one or not; in order
     bool shadow_stack = false;         // the processor keeps one for the program's threads
+    bool is_guarded = false;           // its page: indirect branches may lead to landing pads alone
 };
 
 /// An inner boundary within the bytes of the jump.
@@ -155,9 +157,11 @@ concept Detour = requires(const DetourSite &site, const Window &window, const Tr
                           typename D::Registers &registers, Memory &memory) {
     { D::jump_size } -> std::convertible_to<std::size_t>;                               // bytes of a jump, at a site and at a landing
     { D::longest_window } -> std::convertible_to<std::size_t>;
+    { D::lands_in_stub } -> std::convertible_to<bool>;                                  // nothing says what a jump's distance is made of: it leads to the stub, and no landing is needed
     { D::trap_byte() } -> std::same_as<const ByteSet &>;                                // the breakpoint's: SIGTRAP, pc behind it
     { D::illegal_bytes() } -> std::same_as<const ByteSet &>;                            // SIGILL, pc at the byte
     { D::targets(code, address) } -> std::same_as<std::vector<VirtAddr>>;               // a function's bytes, its address: where its direct branches and calls lead in it, in order
+    { D::is_landing_pad(code) } -> std::same_as<bool>;                                  // the instruction at a site: a jump in its place would be none
     { D::window(site) } -> std::same_as<tl::expected<Window, NoJump>>;
     { D::landing_rule(window, address, traps) } -> std::same_as<LandingRule>;           // site
     { D::copy(window, code, address, address) } -> std::same_as<tl::expected<Copies, NoJump>>; // the window's bytes, site, where to
@@ -167,6 +171,7 @@ concept Detour = requires(const DetourSite &site, const Window &window, const Tr
     { D::agent_sees } -> std::convertible_to<std::size_t>;                              // bytes of Registers, from the first on, that the agent is given
     { D::agent_entry() } -> std::same_as<AgentEntry>;
     { D::rehearsal_code() } -> std::same_as<RehearsalCode>;
+    { D::is_thread_pointer(address, memory) } -> std::same_as<bool>;                    // the agent finds a thread by it
     { D::come_again(registers) };                                                       // of a thread that is put back to where it has been: no debug register fires there once more
     { D::leave_agent(std::uint64_t{}, registers, memory) } -> std::same_as<std::optional<OutOfAgent>>; // where the pc is behind the entry's start; nothing: memory cannot be read
     { D::leave(stub, address, address, registers, code) } -> std::same_as<OutOfStub>;          // site, where the stub is, of a thread whose pc is in it; the bytes at its stack pointer

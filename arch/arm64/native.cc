@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include <elf.h>
+#include <sys/auxv.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -109,6 +110,21 @@ RecoveryCode Arm64Native::recovery_code() {
     return {{__start_ktrace_recovery, __stop_ktrace_recovery},
             static_cast<std::size_t>(ktrace_recovery_handler - __start_ktrace_recovery),
             static_cast<std::size_t>(ktrace_recovery_restorer - __start_ktrace_recovery)};
+}
+
+bool Arm64Native::can_jump() {
+    constexpr unsigned long atomics = 1 << 8; // HWCAP_ATOMICS
+    return (::getauxval(AT_HWCAP) & atomics) != 0;
+}
+
+bool Arm64Native::may_have_shadow_stacks() {
+    constexpr unsigned long guarded_control_stack = 1UL << 32; // HWCAP_GCS
+    return (::getauxval(AT_HWCAP) & guarded_control_stack) != 0;
+}
+
+bool Arm64Native::guards_pages() {
+    constexpr unsigned long bti = 1 << 17; // HWCAP2_BTI
+    return (::getauxval(AT_HWCAP2) & bti) != 0;
 }
 
 namespace {

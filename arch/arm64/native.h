@@ -44,6 +44,14 @@ struct Arm64Native {
     static void hide_call(Tid tid);
     /// The SIGTRAP handler for a target's page (recovery.h); empty bytes: there is none for this machine.
     static RecoveryCode recovery_code();
+    /// The counter of in_process.h runs at one rate in all states of the processor, and is the same on all of them.
+    static constexpr bool has_steady_counter() { return true; } // Arm ARM, D12.1.2
+    /// It has the instructions that stubs and the agent use (isa_detour.h).
+    static bool can_jump();
+    /// Some threads have shadow stacks, perhaps, and no file of theirs says so.
+    static bool may_have_shadow_stacks();
+    /// It guards pages that ask for it: DetourSite::is_guarded.
+    static bool guards_pages();
 };
 
 } // namespace ktrace::arch

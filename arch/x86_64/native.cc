@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include <cpuid.h>
 #include <elf.h>
@@ -37,6 +40,11 @@ std::optional<std::uint64_t> peek_user(Tid tid, std::size_t offset) {
     std::uint64_t value = 0;
     if (::syscall(SYS_ptrace, PTRACE_PEEKUSER, tid.value, offset, &value) != 0) return std::nullopt;
     return value;
+}
+
+std::string content(const char *path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
 }
 
 } // namespace
@@ -106,6 +114,13 @@ std::optional<VirtAddr> X86_64Native::read_sp(Tid tid) {
     auto value = peek_user(tid, offsetof(user, regs.rsp));
     if (!value) return std::nullopt;
     return VirtAddr{*value};
+}
+
+bool X86_64Native::has_steady_counter() {
+    const std::string flags = content("/proc/cpuinfo");
+    const std::string sources = content("/sys/devices/system/clocksource/clocksource0/available_clocksource");
+    return flags.find(" constant_tsc") != std::string::npos && flags.find(" nonstop_tsc") != std::string::npos &&
+           sources.find("tsc") != std::string::npos; // not where it was found to be unstable
 }
 
 RecoveryCode X86_64Native::recovery_code() {

@@ -45,6 +45,14 @@ struct X86_64Native {
     static void hide_call(Tid) {}
     /// The SIGTRAP handler for a target's page (recovery.h); empty bytes: there is none for this machine.
     static RecoveryCode recovery_code();
+    /// The counter of in_process.h runs at one rate in all states of the processor, and is the same on all of them.
+    static bool has_steady_counter();
+    /// It has the instructions that stubs and the agent use (isa_detour.h).
+    static constexpr bool can_jump() { return true; }
+    /// Some threads have shadow stacks, perhaps, and no file of theirs says so.
+    static constexpr bool may_have_shadow_stacks() { return false; }
+    /// It guards pages that ask for it: DetourSite::is_guarded.
+    static constexpr bool guards_pages() { return false; }
 };
 
 } // namespace ktrace::arch

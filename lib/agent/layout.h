@@ -225,8 +225,9 @@ struct Threads {
     std::byte rows[rows_size];
 };
 
+__extension__ using Wide = unsigned __int128;
 inline constexpr std::uint64_t in_ns(std::uint64_t ticks, std::uint64_t ns_per_tick) {
-    return (ticks >> 32) * ns_per_tick + ((ticks & 0xffffffffU) * ns_per_tick >> 32);
+    return static_cast<std::uint64_t>(Wide{ticks} * ns_per_tick >> 32);
 }
 
 inline std::uint64_t in_ticks(std::uint64_t ns, std::uint64_t ns_per_tick) {

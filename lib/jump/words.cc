@@ -5,7 +5,7 @@ namespace ktrace::jump {
 std::string_view words(arch::NoJump why) {
     using arch::NoJump;
     switch (why) {
-    case NoJump::not_built: return "ktrace has no jumps for this processor yet";
+    case NoJump::not_built: return "ktrace has no jumps for this processor";
     case NoJump::no_instruction: return "the bytes there are not known, or are no instructions";
     case NoJump::unmovable: return "an instruction there does not work elsewhere";
     case NoJump::system_call: return "a system call is among the instructions there";
@@ -20,6 +20,7 @@ std::string_view words(arch::NoJump why) {
     case NoJump::maybe_data: return "behind a jump or return there may lie data";
     case NoJump::function_ends: return "the function ends before a jump has room";
     case NoJump::other_site: return "another probe lies within the jump";
+    case NoJump::landing_pad: return "indirect branches may lead there, and to no jump (BTI)";
     case NoJump::restartable_sequence: return "it is in a restartable sequence";
     case NoJump::out_of_reach: return "the copy of the instructions there would not reach their operands";
     case NoJump::no_room: return "no free memory is where the jump could lead";

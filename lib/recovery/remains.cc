@@ -216,7 +216,7 @@ bool is_of_tail(const ktrace_recovery_detour &jump, std::size_t at) { return (ju
 /// Of a jump that is whole.
 bool is_whole(const ktrace_recovery_detour &jump, const JumpBytes &now) {
     for (std::size_t i = 0; i < jump.size; i++)
-        if ((i == 0 || is_of_tail(jump, i)) && now[i] != std::byte{jump.ours[i]}) return false;
+        if ((i < Host::trap_bytes().size() || is_of_tail(jump, i)) && now[i] != std::byte{jump.ours[i]}) return false;
     return jump.size != 0;
 }
 

@@ -38,7 +38,12 @@ class Block {
 
     std::byte *at() const { return at_; }
     VirtAddr address(std::size_t offset = 0) const { return VirtAddr{reinterpret_cast<std::uint64_t>(at_) + offset}; }
-    bool protect(int how) { return ::mprotect(at_, size_, how) == 0; }
+    bool protect(int how) {
+        if (::mprotect(at_, size_, how) != 0) return false;
+        if ((how & PROT_EXEC) != 0)
+            __builtin___clear_cache(reinterpret_cast<char *>(at_), reinterpret_cast<char *>(at_ + size_));
+        return true;
+    }
 
   private:
     std::byte *at_ = nullptr;

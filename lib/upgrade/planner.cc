@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
+#include <sstream>
 #include <utility>
 
 #include "agent/blob.h"
@@ -60,10 +63,26 @@ VirtAddr padding_end(const target::LoadedModule &loaded, std::uint64_t function_
 }
 
 bool has_shadow_stack(Pid pid) {
+    if (arch::HostNative::may_have_shadow_stacks()) return true;
     const auto status = os::read_file("/proc/" + std::to_string(pid.value) + "/status");
     const std::size_t at = status ? status->find("x86_Thread_features:") : std::string::npos;
     return at != std::string::npos &&
            status->substr(at, status->find('\n', at) - at).find("shstk") != std::string::npos;
+}
+
+/// Of a process: those with `bt` among the flags of their mapping (proc(5), smaps).
+std::vector<Extent> guarded_pages(Pid pid) {
+    std::vector<Extent> guarded;
+    std::istringstream lines(os::read_file("/proc/" + std::to_string(pid.value) + "/smaps").value_or(""));
+    Extent mapping;
+    for (std::string line; std::getline(lines, line);) {
+        std::uint64_t start = 0, end = 0;
+        if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " ", &start, &end) == 2)
+            mapping = {VirtAddr{start}, VirtAddr{end}};
+        else if (line.starts_with("VmFlags:") && (line + ' ').find(" bt ") != std::string::npos)
+            guarded.push_back(mapping);
+    }
+    return guarded;
 }
 
 bool has_steady_clock() {
@@ -126,6 +145,12 @@ bool Planner::plan_next() {
     return true;
 }
 
+bool Planner::is_guarded(VirtAddr at, std::span<const std::byte> code) {
+    if (!arch::HostNative::guards_pages() || !HostDetour::is_landing_pad(code)) return false;
+    if (!guarded_) guarded_ = guarded_pages(process_.target.pid);
+    return std::ranges::any_of(*guarded_, [at](const Extent &each) { return each.start <= at && at < each.end; });
+}
+
 const std::vector<VirtAddr> &Planner::targets_of(const target::LoadedModule &loaded, symbols::Module::Extent function) {
     const VirtAddr start{function.start + loaded.bias};
     auto [found, is_new] = targets_.try_emplace(start);
@@ -145,7 +170,7 @@ tl::expected<arch::Window, NoJump> Planner::window_of(VirtAddr at, const target:
     if (loaded.module->in_sequence(vaddr, HostDetour::longest_window))
         return tl::unexpected(NoJump::restartable_sequence);
     return HostDetour::window({at, code, VirtAddr{function->end + loaded.bias}, padding_end(loaded, function->end),
-                               targets_of(loaded, *function), sites_, has_shadow_stack_});
+                               targets_of(loaded, *function), sites_, has_shadow_stack_, is_guarded(at, code)});
 }
 
 Planner::Outcome Planner::plan(VirtAddr at) {
@@ -154,6 +179,7 @@ Planner::Outcome Planner::plan(VirtAddr at) {
     auto [go, is_new] = is_go_.try_emplace(loaded->module.get());
     if (is_new) go->second = !loaded->module->named("runtime.copystack").empty();
     if (go->second) return Refusal{{}, "Go moves its stacks"};
+    if (!arch::HostNative::can_jump()) return Refusal{NoJump::not_built};
     std::array<std::byte, HostDetour::longest_window> room{};
     const auto code = std::span(room).first(space_.memory->read(at, room));
     auto window = window_of(at, *loaded, code);
@@ -187,7 +213,9 @@ Planner::Outcome Planner::lay_out(Jump &jump, std::span<const std::byte> code) {
     const auto rule =
         HostDetour::landing_rule(jump.window, jump.at, {HostDetour::trap_byte(), HostDetour::trap_byte()});
     JumpArea *area = area_for(jump);
-    const auto landing = area ? take_landing(rule) : std::nullopt;
+    const auto landing = !area                       ? std::nullopt
+                         : HostDetour::lands_in_stub ? std::optional(area->next)
+                                                     : take_landing(rule);
     if (!landing) return Refusal{NoJump::no_room};
     const VirtAddr counter =
         area->block->address + static_cast<std::int64_t>(area->block->used * sizeof(std::uint64_t));
@@ -197,7 +225,7 @@ Planner::Outcome Planner::lay_out(Jump &jump, std::span<const std::byte> code) {
                     : HostDetour::counting_stub(jump.window, code, jump.at, area->next, counter);
     auto bytes = HostDetour::jump(jump.at, *landing);
     if (!stub || !bytes || !HostDetour::jump(*landing, area->next) || stub->bytes.size() > stub_room) {
-        landings_.give_back(*landing);
+        if (!HostDetour::lands_in_stub) landings_.give_back(*landing);
         return Refusal{stub ? NoJump::no_room : stub.error()};
     }
     jump.landing = *landing;
@@ -312,7 +340,7 @@ bool Planner::add_area(VirtAddr at) {
 std::vector<Extent> Planner::landing_ranges() const {
     std::vector<std::uint64_t> pages;
     for (const Jump *jump : jumps_)
-        if (!jump->is_written && !space_.slots.contains(jump->landing))
+        if (!jump->is_written && jump->landing != jump->stub_at && !space_.slots.contains(jump->landing))
             pages.push_back(jump->landing.value & ~(page_size - 1));
     std::ranges::sort(pages);
     std::vector<Extent> ranges;

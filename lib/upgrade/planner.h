@@ -16,7 +16,7 @@
 
 namespace ktrace::upgrade {
 
-/// A range that is to be mapped for landings.
+/// A range of addresses.
 struct Extent {
     VirtAddr start, end;
 };
@@ -40,6 +40,7 @@ class Planner {
     Outcome lay_out(engine::Jump &jump, std::span<const std::byte> code);
     tl::expected<arch::Window, arch::NoJump> window_of(VirtAddr at, const target::LoadedModule &loaded,
                                                        std::span<const std::byte> code);
+    bool is_guarded(VirtAddr at, std::span<const std::byte> code);
     const std::vector<VirtAddr> &targets_of(const target::LoadedModule &loaded, symbols::Module::Extent function);
     std::optional<VirtAddr> take_landing(const arch::LandingRule &rule);
     void place(engine::AgentRun &run, engine::JumpArea &area);
@@ -63,6 +64,7 @@ class Planner {
     std::size_t more_runs_ = 0;                        // than sites
     bool needs_agent_ = false, follows_calls_ = false; // where calls begin, their returns follow
     bool has_shadow_stack_ = false;
+    std::optional<std::vector<Extent>> guarded_; // DetourSite::is_guarded; nothing: not looked at yet
 };
 
 } // namespace ktrace::upgrade

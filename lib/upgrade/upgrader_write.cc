@@ -25,7 +25,7 @@ ktrace_recovery_detour record_of(const Jump &jump) {
     record.size = static_cast<std::uint8_t>(jump.bytes.size());
     std::memcpy(record.original, jump.code.data(), std::min(jump.code.size(), jump.bytes.size()));
     std::memcpy(record.ours, jump.bytes.data(), jump.bytes.size());
-    for (unsigned i = 1; i < jump.bytes.size(); i++)
+    for (auto i = static_cast<unsigned>(arch::Host::trap_bytes().size()); i < jump.bytes.size(); i++)
         if (std::ranges::none_of(jump.window.inner, [i](const arch::Boundary &each) { return each.offset == i; }))
             record.tail = static_cast<std::uint8_t>(record.tail | 1u << i);
     return record;
@@ -115,14 +115,14 @@ bool Upgrader::write(Jump &jump) {
         const VirtAddr at = area->records + static_cast<std::int64_t>(jump.index * sizeof record);
         constexpr std::size_t site_size = sizeof record.site;
         if (!space.memory->write_own(jump.stub_at, jump.stub.bytes) ||
-            !space.memory->write_own(jump.landing, *landing) ||
+            (jump.landing != jump.stub_at && !space.memory->write_own(jump.landing, *landing)) ||
             !space.memory->write_own(at + static_cast<std::int64_t>(site_size), bytes.subspan(site_size)) ||
             !space.memory->write_own(at, bytes.first(site_size)))
             return false;
         jump.is_written = true;
     }
     space.jumps->by_stub[jump.stub_at] = &jump;
-    space.jumps->by_landing[jump.landing] = &jump;
+    if (jump.landing != jump.stub_at) space.jumps->by_landing[jump.landing] = &jump;
     return true;
 }
 

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "arm64/arm64.h"
-#include "arm64/detour.h"
 #include "x86_64/x86_64.h"
 
 namespace ktrace::arch::test {
@@ -363,14 +362,6 @@ TYPED_TEST(Contract, SystemCallIsMadeAndItsResultSigned) {
     EXPECT_EQ(TypeParam::plan(TypeParam::syscall_bytes(), site).method, Method::syscall);
     typename TypeParam::Registers failed{};
     EXPECT_EQ(TypeParam::syscall_result(failed), 0);
-}
-
-TEST(Detour, IsNotBuiltForArm64Yet) {
-    const Bytes code = Sample<Arm64>::plain();
-    const DetourSite here{site, code, site + 4, site + 4, {}, {}, false};
-    EXPECT_EQ(Arm64Detour::window(here).error(), NoJump::not_built);
-    EXPECT_EQ(Arm64Detour::copy({}, code, site, slot).error(), NoJump::not_built);
-    EXPECT_EQ(Arm64Detour::jump(site, slot), std::nullopt);
 }
 
 } // namespace

@@ -36,12 +36,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifdef __x86_64__
-
-/* Each takes the place of its count, and n. Those called counted add to the count by their first instruction. */
+/*
+ * Each takes the place of its count, n, 1, and the place of far_count. Those called counted add to the count by their
+ * first instruction.
+ */
 #define FUNCTION(name, code)                                                                                           \
     __asm__(".text\n.balign 16\n.globl " name "\n.type " name ", @function\n" name ": " code "; ret\n.size " name      \
             ", . - " name)
+#if defined(__x86_64__)
+
 FUNCTION("lea_ret", "lea (%rsi,%rsi,2), %rax");
 FUNCTION("pushes", "push %rbp; push %rbx; push %r12; mov %rsi, %rbx; mov $2, %ebp; mov $5, %r12d; imul %rbp, %rbx; lea "
                    "(%rbx,%r12), %rax; pop %r12; pop %rbx; pop %rbp");
@@ -63,10 +66,37 @@ FUNCTION(
 FUNCTION("counted_locked", "lock incq (%rdi); mov %rsi, %rax");
 FUNCTION("counted_far", "lock incq far_count(%rip); lea 2(%rsi), %rax");
 
+#elif defined(__aarch64__)
+
+__asm__(".arch_extension lse");
+FUNCTION("lea_ret", "add x0, x1, x1, lsl #1");
+FUNCTION("pushes",
+         "stp x29, x30, [sp, #-32]!; stp x19, x20, [sp, #16]; mov x19, x1; mov x20, #2; mul x19, x19, x20; add "
+         "x0, x19, #5; ldp x19, x20, [sp, #16]; ldp x29, x30, [sp], #32");
+FUNCTION("loads", "adrp x2, seven; ldr x2, [x2, #:lo12:seven]; mul x0, x1, x2");
+FUNCTION("called", "mov x0, x1; lsl x0, x0, #2");
+FUNCTION("calls_last", "str x30, [sp, #-16]!; bl called; ldr x30, [sp], #16; add x0, x0, #1");
+FUNCTION("goes_on", "add x1, x1, x1, lsl #2; b called");
+FUNCTION("recurses",
+         "cmp x1, #0; b.le 1f; stp x1, x30, [sp, #-16]!; sub x1, x1, #1; bl recurses; ldp x1, x30, [sp], #16; "
+         "add x0, x0, x1; ret; 1: mov x0, #0");
+FUNCTION("loops", "subs x1, x1, #1; b.pl loops; mov x0, x1");
+FUNCTION("loop_inside", "mov x0, #0; 1: add x0, x0, x1; subs x1, x1, #1; b.pl 1b");
+FUNCTION("flags", "cmp x1, #5; cset x0, lt");
+FUNCTION("red_zone", "str x1, [sp, #-16]!; ldr x0, [sp], #16");
+FUNCTION("counted", "stadd x2, [x0]; add x0, x1, #9");
+FUNCTION("counted_pushes",
+         "stadd x2, [x0]; stp x19, x20, [sp, #-16]!; mov x19, x1; mov x20, x1; add x0, x19, x20; add x0, "
+         "x0, #1; ldp x19, x20, [sp], #16");
+FUNCTION("counted_locked", "ldaddal x2, x3, [x0]; mov x0, x1");
+FUNCTION("counted_far", "stadd x2, [x3]; add x0, x1, #2");
+
+#endif
+
 long seven = 7;
 long far_count; /* of counted_far, since it was taken last */
 
-#define DECLARE(name) long name(long *count, long n);
+#define DECLARE(name) long name(long *count, long n, long one, long *far);
 /* clang-format off */
 #define EACH(F) \
     F(lea_ret) F(pushes) F(loads) F(called) F(calls_last) F(goes_on) F(recurses) F(loops) F(loop_inside) \
@@ -99,8 +129,8 @@ static void expect(int function, long n, long got, long right) {
     _exit(3);
 }
 
-static void call(int function, long (*called_function)(long *, long), long n, long right) {
-    expect(function, n, called_function(&mine[function], n), right);
+static void call(int function, long (*called_function)(long *, long, long, long *), long n, long right) {
+    expect(function, n, called_function(&mine[function], n, 1, &far_count), right);
 }
 
 static void call_counted(long n) {
@@ -365,12 +395,3 @@ int main(int argc, char **argv) {
     }
     return 0;
 }
-
-#else
-
-int main(void) {
-    printf("ready: there is no code for this processor\n");
-    return 0;
-}
-
-#endif

@@ -53,17 +53,12 @@ Extent stack_of(Process &process, const Task &task, VirtAddr thread_pointer) {
     return {};
 }
 
-/// The agent looks its thread up by what lies there.
-bool points_to_itself(AddressSpaceState &space, std::uint64_t thread_pointer) {
-    return space.memory->read_value<std::uint64_t>(VirtAddr{thread_pointer}) == thread_pointer;
-}
-
 /// True: when the task comes to its jump again, it does not ring for the same reason.
 bool look_at(Engine &engine, Process &process, const Task &task, os::Stopped &stopped, bool was_full) {
     AgentThreads &threads = *process.space->threads;
     if (const auto *place = threads.of(task.tid)) return was_full && !is_full(*place);
     const auto pointer = Host::thread_pointer(stopped.registers());
-    if (!pointer || !points_to_itself(*process.space, pointer->value)) return false;
+    if (!pointer || !arch::HostDetour::is_thread_pointer(*pointer, *process.space->memory)) return false;
     const Extent stack = stack_of(process, task, *pointer);
     if (!threads.give(process.target.pid, task.tid, pointer->value, stack.low, stack.high)) return false;
     // It may have ended at the next look.
@@ -74,6 +69,7 @@ bool look_at(Engine &engine, Process &process, const Task &task, os::Stopped &st
 void hear_bell(Engine &engine, Process &process, Task &task, os::Stopped &stopped, bool was_full) {
     AddressSpaceState &space = *process.space;
     const VirtAddr trap = Host::trap_address(stopped.pc());
+    const std::int64_t behind_trap = stopped.pc() - trap; // where one leaves the pc
     const JumpArea *area = space.jumps->with_agent_at(trap);
     const std::size_t bell = agent::blob().bell;
     if (!area || trap != area->agent + static_cast<std::int64_t>(bell)) return;
@@ -88,7 +84,7 @@ void hear_bell(Engine &engine, Process &process, Task &task, os::Stopped &stoppe
         place->rang_at = std::exchange(place->thread->rang_at, 0);
     }
     if (goes_again) arch::HostDetour::come_again(stopped.change_registers());
-    stopped.set_pc(goes_again ? jump->at : jump->at + static_cast<std::int64_t>(Host::trap_bytes().size()));
+    stopped.set_pc(goes_again ? jump->at : jump->at + behind_trap);
 }
 
 /// The task is on its way through a jump: what its hit has left may be taken back (leave_jump).

@@ -72,14 +72,14 @@ struct Run {
     std::size_t offset = 0, size = 0;
 };
 
-/// The parts of a jump behind its first byte that are on no inner boundary.
+/// The parts of a jump behind the bytes of the site's trap that are on no inner boundary.
 std::vector<Run> tail_of(const Jump &jump) {
     std::vector<Run> runs;
     auto is_inner = [&](std::size_t offset) {
         return std::ranges::any_of(jump.window.inner,
                                    [&](const arch::Boundary &each) { return each.offset == offset; });
     };
-    for (std::size_t offset = 1; offset < jump.bytes.size(); offset++) {
+    for (std::size_t offset = Host::trap_bytes().size(); offset < jump.bytes.size(); offset++) {
         if (is_inner(offset)) continue;
         if (!runs.empty() && runs.back().offset + runs.back().size == offset)
             runs.back().size++;

@@ -83,7 +83,7 @@ struct Jump {
         on,
         lifted, // the stub and the landing are as they were
     };
-    VirtAddr at, landing, stub_at;
+    VirtAddr at, landing, stub_at; // the landing may be the stub itself
     arch::Window window;
     std::vector<std::byte> code; // of the window
     arch::Stub stub;

@@ -1,11 +1,9 @@
 #include "os/self/processor_clock.h"
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <limits>
-#include <string>
 
+#include "arch/host.h"
 #include "arch/in_process.h"
 #include "base/clock.h"
 
@@ -17,19 +15,9 @@ constexpr std::uint64_t apart_ns = 1'000'000; // two comparisons, at least: the 
 constexpr std::int64_t most_moved_ns = 10'000, parts = 8; // more: the clock was set, or the machine was asleep
 constexpr unsigned reads = 5;
 
-std::string content(const char *path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
 } // namespace
 
-bool ProcessorClock::is_steady() {
-    const std::string flags = content("/proc/cpuinfo");
-    const std::string sources = content("/sys/devices/system/clocksource/clocksource0/available_clocksource");
-    return flags.find(" constant_tsc") != std::string::npos && flags.find(" nonstop_tsc") != std::string::npos &&
-           sources.find("tsc") != std::string::npos; // not where it was found to be unstable
-}
+bool ProcessorClock::is_steady() { return arch::HostNative::has_steady_counter(); }
 
 /// The closest of some.
 ProcessorClock::Pair ProcessorClock::read() {
