@@ -13,6 +13,7 @@
 #include "engine/space/jump_memory.h"
 #include "engine/transparent/points.h"
 #include "os/proc/procfs.h"
+#include "os/self/allocate.h"
 #include "os/self/processors.h"
 #include "recovery/remains.h"
 #include "trace/agent_costs.h"
@@ -359,7 +360,7 @@ Result<Upgrader::Mapped> Upgrader::map_areas(Process &process, os::Stopped &stop
         if (!*file) return Mapped::taken;
         for (std::size_t row = 0; row < arch::counter_rows; row++)
             if (auto made =
-                    engine::allocate(*file, row * arch::counter_row_size, 2 * area.capacity * sizeof(std::uint64_t));
+                    os::allocate(*file, row * arch::counter_row_size, 2 * area.capacity * sizeof(std::uint64_t));
                 !made)
                 return tl::make_unexpected(made.error());
         if (!space.recovery.add_jump_table(*space.memory, area.records, area.capacity))

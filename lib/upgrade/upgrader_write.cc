@@ -9,6 +9,7 @@
 #include "engine/space/address_space_state.h"
 #include "engine/space/jump_memory.h"
 #include "engine/space/readable.h"
+#include "os/self/allocate.h"
 #include "upgrade/upgrader.h"
 
 namespace ktrace::upgrade {
@@ -54,7 +55,7 @@ Result<Upgrader::Mapped> Upgrader::put_agent(Process &process, os::Stopped &stop
                                    {space.jumps->threads_at, engine::AgentThreads::size, area.start});
     if (!file) return tl::make_unexpected(file.error());
     if (!*file) return Mapped::taken;
-    if (auto made = engine::allocate(*file, 0, engine::AgentThreads::first_part); !made)
+    if (auto made = os::allocate(*file, 0, engine::AgentThreads::first_part); !made)
         return tl::make_unexpected(made.error());
     auto threads = engine::AgentThreads::map(std::move(*file), space.jumps->threads_at);
     if (!threads) return tl::make_unexpected(threads.error());

@@ -8,7 +8,7 @@ import re
 import unittest
 
 from live import adds_up, ktrace, program
-from test_jumps import HAS_JUMPS, NO_JUMPS, Jumps
+from test_jumps import HAS_JUMPS, IS_ARM, NO_JUMPS, Jumps
 from test_kills import kill_both
 
 
@@ -127,7 +127,8 @@ class Agent(PacesTest):
         """Of every kind of probe at once: by thread, the same in the same order."""
         seen = {}
         for engine in ("trap", "auto"):
-            self.begin("-k", "pace", "--print", "arg0, reg(\"dx\"), reg(\"flags\") & 0x400, arg0 * 7 % 5", engine=engine, threads=2)
+            registers = 'reg("x2"), reg("x2") & 0x400' if IS_ARM else 'reg("dx"), reg("flags") & 0x400'
+            self.begin("-k", "pace", "--print", f"arg0, {registers}, arg0 * 7 % 5", engine=engine, threads=2)
             self.work("work 2000")
             self.work("churn 20")
             threads = collections.defaultdict(list)

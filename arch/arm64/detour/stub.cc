@@ -1,4 +1,4 @@
-// Stub: counts or calls the agent, then runs the copies. What it needs is kept below the stack pointer, where AAPCS64
+// Stub: counts or calls the agent, then runs the copies. Two registers are kept below the stack pointer, where AAPCS64
 // has nothing of the program's; no flag changes:
 //
 //     stp x16, x17, [sp, #-16]!

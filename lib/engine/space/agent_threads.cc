@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "arch/in_process.h"
-#include "engine/space/jump_memory.h"
+#include "os/self/allocate.h"
 
 namespace ktrace::engine {
 
@@ -85,7 +85,7 @@ bool AgentThreads::give(Pid pid, Tid tid, std::uint64_t thread_pointer, VirtAddr
     if (free == used_.end()) return false;
     agent::Thread &thread = shared_->thread[free - used_.begin()];
     const auto offset = reinterpret_cast<const std::byte *>(&thread) - reinterpret_cast<const std::byte *>(shared_);
-    if (!allocate(file_, static_cast<std::size_t>(offset), sizeof thread)) return false;
+    if (!os::allocate(file_, static_cast<std::size_t>(offset), sizeof thread)) return false;
     thread.head = agent::first_tail;
     thread.state = agent::state_of(agent::first_tail, 0);
     thread.is_busy = thread.has_floats = thread.times = thread.outer = thread.rang_at = thread.call[0].inner_after = 0;

@@ -23,7 +23,4 @@ struct SharedMemory {
 Result<Fd> map_shared(AddressSpaceState &space, const target::Process &process, os::Waiter &waiter,
                       os::Stopped &stopped, const SharedMemory &memory);
 
-/// Takes memory for bytes of such a file, on ktrace's account. Errors: refused.
-Status allocate(const Fd &file, std::size_t offset, std::size_t size);
-
 } // namespace ktrace::engine
