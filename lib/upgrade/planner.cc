@@ -35,6 +35,7 @@ constexpr std::size_t least_with_calls = 2048;   // where calls return to gets j
 constexpr std::uint64_t spare_for_images = 8192; // of probes that are added later
 constexpr std::uint64_t page_size = jump::page_size;
 constexpr std::size_t most_mappings = 4096; // runs of pages with landings, before these are put together
+constexpr std::uint64_t anywhere = ~std::uint64_t{0};
 constexpr std::uint64_t widest_gap = 32 << 20;
 constexpr std::int64_t longest_function = 1 << 20; // bytes
 
@@ -296,7 +297,7 @@ JumpArea *Planner::area_for(const Jump &jump) {
 bool Planner::add_threads(VirtAddr at) {
     if (space_.jumps->threads_at.value != 0) return true;
     const target::LoadedModule *loaded = target::module_at(process_.target.modules, at);
-    const auto place = engine::place_arena(maps_, loaded->start, loaded->end, engine::AgentThreads::size);
+    const auto place = engine::place_arena(maps_, loaded->start, loaded->end, engine::AgentThreads::size, anywhere);
     if (!place) return false;
     space_.jumps->threads_at = *place;
     const VirtAddr end = *place + static_cast<std::int64_t>(engine::AgentThreads::size);

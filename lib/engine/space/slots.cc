@@ -10,9 +10,9 @@ using arch::Host;
 
 namespace {
 
-bool reaches(VirtAddr a, VirtAddr b) {
+bool reaches(VirtAddr a, VirtAddr b, std::uint64_t reach = Host::reach) {
     std::uint64_t distance = a < b ? b.value - a.value : a.value - b.value;
-    return distance < Host::reach;
+    return distance < reach;
 }
 
 constexpr std::uint64_t lowest_address = 0x10000;             // vm.mmap_min_addr's usual value
@@ -78,14 +78,16 @@ void Slots::clear() {
     retired_.clear();
 }
 
-std::optional<VirtAddr> place_arena(const std::vector<os::Mapping> &maps, VirtAddr low, VirtAddr high,
-                                    std::size_t size) {
+std::optional<VirtAddr> place_arena(const std::vector<os::Mapping> &maps, VirtAddr low, VirtAddr high, std::size_t size,
+                                    std::uint64_t reach) {
     std::optional<VirtAddr> best;
     std::uint64_t best_distance = ~std::uint64_t{0};
     auto consider = [&](std::uint64_t start) {
         VirtAddr at{start};
         VirtAddr end{start + size};
-        if (!reaches(at, low) || !reaches(at, high) || !reaches(end, low) || !reaches(end, high)) return;
+        if (!reaches(at, low, reach) || !reaches(at, high, reach) || !reaches(end, low, reach) ||
+            !reaches(end, high, reach))
+            return;
         std::uint64_t distance = at < low ? low.value - at.value : at.value - low.value;
         if (distance >= best_distance) return;
         best = at;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "arch/host.h"
 #include "base/addr.h"
 #include "os/proc/procfs.h"
 
@@ -58,9 +59,9 @@ class Slots {
     std::deque<Retired> retired_;
 };
 
-/// Where `size` bytes can be mapped so that all of [low, high) is within the ISA's reach: in a hole of the maps, below
-/// the code where possible, away from where the heap and the stack grow. Pure.
-std::optional<VirtAddr> place_arena(const std::vector<os::Mapping> &maps, VirtAddr low, VirtAddr high,
-                                    std::size_t size);
+/// Where `size` bytes can be mapped so that all of [low, high) is within reach (of a jump): in a hole of the maps,
+/// below the code where possible, away from where the heap and the stack grow. Pure.
+std::optional<VirtAddr> place_arena(const std::vector<os::Mapping> &maps, VirtAddr low, VirtAddr high, std::size_t size,
+                                    std::uint64_t reach = arch::Host::reach);
 
 } // namespace ktrace::engine
