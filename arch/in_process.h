@@ -16,6 +16,8 @@ std::uint64_t processor_time();
 
 /// Keeps the thread's floating point registers in `into`, which lies at a multiple of 64.
 void keep_floats(Host::FpRegisters &into);
+/// Their parts beyond FpRegisters, where the processor has such, stay as they are as well, up to `put_floats_back`.
+bool keeps_all_floats();
 /// Makes their modes those with which a program begins, so that nothing traps.
 void use_usual_modes();
 /// Puts back what was kept. As often as one likes.

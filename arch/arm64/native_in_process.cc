@@ -1,5 +1,7 @@
 #include "in_process.h"
 
+#include <sys/auxv.h>
+
 namespace ktrace::arch {
 
 std::uint64_t own_thread_pointer() {
@@ -12,6 +14,12 @@ std::uint64_t processor_time() {
     std::uint64_t time = 0;
     asm volatile("mrs %0, cntvct_el0" : "=r"(time));
     return time;
+}
+
+/// Not with SVE: what is written to a register of 128 bits clears the rest of the longer one that it lies in.
+bool keeps_all_floats() {
+    constexpr unsigned long sve = 1 << 22; // HWCAP_SVE
+    return (::getauxval(AT_HWCAP) & sve) == 0;
 }
 
 void keep_floats(Host::FpRegisters &into) {

@@ -2,6 +2,7 @@
 
 #include "agent/layout.h"
 #include "arch/host.h"
+#include "arch/in_process.h"
 
 namespace ktrace::upgrade {
 
@@ -59,6 +60,8 @@ const char *why_stops(const Image &image, program::Moment when) {
     const bool is_at_entry = when == program::Moment::call || when == program::Moment::ret; // of all calls
     if (moment.selects && is_at_entry) return "--every, --chance or --first is asked for";
     if (moment.injections.count != 0) return "values are changed there";
+    if ((moment.needs.floating || moment.needs.computes) && !arch::keeps_all_floats())
+        return "floating point is asked for, and the processor has longer vectors (SVE)";
     if (const char *why = why_not(image, moment.condition)) return why;
     if (image.header().capture_size > most_captured) return "too much is kept for the return";
     if (!moment.aggregates) return why_not(image, moment.body);

@@ -16,7 +16,9 @@ std::uint64_t processor_time() {
     return std::uint64_t{high} << 32 | low;
 }
 
-/// The upper halves of wider registers stay as they are: code of SSE2 alone does not touch them.
+/// Code of SSE2 alone does not touch the upper halves of wider registers.
+bool keeps_all_floats() { return true; }
+
 void keep_floats(Host::FpRegisters &into) { asm volatile("fxsave64 %0" : "=m"(into) : : "memory"); }
 
 void use_usual_modes() {
