@@ -190,7 +190,8 @@ Waiter::Known *Waiter::waited_for_alone() {
 }
 
 std::optional<Stop> Waiter::next(Block block) {
-    if (!queue_.empty() && policy_.looks_at_quiet_one()) ask_one_more();
+    // The only busy task may stop again before we come to wait, on the same processor: a wait for all finds no other.
+    if ((!queue_.empty() || recent_.size() == 1) && policy_.looks_at_quiet_one()) ask_one_more();
     if (recent_.size() > 1 && queue_.empty())
         sweep_if_worthwhile();
     else if (recent_.size() > 1 && often_)
