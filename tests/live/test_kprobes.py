@@ -15,8 +15,8 @@ class Modules(PluginTest):
     def test_as_a_module(self):
         trace, said = self.run_plugin(f"{built('as_a_module')} func=checked", "checked 4")
         self.assertEqual(said, ["checked 8"])
-        at, flags, frames = "([0-9a-f]{16})", "flags = 0x[0-9a-f]+", r"(?:    .*\n)*"
-        wanted = [f"planted at {at}, {at} and checked: {at}", f"before: p->addr = 0x{at}, ip = ([0-9a-f]+), {flags}",
+        at, flags, frames = "([0-9a-f]{16})", "(?:flags|pstate) = 0x[0-9a-f]+", r"(?:    .*\n)*"
+        wanted = [f"planted at {at}, {at} and checked: {at}", f"before: p->addr = 0x{at}, (?:ip|pc) = ([0-9a-f]+), {flags}",
                   rf"    checked\+0x0 \[plugged\].*\n{frames}    main\+.*\n{frames}entry: n = 4 in plugged",
                   f"after: p->addr = 0x{at}, {flags}", r"checked returned 8 after \d+ ns", f"kprobe at {at} unregistered",
                   "Missed probing 0 instances of checked"]

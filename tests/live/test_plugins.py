@@ -265,7 +265,7 @@ class GoneWrong(PluginTest):
 
     def test_fault_handler(self):
         trace = self.bad("handled", "Attached 2 probes")
-        self.assertRegex(trace.payloads[0], "trap 14 at ")
+        self.assertRegex(trace.payloads[0], "page fault at ")
         self.assertNotIn("disabled", trace.err)
 
     def test_gives_up(self):
@@ -307,8 +307,8 @@ class GoneWrong(PluginTest):
         for which, (name, counts) in self.FAULTY.items():
             with self.subTest(which=which):
                 error = rf"^its {name} of recurse faulted \(SIGSEGV at 0x10, .*\); the probe is disabled$"
-                self.check_faulty(which, "", error, counts, ["trap 14"])
-                self.check_faulty(which, "handled", None, (10, 10, 10, 10, 10), ["trap 14"])
+                self.check_faulty(which, "", error, counts, ["page fault"])
+                self.check_faulty(which, "handled", None, (10, 10, 10, 10, 10), ["page fault"])
 
     def test_handlers_that_loop(self):
         for which in ("entry", "returns"):  # on a stack of its own; with calls in flight
@@ -326,7 +326,7 @@ class GoneWrong(PluginTest):
         for options in ("", "post"):
             trace, said = self.run_plugin(f"{built('fault')} {options}", "read_at 1", "read_at 0")
             self.assertEqual(said, ["read 5", "read 5"])
-            self.assertEqual(trace.payloads, ["trap 14 at +0"])
+            self.assertEqual(trace.payloads, ["page fault at +0"])
 
     def test_instruction_fault_unhandled(self):
         target = self.target()
@@ -334,7 +334,7 @@ class GoneWrong(PluginTest):
         target.tell("read_at 0")
         target.truth(r"signal 11 at \(nil\)")
         self.assertEqual(target.end(), 3)
-        self.assertEqual(tracer.finish().payloads, ["trap 14 at +0"])
+        self.assertEqual(tracer.finish().payloads, ["page fault at +0"])
 
     TRAPS = {0: (signal.SIGFPE, 70), 3: (signal.SIGTRAP, 73), 6: (signal.SIGILL, 76), 13: (signal.SIGSEGV, 5),
              14: (signal.SIGSEGV, 5)}  # the signal, and what the target's function returns once it is mended
