@@ -6,6 +6,7 @@ import functools
 import glob
 import json
 import os
+import platform
 import re
 import select
 import signal
@@ -17,11 +18,22 @@ import unittest
 BUILD = os.environ["KTRACE_BUILD"]
 KTRACE = os.path.join(BUILD, "cmd", "ktrace", "ktrace")
 TARGETS = os.path.join(BUILD, "tests", "targets")
+MACHINE = platform.machine()
+LIBC = os.path.realpath(f"/lib/{MACHINE}-linux-gnu/libc.so.6")
+# Registers: of integer arguments, of a result, the program counter.
+ARGUMENTS = {"x86_64": ("di", "si", "dx"), "aarch64": ("x0", "x1", "x2")}[MACHINE]
+RESULT, PC = {"x86_64": ("ax", "ip"), "aarch64": ("x0", "pc")}[MACHINE]
+SLOW = "KTRACE_TEST_SLOW" in os.environ
 LIMIT = float(os.environ.get("KTRACE_TEST_LIMIT", "120"))  # seconds until something is taken to hang
 
 # A shell's job in the background ignores it, and so would what is started here, until it asks for it: a ktrace that gets
 # SIGINT in its first millisecond would not end.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def fewer(count):
+    """So many; a twentieth on a machine that is emulated, where each stop takes ten times as long."""
+    return max(1, count // 20) if SLOW else count
 
 
 def program(name):

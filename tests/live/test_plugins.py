@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-from live import LiveTest, adds_up, is_asleep, ktrace, program, state_of, told_of, until
+from live import SLOW, LiveTest, adds_up, is_asleep, ktrace, program, state_of, told_of, until
 import workshop
 
 SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "plugins")
@@ -209,6 +209,7 @@ class Memory(PluginTest):
         self.assertEqual(trace.payloads[1:], [
             "shared_value is 5", "and now 6", "left 4 of 4 at 16, 4 of 4 in the code", "no name at 0"])
 
+    @unittest.skipIf(SLOW, "20,000 pages in a handler take longer than 2 s on a machine that is emulated")
     def test_more_pages_than_the_pool(self):
         trace, said = self.run_plugin(f"{built('deep')} write", "list 20000")
         self.assertEqual(trace.payloads[0], f"20000 packets, {sum(range(20000)) * 3}")
@@ -259,7 +260,7 @@ class GoneWrong(PluginTest):
 
     def test_fault(self):
         self.bad("fault", r"plugin bad.so: its pre_handler of do_work faulted \(SIGSEGV at 0x10, in bad.so\+0x\w+\); the probe is disabled")
-        self.bad("wild", r"its pre_handler of do_work faulted \(SIGSEGV, in")
+        self.bad("wild", r"its pre_handler of do_work faulted \(SIGSEGV(?: at 0x34567890abcdef)?, in")  # arm64: but for the tag
         self.bad("jump", r"its pre_handler of do_work faulted \(SIGSEGV at 0x\w+\)")
         self.bad("overflow", r"its pre_handler of do_work faulted \(SIGSEGV at")
 

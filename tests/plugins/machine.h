@@ -1,5 +1,5 @@
-/* What plugins of these tests do on each machine: a page fault's number, a read through a register that a fault_handler
- * can change, a return without a call's having run. */
+/* The machine, as far as plugins of these tests depend on it: the number of a page fault, a read through a register
+ * that a fault_handler can change, the return from a function that has not run. */
 #ifndef MACHINE_H
 #define MACHINE_H
 
