@@ -20,6 +20,8 @@ KTRACE = os.path.join(BUILD, "cmd", "ktrace", "ktrace")
 TARGETS = os.path.join(BUILD, "tests", "targets")
 MACHINE = platform.machine()
 LIBC = os.path.realpath(f"/lib/{MACHINE}-linux-gnu/libc.so.6")
+NUMBERS = {"x86_64": {"read": 0, "write": 1, "writev": 20, "openat": 257, "semtimedop": 220},
+           "aarch64": {"read": 63, "write": 64, "writev": 66, "openat": 56, "semtimedop": 192}}[MACHINE]  # of system calls
 # Registers: of integer arguments, of a result, the program counter.
 ARGUMENTS = {"x86_64": ("di", "si", "dx"), "aarch64": ("x0", "x1", "x2")}[MACHINE]
 RESULT, PC = {"x86_64": ("ax", "ip"), "aarch64": ("x0", "pc")}[MACHINE]
@@ -278,7 +280,7 @@ def sleeps_in(folder):
     return int(place[0]) if place[0] not in ("running", "-1") and state_of(folder) == "S" else None
 
 
-WRITE = 1  # the number of the system call that prints a line
+WRITE = NUMBERS["write"]  # prints a line
 
 
 def is_asleep(pid):
