@@ -192,6 +192,8 @@ concept InstructionSet = requires(
     { I::frame(cregs, address) } -> std::same_as<Frame>;                   // at a function's first instruction; its return address
     { I::return_pop } -> std::convertible_to<std::int64_t>;                // bytes that a return takes off the stack: sp just after it is Frame::sp + this
     { I::frame_alive(frame, address, when) } -> std::same_as<bool>;        // sp of now, on the same stack
+    { I::has_returned(cregs, frame, memory) } -> std::same_as<bool>;       // at the frame's return address, sp as after its return: it was a return that led there
+    { I::is_on_stack(frame, memory) } -> std::same_as<bool>;               // where sp is above the frame: its return address is still where its function has saved it, so it may be on another stack
     { I::redirect_return(regs, memory, address) } -> std::same_as<bool>;   // for the in-process engine
     { I::signal_trampoline() } -> std::same_as<std::span<const std::byte>>; // the C library's code that signal handlers return to
     { I::interrupted(address, memory) } -> std::same_as<std::optional<typename I::Registers>>; // the stack pointer when a handler has returned to that: the registers that its signal has interrupted; nothing: call frame information says it, or memory cannot be read

@@ -30,6 +30,9 @@ std::optional<std::size_t> call_in_recovery_code();
 /// A system call instruction and a return right behind it, as the C library has them; empty: no such is used.
 std::span<const std::byte> call_and_return();
 
+/// May the C library's control block of a thread be where the thread pointer points?
+bool is_thread_block(VirtAddr thread_pointer, Memory &memory);
+
 /// Where a task goes that returns from a signal's handler.
 struct SignalReturn {
     VirtAddr pc, sp;

@@ -77,6 +77,11 @@ struct Arm64 {
         // So at an entry an equal sp may be a tail call of the living frame; at a return address it has ended.
         return when == When::at_entry ? sp <= frame.sp : sp < frame.sp;
     }
+    /// A return leaves the address in x30; a jump to there has another one in it, which it came with.
+    static bool has_returned(const Registers &regs, const Frame &frame, Memory &) {
+        return code_address(regs.x[30]) == frame.return_address;
+    }
+    static bool is_on_stack(const Frame &frame, Memory &memory);
     static bool return_at_once(Registers &regs, Memory &) {
         set_pc(regs, VirtAddr{regs.x[30]});
         return true;

@@ -1,6 +1,10 @@
 // Calls and returns of arm64: arguments (AAPCS64, 6.8.2), the call before a return address, PLT stubs.
 #include "arm64/arm64.h"
 
+#include <algorithm>
+#include <array>
+#include <span>
+
 #include "arm64/words.h"
 
 namespace ktrace::arch {
@@ -39,6 +43,19 @@ class Stub {
 std::optional<std::uint64_t> Arm64::argument(const Registers &regs, Memory &memory, unsigned n) {
     if (n < argument_registers) return regs.x[n];
     return memory.read_value<std::uint64_t>(sp(regs) + 8 * static_cast<std::int64_t>(n - argument_registers));
+}
+
+// A function that calls others saves x30 in its frame: gcc at the frame's lower end, clang at its upper one.
+bool Arm64::is_on_stack(const Frame &frame, Memory &memory) {
+    constexpr std::int64_t most = 16384, at_once = 1024;
+    std::array<std::uint64_t, at_once / 8> words;
+    for (VirtAddr at = frame.sp - at_once; frame.sp - at <= most; at = at - at_once) {
+        const auto bytes = std::as_writable_bytes(std::span(words));
+        if (memory.read(at, bytes) != bytes.size()) return false;
+        if (std::ranges::any_of(words, [&](std::uint64_t word) { return code_address(word) == frame.return_address; }))
+            return true;
+    }
+    return false;
 }
 
 std::optional<CallBefore> Arm64::call_before(std::span<const std::byte> code, VirtAddr end) {

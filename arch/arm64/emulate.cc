@@ -9,6 +9,7 @@ namespace {
 
 constexpr unsigned zero_register = 31;
 constexpr std::uint64_t btype_mask = 3u << 10;
+constexpr std::uint64_t btype_jump = 1u << 10; // by br from anywhere: any landing pad will do
 constexpr std::uint64_t btype_call = 2u << 10; // left by blr: the target must be a landing pad for calls
 
 std::uint64_t read(const Arm64Registers &regs, unsigned n) { return n == zero_register ? 0 : regs.x[n]; }
@@ -67,6 +68,10 @@ Emulated Arm64::emulate(const Plan &plan, VirtAddr site, Registers &regs, Memory
         write(regs, rt, (site.value & ~0xfffull) + static_cast<std::uint64_t>(plan.displacement));
         break;
     case A64Form::branch: pc = target; break;
+    case A64Form::branch_register:
+        pc = VirtAddr{branch_address(read(regs, a64_field(plan.word, 5, 5)))};
+        btype = btype_jump;
+        break;
     case A64Form::branch_link:
         write(regs, 30, next.value);
         pc = target;

@@ -68,6 +68,12 @@ std::span<const std::byte> call_and_return() {
     return bytes; // svc #0; ret
 }
 
+/// It begins with the address of the thread's vector of TLS blocks (TLS variant I).
+bool is_thread_block(VirtAddr thread_pointer, Memory &memory) {
+    const auto vector = memory.read_value<std::uint64_t>(thread_pointer);
+    return vector && *vector % sizeof(void *) == 0 && memory.read_value<std::uint64_t>(VirtAddr{*vector});
+}
+
 std::vector<SignalFrame> signal_frames(VirtAddr sp, VirtAddr end, Memory &memory) {
     constexpr std::uint64_t alignment = 16; // of the stack
     constexpr std::uint64_t at_once = 65536;

@@ -56,13 +56,13 @@ Way way_over(A64Form form) {
     case A64Form::literal_x:
     case A64Form::literal_sw:
     case A64Form::literal_prefetch: return {Method::emulate, Flow::next};
-    case A64Form::branch: return {Method::emulate, Flow::jump};
+    case A64Form::branch:
+    case A64Form::branch_register: return {Method::emulate, Flow::jump};
     case A64Form::branch_link:
     case A64Form::branch_link_register: return {Method::emulate, Flow::call};
     case A64Form::branch_if:
     case A64Form::compare:
     case A64Form::test: return {Method::emulate, Flow::branch};
-    case A64Form::branch_register:
     case A64Form::branch_authenticated: return {Method::boost, Flow::jump};
     case A64Form::return_:
     case A64Form::return_authenticated: return {Method::boost, Flow::ret};

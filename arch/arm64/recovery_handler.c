@@ -13,7 +13,7 @@
 #include "recovery_handler.h"
 
 enum { page_size = 4096, trap_size = 4, link_register = 30, zero_register = 31 };
-enum { btype_shift = 10, btype_call = 2 }; /* of pstate: what blr leaves for the landing pad that it leads to */
+enum { btype_shift = 10, btype_jump = 1, btype_call = 2 }; /* of pstate: what br and blr leave for the landing pad */
 
 #define OUR_TRAP (0xd4200000u | 0x6b74u << 5) /* Arm64::trap_bytes */
 
@@ -96,11 +96,12 @@ PART uint64_t emulate(uint32_t word, uint64_t site, mcontext_t *context) {
     } else if ((word & 0x7c000000) == 0x14000000) { /* b, bl */
         if (word >> 31) set(context, link_register, next);
         next = site + ((uint64_t)extended(field(word, 0, 26), 26) << 2);
-    } else if ((word & 0xfffffc1f) == 0xd63f0000) { /* blr */
+    } else if ((word & 0xffdffc1f) == 0xd61f0000) { /* br, blr */
         uint64_t target = branch_address(get(context, field(word, 5, 5)));
-        set(context, link_register, next);
+        int links = (int)field(word, 21, 1);
+        if (links) set(context, link_register, next);
         next = target;
-        btype = btype_call;
+        btype = links ? btype_call : btype_jump;
     } else if ((word & 0x3b000000) == 0x18000000) { /* ldr, ldrsw, prfm of a literal */
         load_literal(word, site + (immediate << 2), context);
     } else if ((word & 0x7e000000) == 0x36000000) { /* tbz, tbnz */

@@ -86,6 +86,11 @@ std::optional<VirtAddr> X86_64::return_address(const Registers &regs, Memory &me
     return VirtAddr{*address};
 }
 
+bool X86_64::is_on_stack(const Frame &frame, Memory &memory) {
+    const auto address = memory.read_value<std::uint64_t>(frame.sp);
+    return address && *address == frame.return_address.value;
+}
+
 bool X86_64::return_at_once(Registers &regs, Memory &memory) {
     const auto to = return_address(regs, memory);
     if (!to) return false;

@@ -134,6 +134,11 @@ std::span<const std::byte> call_and_return() {
     return bytes;
 }
 
+/// It points to itself (psABI, TLS variant II).
+bool is_thread_block(VirtAddr thread_pointer, Memory &memory) {
+    return memory.read_value<std::uint64_t>(thread_pointer) == thread_pointer.value;
+}
+
 std::vector<SignalFrame> signal_frames(VirtAddr sp, VirtAddr end, Memory &memory) {
     constexpr std::uint16_t user_cs = 0x33, user_ss = 0x2b; // asm/segment.h
     constexpr std::uint64_t always_one = 2;                 // of the flags; their upper half is zero

@@ -71,6 +71,10 @@ struct X86_64 {
         // returned sp is above.
         return when == When::at_entry ? sp <= frame.sp : sp <= frame.sp;
     }
+    static bool has_returned(const Registers &, const Frame &frame, Memory &memory) {
+        return is_on_stack(frame, memory);
+    }
+    static bool is_on_stack(const Frame &frame, Memory &memory);
     static bool return_at_once(Registers &regs, Memory &memory);
     static bool redirect_return(Registers &regs, Memory &memory, VirtAddr to);
     static std::span<const std::byte> signal_trampoline();

@@ -25,13 +25,14 @@ using recovery::Left;
 
 namespace {
 
-/// The site of an entry, as far as a task in its slot needs it.
+/// The site of an entry, as far as a task in its slot needs it. An entry that no ktrace has written is left out: slots
+/// begin where an instruction can, as traps do.
 void recall_site(AddressSpaceState &space, const ktrace_recovery_entry &entry, bool is_of_this_build) {
     const VirtAddr at{entry.site};
     const auto trap = Host::trap_bytes();
     if (entry.trap_size == trap.size())
         space.memory->recall(at, std::as_bytes(std::span(entry.original)).first(trap.size()), trap);
-    if (entry.slot == 0 || space.site_at(at)) return;
+    if (entry.slot == 0 || entry.slot % trap.size() != 0 || space.site_at(at)) return;
     if (!engine::make_site(space, at)) { // its memory is gone; the slot is not
         auto site = std::make_unique<Site>();
         site->at = at;

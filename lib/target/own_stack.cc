@@ -20,12 +20,12 @@ constexpr std::uint64_t frame_room = 8192;
 // Below the stack pointer: for the frame, and for handlers of signals that come before it is used up.
 constexpr std::uint64_t least_below = 65536, least_below_in_thread = 24576;
 
-/// glibc's threads have their thread control block on top of their stack, which points to itself, and a guard below.
+/// glibc's threads have their thread control block on top of their stack, and a guard below.
 bool is_thread_stack(const std::vector<os::Mapping> &maps, const os::Mapping &stack, AddressSpace &space,
                      const Host::Registers &registers) {
     auto thread = Host::thread_pointer(registers);
     if (!thread || !stack.contains(*thread) || *thread < Host::sp(registers)) return false;
-    if (space.read_value<std::uint64_t>(*thread) != thread->value) return false;
+    if (!arch::is_thread_block(*thread, space)) return false;
     return std::any_of(maps.begin(), maps.end(), [&](const os::Mapping &below) {
         return below.end == stack.start && !below.readable && !below.writable && !below.executable;
     });

@@ -209,6 +209,19 @@ TYPED_TEST(Contract, FrameLivesWhileItsCalleesRunAndEndsWithItsReturn) {
     EXPECT_FALSE(TypeParam::frame_alive(frame, frame.sp + (pops ? 8 : 0), When::at_return));
 }
 
+TYPED_TEST(Contract, CallHasReturnedByAReturn) {
+    auto code = Sample<TypeParam>::call();
+    VirtAddr behind = site + static_cast<std::int64_t>(code.size());
+    EXPECT_EQ(TypeParam::emulate(this->plan(code), site, this->regs, this->stack).outcome, Emulated::Outcome::done);
+    Frame frame = TypeParam::frame(this->regs, behind);
+    EXPECT_TRUE(TypeParam::return_at_once(this->regs, this->stack));
+    EXPECT_EQ(TypeParam::pc(this->regs), behind);
+    EXPECT_TRUE(TypeParam::has_returned(this->regs, frame, this->stack));
+    frame.return_address = behind + 4;
+    EXPECT_FALSE(TypeParam::has_returned(this->regs, frame, this->stack));
+    EXPECT_FALSE(TypeParam::is_on_stack(frame, this->stack));
+}
+
 TYPED_TEST(Contract, PlacementIsTheCopyThenTheWayBack) {
     auto code = Sample<TypeParam>::plain();
     Placement placed = TypeParam::place(this->plan(code), site, slot);

@@ -6,6 +6,7 @@ import functools
 import glob
 import json
 import os
+import platform
 import re
 import select
 import signal
@@ -17,11 +18,24 @@ import unittest
 BUILD = os.environ["KTRACE_BUILD"]
 KTRACE = os.path.join(BUILD, "cmd", "ktrace", "ktrace")
 TARGETS = os.path.join(BUILD, "tests", "targets")
+MACHINE = platform.machine()
+LIBC = os.path.realpath(f"/lib/{MACHINE}-linux-gnu/libc.so.6")
+NUMBERS = {"x86_64": {"read": 0, "write": 1, "writev": 20, "openat": 257, "semtimedop": 220},
+           "aarch64": {"read": 63, "write": 64, "writev": 66, "openat": 56, "semtimedop": 192}}[MACHINE]  # of system calls
+# Registers: of integer arguments, of a result, the program counter.
+ARGUMENTS = {"x86_64": ("di", "si", "dx"), "aarch64": ("x0", "x1", "x2")}[MACHINE]
+RESULT, PC = {"x86_64": ("ax", "ip"), "aarch64": ("x0", "pc")}[MACHINE]
+SLOW = "KTRACE_TEST_SLOW" in os.environ
 LIMIT = float(os.environ.get("KTRACE_TEST_LIMIT", "120"))  # seconds until something is taken to hang
 
 # A shell's job in the background ignores it, and so would what is started here, until it asks for it: a ktrace that gets
 # SIGINT in its first millisecond would not end.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def fewer(count):
+    """So many; a twentieth on a machine that is emulated, where each stop takes ten times as long."""
+    return max(1, count // 20) if SLOW else count
 
 
 def program(name):
@@ -266,7 +280,7 @@ def sleeps_in(folder):
     return int(place[0]) if place[0] not in ("running", "-1") and state_of(folder) == "S" else None
 
 
-WRITE = 1  # the number of the system call that prints a line
+WRITE = NUMBERS["write"]  # prints a line
 
 
 def is_asleep(pid):

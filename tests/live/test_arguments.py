@@ -4,7 +4,7 @@ import os
 import re
 import tempfile
 
-from live import TOOK, LiveTest, ktrace
+from live import MACHINE, RESULT, TOOK, LiveTest, ktrace
 from workshop import SOURCES, build, execute, room
 
 ODD = r'"tab\t quote\" back\\ bell\x07 \xffé esc\x1b[31m"'
@@ -300,16 +300,16 @@ class WithoutDwarf(ArgumentTest):
         self.check_untouched(target)
 
     def test_assembly_has_no_types(self):
-        target = self.start(build("assembly", "-O1", "-g", sources=["assembly/main.c", "assembly/work.s"]))
+        target = self.start(build("assembly", "-O1", "-g", sources=["assembly/main.c", f"assembly/work_{MACHINE}.s"]))
         tracer = self.attach(target, "-j", "asm_work", "-r", "asm_work")
         target.tell()
         target.truth("result 42")
         entry, back = tracer.stop().payloads
         self.assertRegex(entry, r"^asm_work\(arg0=0x3, arg1=0x27, .*arg5=0x[0-9a-f]+\)$")
         self.assertRegex(back, rf"^asm_work\(arg0=0x3, .*\) returned 42 and {TOOK}$")
-        tracer = self.attach(target, "-k", "asm_work", "--print", "arg1", "--post=arg1, reg(\"ax\")")
+        tracer = self.attach(target, "-k", "asm_work", "--print", "arg1", f"--post=arg1, reg(\"{RESULT}\")")
         target.tell()
         target.truth("result 42")
-        self.assertEqual(tracer.stop().payloads, ["asm_work+0x0 arg1=39", 'asm_work+0x0 post arg1=39 reg("ax")=0x2a'])
+        self.assertEqual(tracer.stop().payloads, ["asm_work+0x0 arg1=39", f'asm_work+0x0 post arg1=39 reg("{RESULT}")=0x2a'])
         self.check_untouched(target)
         self.assertEqual(target.end(), 0)

@@ -14,7 +14,7 @@ import unittest
 
 from live import (KTRACE, LIMIT, NO_WATCHES, Lines, LiveTest, adds_up, children_of, debug_registers_trap, folders_of, ktrace,
                   program, state_of, thread_folders, told_of, until)
-from workshop import execute
+from workshop import build, copy_of, execute
 
 LEADER_EVERY = int(os.environ.get("KTRACE_LEADER_EVERY", "67"))  # of the tracing process's requests
 
@@ -153,8 +153,12 @@ class Attach(LiveTest):
         self.assertEqual(sorted(told), sorted(listed), err)
         self.assertRegex(err, r"Attached 2 probes[^\n]*\n[^\n]* k do_work\+0x4 \[calls\]\n[^\n]* r do_work\+0x0 \[calls\]\n")
         self.assertNotIn("[symbols]", err)
-        twice = ktrace("attach", "-p", targets[0].pid, "-vv", "-k", "do_work", "--duration", "1ms")
-        self.assertRegex(twice.err, r"(?m)^ktrace\[symbols\]: ")
+        apart = copy_of(build("calls", "-O1", "-g", "-pthread"), "apart")  # where its debug information is is told
+        execute("objcopy", "--only-keep-debug", apart, apart + ".debug")
+        execute("objcopy", "--strip-debug", f"--add-gnu-debuglink={apart}.debug", apart)
+        targets.append(self.start(apart, 1, 1))
+        twice = ktrace("attach", "-p", targets[-1].pid, "-vv", "-j", "do_work", "--duration", "1ms")
+        self.assertRegex(twice.err, rf"(?m)^ktrace\[symbols\]: {re.escape(apart)}: its debug file is {re.escape(apart)}.debug$")
         wrong = ktrace("attach", "-p", targets[0].pid, "-k", "do_work", "--duration", "1ms",
                        env=dict(os.environ, KTRACE_LOG="symbols:loud"))
         self.assertIn("there is no level `loud'", wrong.err)

@@ -3,10 +3,9 @@ import json
 import os
 import tempfile
 
-from live import LiveTest, ktrace
+from live import LIBC, LiveTest, ktrace
 from workshop import build, execute, room
 
-LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
 FUNCTIONS = ("open", "openat", "mmap", "socket", "write", "read", "pthread_mutex_trylock", "memcmp", "snprintf")
 
 
@@ -19,7 +18,7 @@ class CLibrary(LiveTest):
         """A folder with a C library of which no debug information is found."""
         folder = tempfile.mkdtemp(dir=room())
         execute("objcopy", "--remove-section=.note.gnu.build-id", "--remove-section=.gnu_debuglink",
-                os.path.realpath(LIBC), os.path.join(folder, "libc.so.6"))
+                LIBC, os.path.join(folder, "libc.so.6"))
         return folder
 
     def said(self, *options, env=None, functions=FUNCTIONS):

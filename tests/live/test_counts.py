@@ -1,10 +1,10 @@
 """Exact counts: hits == calls, whatever the number of threads."""
-from live import LiveTest, adds_up, program
+from live import LiveTest, adds_up, fewer, program
 
 
 class Counts(LiveTest):
     def count(self, threads, calls, option):
-        target = self.start(program("calls"), threads, calls)
+        target = self.start(program("calls"), threads, fewer(calls))
         tracer = self.attach(target, option, "do_work", "--count", "--format", "json")
         target.tell()
         truth = target.truth(r"do_work (\d+) sum (-?\d+)")

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 import workshop
-from live import KTRACE, LIMIT, Ktrace, LiveTest, Target, has_sanitizers, ktrace, program
+from live import KTRACE, LIMIT, RESULT, Ktrace, LiveTest, Target, has_sanitizers, ktrace, program
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
@@ -241,7 +241,7 @@ class Errors(LiveTest):
                                    ("--by", "commm", "did you mean comm?"),
                                    ("--by", "thread_name", ", stack, "),
                                    ("--print", "arg12", "arg0 to arg9"),
-                                   ("--print", "rax", 'reg("NAME") a register')):
+                                   ("--print", RESULT, 'reg("NAME") a register')):
             self.refused("-p", target.pid, "-r", "do_work", option, text, says=["means nothing here", hint], lines=2)
         self.check_works(target)
 

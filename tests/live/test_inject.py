@@ -3,7 +3,7 @@ import os
 import re
 import subprocess
 
-from live import KTRACE, LIMIT, TOOK, LiveTest, adds_up, ktrace, program
+from live import ARGUMENTS, KTRACE, LIMIT, TOOK, LiveTest, adds_up, ktrace, program
 from workshop import build
 
 
@@ -56,8 +56,8 @@ class Injection(LiveTest):
         self.assertEqual(self.told("add", 1, "-j", "add", "--set-arg", "1=5", target=plain), [("0 5", "5")])
 
     def test_set_reg(self):
-        self.assertEqual(self.told("add", 1, "-k", "add", "--set-reg", "di=40"), [("40 2", "42")])
-        self.assertEqual([e["set"] for e in self.run.events()], [{"di": 40}])
+        self.assertEqual(self.told("add", 1, "-k", "add", "--set-reg", f"{ARGUMENTS[0]}=40"), [("40 2", "42")])
+        self.assertEqual([e["set"] for e in self.run.events()], [{ARGUMENTS[0]: 40}])
 
     # Results.
 
@@ -103,7 +103,8 @@ class Injection(LiveTest):
     def test_tables_elsewhere(self):
         """Entry probes, with each of the others."""
         for kind in ("-k", "-j"):
-            said = self.told("add", 6, kind, "add", "--set-arg", "a=100", "--set-reg", "si=1", "--hist=args.a", "--every", "3")
+            said = self.told("add", 6, kind, "add", "--set-arg", "a=100", "--set-reg", f"{ARGUMENTS[1]}=1", "--hist=args.a",
+                             "--every", "3")
             self.assertEqual([got for _, got in said], ["2", "3", "101", "5", "6", "101"])
             summary = self.run.summary("add")
             self.assertEqual((summary["injected"], sum(row["count"] for row in summary["hist"])), (2, 6))
@@ -162,7 +163,7 @@ class Injection(LiveTest):
 
     # Each way to inject with each way to select. By way: the probe and what is said of add(n, 2).
     WAYS = {"--set-arg": (["-j", "add", "--set-arg", "b=40"], lambda n: (f"{n} 40", str(n + 40))),
-            "--set-reg": (["-k", "add", "--set-reg", "si=40"], lambda n: (f"{n} 40", str(n + 40))),
+            "--set-reg": (["-k", "add", "--set-reg", f"{ARGUMENTS[1]}=40"], lambda n: (f"{n} 40", str(n + 40))),
             "--set-ret": (["-r", "add", "--set-ret", "-1"], lambda n: (f"{n} 2", "-1")),
             "--skip": (["-j", "add", "--skip=-1"], lambda n: ("-", "-1"))}
     SELECTIONS = [(["--every", "3"], lambda n: n % 3 == 2), (["--first", "2"], lambda n: n < 2),
@@ -240,7 +241,7 @@ class Injection(LiveTest):
         self.assertIn("struct big", self.refused("-j", "large", "--skip"))
         self.assertIn("void", self.refused("-r", "nothing", "--set-ret", "1"))
         self.assertIn("needs a name and a value", self.refused("-j", "add", "--set-arg", "1"))
-        for early in (["--set-arg", "a=1"], ["--set-reg", "di=1"], ["--skip=1"]):
+        for early in (["--set-arg", "a=1"], ["--set-reg", f"{ARGUMENTS[0]}=1"], ["--skip=1"]):
             for table in ([], ["--count"]):
                 self.assertIn("before it is known whether --if holds",
                               self.refused("-r", "add", *early, "--set-ret", "3", "--if", "retval > 1", *table))

@@ -3,7 +3,7 @@ import os
 import re
 import unittest
 
-from live import adds_up, ktrace
+from live import adds_up, fewer, ktrace
 from test_plugins import SOURCES, PluginTest, built
 
 # The kernel's own samples, best of 2.6.31: in its sources, or beside our plugins where a copy is there.
@@ -15,8 +15,8 @@ class Modules(PluginTest):
     def test_as_a_module(self):
         trace, said = self.run_plugin(f"{built('as_a_module')} func=checked", "checked 4")
         self.assertEqual(said, ["checked 8"])
-        at, flags, frames = "([0-9a-f]{16})", "flags = 0x[0-9a-f]+", r"(?:    .*\n)*"
-        wanted = [f"planted at {at}, {at} and checked: {at}", f"before: p->addr = 0x{at}, ip = ([0-9a-f]+), {flags}",
+        at, flags, frames = "([0-9a-f]{16})", "(?:flags|pstate) = 0x[0-9a-f]+", r"(?:    .*\n)*"
+        wanted = [f"planted at {at}, {at} and checked: {at}", f"before: p->addr = 0x{at}, (?:ip|pc) = ([0-9a-f]+), {flags}",
                   rf"    checked\+0x0 \[plugged\].*\n{frames}    main\+.*\n{frames}entry: n = 4 in plugged",
                   f"after: p->addr = 0x{at}, {flags}", r"checked returned 8 after \d+ ns", f"kprobe at {at} unregistered",
                   "Missed probing 0 instances of checked"]
@@ -57,7 +57,7 @@ class Entries(PluginTest):
     def test_what_an_entry_changes_stays_with_it(self):
         trace, said = self.run_plugin(built("entry_copy"), "mixed 1", "mixed 1")
         self.assertEqual(said, ["mixed 1099511627776"] * 2)
-        self.assertEqual(trace.payloads, ["ruined 64 of 64 words", "registers 1 stack 1"] * 2)
+        self.assertEqual(trace.payloads, ["ruined 64 words", "registers 1 stack 1"] * 2)
 
 
 class Registering(PluginTest):
@@ -106,7 +106,7 @@ class Unregistering(PluginTest):
         target.tell("load 16")
         target.truth("loaded")
         tracer = self.plug(target, built("restless"), options=("-k", "do_work", "--count"))
-        self.until_hits(target, "do_work", 20000)
+        self.until_hits(target, "do_work", fewer(20000))
         trace = tracer.stop()
         self.assertEqual(trace.status, 0, trace)
         self.check_untouched(target)

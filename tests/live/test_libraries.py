@@ -13,8 +13,8 @@ import threading
 import unittest
 
 import workshop
-from live import (KTRACE, LIMIT, NO_WATCHES, LiveTest, adds_up, debug_registers_trap, ktrace, program, sleeps_in, state_of,
-                  told_of, until)
+from live import (KTRACE, LIMIT, NO_WATCHES, NUMBERS, LiveTest, adds_up, debug_registers_trap, ktrace, program, sleeps_in,
+                  state_of, told_of, until)
 
 
 def library(name="part", *flags):
@@ -274,7 +274,7 @@ class Starting(LiveTest):
 class Unloading(Libraries):
     """A thread is in the middle of a dlclose: of two libraries one is unmapped, and the other one is to be."""
     page = 4096
-    WRITEV = 20  # the number of the system call by which the loader prints its work
+    WRITEV = NUMBERS["writev"]  # the system call by which the loader prints its work
 
     def setUp(self):
         super().setUp()

@@ -9,14 +9,14 @@ import subprocess
 import tempfile
 import unittest
 
-from live import (KTRACE, LIMIT, LiveTest, Lines, adds_up, children_of, figure, folders_of, has_sanitizers,
+from live import (KTRACE, LIMIT, NUMBERS, LiveTest, Lines, adds_up, children_of, figure, folders_of, has_sanitizers,
                   ktrace, program, sleeps_in, until)
 from test_ctl import Ctl
 
 HITS = int(os.environ.get("KTRACE_LOAD_HITS", "100000"))
 THREADS, ROUNDS = 64, 5
 MIB = 1 << 20
-OPENAT = 257  # the number of the system call, on x86-64
+OPENAT = NUMBERS["openat"]
 
 
 def resident(pid):

@@ -2,9 +2,10 @@
 import signal
 import sys
 
-from live import LiveTest, adds_up, program, told_of, until
+from live import SLOW, LiveTest, adds_up, fewer, program, told_of, until
 
-CHILDREN, HITS_OF_CHILD = 4 * 10, 3  # of "keep 100"
+TURNS = 20 if SLOW else 100
+CHILDREN, HITS_OF_CHILD = 4 * TURNS // 10, 3  # of "keep TURNS"
 
 
 class Masks(LiveTest):
@@ -14,7 +15,7 @@ class Masks(LiveTest):
         self.assertEqual(bad, 0)
         return hits
 
-    def check(self, options, hits_of_children, *arguments, order="keep 100"):
+    def check(self, options, hits_of_children, *arguments, order=f"keep {TURNS}"):
         target = self.start(program("masks"), *arguments)
         tracer = self.attach(target, "-k", "hit", "--count", "--format", "json", *options)
         hits = self.right_hits(target, order)
@@ -52,10 +53,10 @@ class Masks(LiveTest):
 
     def test_open_ones_beside_blocked_ones(self):
         """Nobody gets SIGTRAP blocked for another one's trap, nor for one of its own that came when it was blocked."""
-        self.check((), 0, "open", order="open 2000")
+        self.check((), 0, "open", order=f"open {fewer(2000)}")
 
     def test_open_ones_beside_blocked_ones_with_steps(self):
-        self.check(("--post",), 0, "open", order="open 1000")
+        self.check(("--post",), 0, "open", order=f"open {fewer(1000)}")
 
     def test_children_of_a_process_whose_action_is_reset_all_the_time(self):
         """What they are born with gets them over the traps, should ktrace be killed before they come by the first."""

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from live import KTRACE, LIMIT, TOOK, LiveTest, adds_up, ktrace, program, until, wait_until_let_go
+from live import ARGUMENTS, KTRACE, LIMIT, MACHINE, RESULT, TOOK, LiveTest, adds_up, ktrace, program, until, wait_until_let_go
 from workshop import offset_of, room
 
 COMMON = {"type", "time_ns", "pid", "tid", "comm", "probe", "symbol", "offset", "module"}
@@ -267,11 +267,11 @@ class Values(OptionTest):
             self.assertEqual(got, expected, text)
 
     def test_identities(self):
-        trace = self.traced("visit", "-k", "visit", "--print", "pid, tid, nsecs, reg(\"dx\"), arg0, args.tree, func")
+        trace = self.traced("visit", "-k", "visit", "--print", f"pid, tid, nsecs, reg(\"{ARGUMENTS[2]}\"), arg0, args.tree, func")
         event = trace.events()[0]
         values = event["values"]
         self.assertEqual((values["pid"], values["tid"]), (self.target.pid, self.target.pid))
-        self.assertEqual(values['reg("dx")'], "0xdeadbeef")
+        self.assertEqual(values[f'reg("{ARGUMENTS[2]}")'], "0xdeadbeef")
         self.assertRegex(values["args.tree"], "^0x[0-9a-f]+$")
         self.assertGreater(values["nsecs"], 0)
         self.assertLess(abs(event["time_ns"] - time.time_ns()), 600 * 10**9)
@@ -313,19 +313,24 @@ class Values(OptionTest):
             self.assertEqual(second.index("^") - first.index(text), column, trace)
 
 
+SOME_REGISTERS = {"x86_64": ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp", "r8", "r15", "ip", "flags"),
+                  "aarch64": ("x0", "x1", "x2", "x15", "x28", "x29", "x30", "sp", "pc", "pstate")}
+
+
 class Post(OptionTest):
     def test_post(self):
-        # The first of two bswap of the argument.
-        at = offset_of(program("options"), "next_step", r"bswap +%rax")
-        trace = self.traced("next_step 20", "-k", f"next_step+{at}", "--post=reg(\"ax\"),(uint64)reg(\"ax\") >> 56", "--print",
-                            "arg0, reg(\"ax\")")
+        # The first of two that swap the bytes of the argument.
+        at = offset_of(program("options"), "next_step", r"(?:bswap|rev)\b")
+        swapped = {"x86_64": 'reg("ax")', "aarch64": 'reg("x9")'}[MACHINE]
+        trace = self.traced("next_step 20", "-k", f"next_step+{at}", f"--post={swapped},(uint64){swapped} >> 56", "--print",
+                            f"arg0, {swapped}")
         pre, post = trace.events("pre"), trace.events("post")
         self.assertEqual(len(pre), 20)
         self.assertEqual(len(post), 20)
         self.assertEqual([e["values"]["arg0"] for e in pre], list(range(20)))
-        self.assertEqual([e["values"]['reg("ax")'] for e in pre], [hex(n) for n in range(20)])
-        self.assertEqual([e["values"]['reg("ax")'] for e in post], [hex(n << 56) for n in range(20)])
-        self.assertEqual([e["values"]['(uint64)reg("ax") >> 56'] for e in post], list(range(20)))
+        self.assertEqual([e["values"][swapped] for e in pre], [hex(n) for n in range(20)])
+        self.assertEqual([e["values"][swapped] for e in post], [hex(n << 56) for n in range(20)])
+        self.assertEqual([e["values"][f"(uint64){swapped} >> 56"] for e in post], list(range(20)))
         self.assertEqual(trace.summary("next_step")["hits"], 20)
         self.assertEqual(trace.summary("next_step")["events"], 20)
 
@@ -343,14 +348,14 @@ class Post(OptionTest):
         for kind in ("-k", "-j", "-r"):
             trace = self.traced("visit", kind, "visit", "--regs")
             regs = trace.events()[0]["regs"]
-            for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp", "r8", "r15", "ip", "flags"):
+            for name in SOME_REGISTERS[MACHINE]:
                 self.assertRegex(regs[name], "^0x[0-9a-f]+$")
             if kind == "-r":
-                self.assertEqual(int(regs["ax"], 16) & 0xffffffff, 0xdeadbeef)
+                self.assertEqual(int(regs[RESULT], 16) & 0xffffffff, 0xdeadbeef)
             else:
-                self.assertEqual(regs["dx"], "0xdeadbeef")
+                self.assertEqual(regs[ARGUMENTS[2]], "0xdeadbeef")
         trace = self.traced("visit", "-k", "visit", "--regs", trace_format="text")
-        self.assertRegex(trace.payloads[0], r"^visit\+0x0 .*\bax=0x[0-9a-f]+ bx=0x")
+        self.assertRegex(trace.payloads[0], r"^visit\+0x0 .*\b%s=0x[0-9a-f]+ %s=0x" % SOME_REGISTERS[MACHINE][:2])
 
 
 class Tables(OptionTest):

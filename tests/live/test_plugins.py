@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-from live import LiveTest, adds_up, is_asleep, ktrace, program, state_of, told_of, until
+from live import SLOW, LiveTest, adds_up, is_asleep, ktrace, program, state_of, told_of, until
 import workshop
 
 SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "plugins")
@@ -209,6 +209,7 @@ class Memory(PluginTest):
         self.assertEqual(trace.payloads[1:], [
             "shared_value is 5", "and now 6", "left 4 of 4 at 16, 4 of 4 in the code", "no name at 0"])
 
+    @unittest.skipIf(SLOW, "20,000 pages in a handler take longer than 2 s on a machine that is emulated")
     def test_more_pages_than_the_pool(self):
         trace, said = self.run_plugin(f"{built('deep')} write", "list 20000")
         self.assertEqual(trace.payloads[0], f"20000 packets, {sum(range(20000)) * 3}")
@@ -259,13 +260,13 @@ class GoneWrong(PluginTest):
 
     def test_fault(self):
         self.bad("fault", r"plugin bad.so: its pre_handler of do_work faulted \(SIGSEGV at 0x10, in bad.so\+0x\w+\); the probe is disabled")
-        self.bad("wild", r"its pre_handler of do_work faulted \(SIGSEGV, in")
+        self.bad("wild", r"its pre_handler of do_work faulted \(SIGSEGV(?: at 0x34567890abcdef)?, in")  # arm64: but for the tag
         self.bad("jump", r"its pre_handler of do_work faulted \(SIGSEGV at 0x\w+\)")
         self.bad("overflow", r"its pre_handler of do_work faulted \(SIGSEGV at")
 
     def test_fault_handler(self):
         trace = self.bad("handled", "Attached 2 probes")
-        self.assertRegex(trace.payloads[0], "trap 14 at ")
+        self.assertRegex(trace.payloads[0], "page fault at ")
         self.assertNotIn("disabled", trace.err)
 
     def test_gives_up(self):
@@ -307,8 +308,8 @@ class GoneWrong(PluginTest):
         for which, (name, counts) in self.FAULTY.items():
             with self.subTest(which=which):
                 error = rf"^its {name} of recurse faulted \(SIGSEGV at 0x10, .*\); the probe is disabled$"
-                self.check_faulty(which, "", error, counts, ["trap 14"])
-                self.check_faulty(which, "handled", None, (10, 10, 10, 10, 10), ["trap 14"])
+                self.check_faulty(which, "", error, counts, ["page fault"])
+                self.check_faulty(which, "handled", None, (10, 10, 10, 10, 10), ["page fault"])
 
     def test_handlers_that_loop(self):
         for which in ("entry", "returns"):  # on a stack of its own; with calls in flight
@@ -326,7 +327,7 @@ class GoneWrong(PluginTest):
         for options in ("", "post"):
             trace, said = self.run_plugin(f"{built('fault')} {options}", "read_at 1", "read_at 0")
             self.assertEqual(said, ["read 5", "read 5"])
-            self.assertEqual(trace.payloads, ["trap 14 at +0"])
+            self.assertEqual(trace.payloads, ["page fault at +0"])
 
     def test_instruction_fault_unhandled(self):
         target = self.target()
@@ -334,7 +335,7 @@ class GoneWrong(PluginTest):
         target.tell("read_at 0")
         target.truth(r"signal 11 at \(nil\)")
         self.assertEqual(target.end(), 3)
-        self.assertEqual(tracer.finish().payloads, ["trap 14 at +0"])
+        self.assertEqual(tracer.finish().payloads, ["page fault at +0"])
 
     TRAPS = {0: (signal.SIGFPE, 70), 3: (signal.SIGTRAP, 73), 6: (signal.SIGILL, 76), 13: (signal.SIGSEGV, 5),
              14: (signal.SIGSEGV, 5)}  # the signal, and what the target's function returns once it is mended

@@ -8,7 +8,7 @@ import threading
 import time
 import unittest
 
-from live import NO_WATCHES, LiveTest, adds_up, debug_registers_trap, ktrace, program
+from live import NO_WATCHES, LiveTest, adds_up, debug_registers_trap, fewer, ktrace, program
 
 CLOCK_MONOTONIC_COARSE = 6  # clock_gettime(2)
 
@@ -16,7 +16,7 @@ CLOCK_MONOTONIC_COARSE = 6  # clock_gettime(2)
 class Signals(LiveTest):
     def check(self, *options, calls=60000, clock="real"):
         """The target's figures of its timer's clock: (ticks, milliseconds without a signal, milliseconds)."""
-        target = self.start(program("signals"), calls, clock)
+        target = self.start(program("signals"), fewer(calls), clock)
         tracer = self.attach(target, *options, "--format", "json")
         target.tell()
         truth = target.truth(r"hot (\d+) ticks (\d+) bad (\d+) early (\d+) late (-?\d+) of (\d+)")
@@ -103,7 +103,7 @@ class Deliveries(LiveTest):
         """What comes behind a signal that waits for a step's end is sent again: not behind what has come meanwhile."""
         target = self.start(program("deliveries"))
         tracer = self.attach(target, "-k", "tap", "--post", "--count", "--format", "json")
-        target.tell("bursts 4000")
+        target.tell(f"bursts {fewer(4000)}")
         calls = self.check_queue(target, last=None)
         trace = tracer.stop()
         self.assertEqual(trace.summary("tap")["hits"], calls, trace)
@@ -169,11 +169,12 @@ class Masks(LiveTest):
 
     def test_signals_before_faults(self):
         """A signal that comes before a stepped load that faults: as it was sent, and the fault at its own address."""
+        sent = fewer(3000)
         for options in (("-k", "fault_load"), ("-k", "fault_load", "--post")):
             with self.subTest(options):
                 (loads, faults, signals, bad), trace = self.run_traced(
-                    "fault 3000", r"fault loads (\d+) faults (\d+) signals (\d+) bad (\d+)", *options)
-                self.assertEqual((faults, signals, bad), (loads, 3000, 0))
+                    f"fault {sent}", r"fault loads (\d+) faults (\d+) signals (\d+) bad (\d+)", *options)
+                self.assertEqual((faults, signals, bad), (loads, sent, 0))
                 self.assertEqual(trace.summary("fault_load")["hits"], loads, trace)
 
     def test_handlers_that_do_not_come_back(self):

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 
 from debugger import debugged, traced
-from live import KTRACE, LIMIT, LiveTest, Trace, figure, ktrace, program
+from live import KTRACE, LIMIT, MACHINE, PC, LiveTest, Trace, figure, ktrace, program
 from test_programs import WORK, every_instruction
 from workshop import address_in_file, build, copy_of, execute, room
 
@@ -164,9 +164,9 @@ class Programs(StackTest):
         self.assertEqual(*found)
 
     def test_address_by_its_name(self):
-        trace = self.once("-k", "place", "--print", 'usym(reg("ip")), usym((void *)8)', "--format", "json", "--first", "1")
+        trace = self.once("-k", "place", "--print", f'usym(reg("{PC}")), usym((void *)8)', "--format", "json", "--first", "1")
         values = [e["values"] for e in trace.events()]
-        self.assertEqual(values, [{'usym(reg("ip"))': "place+0x0 [stacks]", "usym((void *)8)": "0x8"}])
+        self.assertEqual(values, [{f'usym(reg("{PC}"))': "place+0x0 [stacks]", "usym((void *)8)": "0x8"}])
 
     def test_generated_code_by_the_map_that_its_program_writes(self):
         target = self.start(program("generates"), ready=None)
@@ -254,6 +254,6 @@ class RealPrograms(StackTest):
         self.check_places(["/usr/bin/git", "--version"], "/usr/bin/git", "git", 4, 400)
 
     def test_sqlite(self):
-        library = os.path.realpath("/usr/lib/x86_64-linux-gnu/libsqlite3.so.0")
+        library = os.path.realpath(f"/usr/lib/{MACHINE}-linux-gnu/libsqlite3.so.0")
         self.check_places(["/usr/bin/sqlite3", "-init", os.path.join(WORK, "work.sql"), ":memory:"], library,
                           os.path.basename(library), 5, 120)

@@ -4,9 +4,9 @@ import os
 import re
 import signal
 
-from live import LiveTest, adds_up, ktrace, program, sleeps_in, state_of, thread_folders, until
+from live import NUMBERS, LiveTest, adds_up, ktrace, program, sleeps_in, state_of, thread_folders, until
 
-READ = 0  # the number of the system call, on x86-64
+READ = NUMBERS["read"]
 
 
 class Threads(LiveTest):

@@ -295,7 +295,7 @@ class Users(UsersTest):
         """Probes that need no room and watchpoints can be had; the guardian alone takes them out."""
         self.become_nobody()
         path = program("sandboxed_static")
-        for probe in (("-k", f"do_work+{workshop.offset_of(path, 'do_work', 'jmp')}"), ("-w", "noted")):
+        for probe in (("-k", f"do_work+{workshop.offset_of(path, 'do_work', '(?:jmp|adrp)')}"), ("-w", "noted")):
             with self.subTest(probe):
                 target = self.confined("errno", NOBODY, "sandboxed_static")
                 tracer = self.tracer_of_nobody("attach", "-p", target.pid, *probe)

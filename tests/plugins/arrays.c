@@ -63,7 +63,7 @@ static int switches(struct kprobe *probe, struct pt_regs *regs) {
     struct kprobe *ks[] = {&k[0], NULL, &bad_k, &k[0]};
     struct jprobe *js[] = {&bad_j, &j[0], NULL};
     struct kretprobe *rs[] = {NULL, &bad_r, &r[0]};
-    int n = (int)regs->di;
+    int n = (int)regs_get_kernel_argument(regs, 0);
     printk("%d: seen %u %u %u\n", n, seen[0], seen[1], seen[2]);
     if (n == 1) printk("enable %d %d %d\n", enable_kprobe(&k[0]), enable_jprobe(&j[0]), enable_kretprobe(&r[0]));
     if (n == 2) {

@@ -19,6 +19,9 @@ static int before(struct kprobe *p, struct pt_regs *regs) {
 #ifdef CONFIG_X86
     printk(KERN_INFO "before: p->addr = 0x%p, ip = %lx, flags = 0x%lx\n", p->addr, regs->ip, regs->flags);
 #endif
+#ifdef CONFIG_ARM64
+    printk(KERN_INFO "before: p->addr = 0x%p, pc = %lx, pstate = 0x%lx\n", p->addr, (long)regs->pc, (long)regs->pstate);
+#endif
 #ifdef CONFIG_PPC
     printk(KERN_INFO "before: nip = 0x%lx, msr = 0x%lx\n", regs->nip, regs->msr);
 #endif
@@ -29,6 +32,9 @@ static int before(struct kprobe *p, struct pt_regs *regs) {
 static void after(struct kprobe *p, struct pt_regs *regs, unsigned long flags) {
 #ifdef CONFIG_X86
     printk(KERN_INFO "after: p->addr = 0x%p, flags = 0x%lx\n", p->addr, regs->flags);
+#endif
+#ifdef CONFIG_ARM64
+    printk(KERN_INFO "after: p->addr = 0x%p, pstate = 0x%lx\n", p->addr, (long)regs->pstate);
 #endif
 }
 

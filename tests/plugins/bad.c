@@ -9,10 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "machine.h"
+
 static char *how = "fault";
 module_param(how, charp, 0444);
 
-static volatile int *nowhere = (int *)0x10;
+static volatile int *volatile nowhere = (int *)0x10;
 
 /* As long as that by the processor's time, which is not that of a busy machine. */
 static void runs_for(long ms) {
@@ -22,10 +24,11 @@ static void runs_for(long ms) {
 }
 
 static int goes_wrong(struct kprobe *probe, struct pt_regs *regs) {
-    if (strcmp(how, "fault") == 0 || strcmp(how, "handled") == 0) return *nowhere;
+    if (strcmp(how, "fault") == 0) return *nowhere;
+    if (strcmp(how, "handled") == 0) return read_through((unsigned long)nowhere);
     if (strcmp(how, "wild") == 0) return *(volatile int *)0x1234567890abcdefUL;
     if (strcmp(how, "jump") == 0) return ((int (*)(void))probe->addr)();
-    if (strcmp(how, "divide") == 0) return 1 / (int)(regs->ip == 0);
+    if (strcmp(how, "divide") == 0) return 1 / (int)(instruction_pointer(regs) == 0);
     for (volatile int i = 0; strcmp(how, "loop") == 0; i++) barrier();
     while (strcmp(how, "ask") == 0) { /* not a moment without a question to ktrace */
         int there;
@@ -48,9 +51,8 @@ static int goes_wrong(struct kprobe *probe, struct pt_regs *regs) {
 static int fixes(struct kprobe *probe, struct pt_regs *regs, int trap) {
     static int room;
     if (strcmp(how, "handled") != 0) return 0;
-    printk("trap %d at %ps\n", trap, (void *)regs->ip);
-    nowhere = &room;
-    regs->ax = regs->dx = regs->cx = (unsigned long)&room;
+    printk("%s at %ps\n", trap_name(trap), (void *)instruction_pointer(regs));
+    read_from(regs, &room);
     return 1;
 }
 

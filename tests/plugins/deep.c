@@ -18,7 +18,7 @@ static int before(struct kprobe *probe, struct pt_regs *regs) {
     struct packet *at;
     unsigned count = 0;
     unsigned long sum = 0;
-    for (at = (struct packet *)regs->di; at; at = at->next) {
+    for (at = (struct packet *)regs_get_kernel_argument(regs, 0); at; at = at->next) {
         count++;
         sum += at->length;
         if (write) at->length = 1;

@@ -19,19 +19,21 @@ static int before(struct kprobe *probe, struct pt_regs *regs) {
 static double ruins(int a, double b, const char *c, float d, long e, unsigned char f, void *g, long long h, double i,
                     short j, long double k) {
     volatile unsigned long *frame = __builtin_frame_address(0);
-    int n, changed = 0;
+    int n;
 #ifdef CONFIG_X86
     __asm__ volatile("mov $-1, %%rbx\n mov $-1, %%r12\n mov $-1, %%r13\n mov $-1, %%r14\n mov $-1, %%r15\n"
                      "mov $-1, %%rdi\n mov $-1, %%rsi\n mov $-1, %%r8\n mov $-1, %%r9\n mov $-1, %%rax\n"
                      "pcmpeqd %%xmm0, %%xmm0\n pcmpeqd %%xmm1, %%xmm1\n pcmpeqd %%xmm2, %%xmm2\n" ::
                          : "rbx", "r12", "r13", "r14", "r15", "rdi", "rsi", "r8", "r9", "rax", "xmm0", "xmm1", "xmm2");
+#else
+    __asm__ volatile("mov x19, #-1\n mov x20, #-1\n mov x21, #-1\n mov x28, #-1\n mov x8, #-1\n mov x9, #-1\n"
+                     "mov x0, #-1\n mov x1, #-1\n mov x2, #-1\n mov x7, #-1\n"
+                     "movi v0.2d, #-1\n movi v1.2d, #-1\n movi v8.2d, #-1\n" ::
+                         : "x19", "x20", "x21", "x28", "x8", "x9", "x0", "x1", "x2", "x7", "v0", "v1", "v8");
 #endif
     /* The saved frame pointer, the return address, the arguments on the stack, and more. */
-    for (n = 0; n < words; n++) {
-        changed += frame[n] != 0xbadbadbadUL;
-        frame[n] = 0xbadbadbadUL;
-    }
-    printk("ruined %d of %d words\n", changed, words);
+    for (n = 0; n < words; n++) frame[n] = ~frame[n];
+    printk("ruined %d words\n", n);
     jprobe_return();
     return 0;
 }

@@ -4,15 +4,17 @@
 #include <linux/kprobes.h>
 #include <linux/module.h>
 
+#include "machine.h"
+
 static bool mend = true;
 module_param(mend, bool, 0444);
 static bool post;
 module_param(post, bool, 0444);
 
 static int faults(struct kprobe *probe, struct pt_regs *regs, int trap) {
-    printk("trap %d at +%lu\n", trap, regs->ip - (unsigned long)probe->addr);
+    printk("%s at +%lu\n", trap_name(trap), instruction_pointer(regs) - (unsigned long)probe->addr);
     if (!mend) return 0;
-    regs->di = kallsyms_lookup_name("shared_value");
+    set_first_argument(regs, kallsyms_lookup_name("shared_value"));
     return 1;
 }
 

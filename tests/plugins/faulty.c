@@ -4,6 +4,8 @@
 #include <linux/module.h>
 #include <linux/string.h>
 
+#include "machine.h"
+
 static char which[16] = "";
 module_param_string(which, which, sizeof(which), 0444);
 static bool handled; /* the fault_handler mends it */
@@ -15,20 +17,9 @@ static int room = 1;
 static unsigned long nowhere = 0x10;
 static unsigned went_on[5]; /* by handler: how often it came to its end */
 
-/* The value there; the address is in a register that mends() knows. */
-static int read(unsigned long from) {
-    int value = 0;
-#ifdef CONFIG_X86
-    __asm__ volatile("movl (%%rcx), %0" : "+a"(value), "+c"(from));
-#else
-    value = *(volatile int *)from;
-#endif
-    return value;
-}
-
 static void goes_wrong(int handler, const char *name) {
     while (loops && strcmp(which, name) == 0) barrier();
-    if (strcmp(which, name) == 0) went_on[handler] += read(nowhere) - 1;
+    if (strcmp(which, name) == 0) went_on[handler] += read_through(nowhere) - 1;
     went_on[handler]++;
 }
 
@@ -52,12 +43,10 @@ static int returns(struct kretprobe_instance *call, struct pt_regs *regs) {
 }
 
 static int mends(struct kprobe *probe, struct pt_regs *regs, int trap) {
-    printk("trap %d\n", trap);
+    printk("%s\n", trap_name(trap));
     if (!handled) return 0;
     nowhere = (unsigned long)&room;
-#ifdef CONFIG_X86
-    regs->cx = nowhere;
-#endif
+    read_from(regs, &room);
     return 1;
 }
 

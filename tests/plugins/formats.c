@@ -52,7 +52,7 @@ static void memory(void) {
 static int before(struct kprobe *probe, struct pt_regs *regs) {
     char name[4];
     printk("%pS\n", probe->addr);
-    printk("%ps %pF\n", probe->addr, (void *)regs->ip);
+    printk("%ps %pF\n", probe->addr, (void *)instruction_pointer(regs));
     dump_stack();
     printk("%d %d %s\n", current->pid == current->tgid, current->mm != NULL, current->comm);
     printk("%ld %d %ld\n", strncpy_from_user(name, (char *)kallsyms_lookup_name("no_such_name"), sizeof(name)),

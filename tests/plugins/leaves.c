@@ -4,6 +4,8 @@
 #include <linux/module.h>
 #include <linux/string.h>
 
+#include "machine.h"
+
 static char how[16] = "";
 module_param_string(how, how, sizeof(how), 0444);
 
@@ -42,8 +44,8 @@ static void again(void) {
 static int before(struct kprobe *probe, struct pt_regs *regs) {
     before_count++;
     if (is("before")) unregister_kprobe(&instruction); /* what comes after is not called any more */
-    if (is("other") && regs->di == 5) unregister_kretprobe(&calls);
-    if (is("again") && regs->di == 5) {
+    if (is("other") && regs_get_kernel_argument(regs, 0) == 5) unregister_kretprobe(&calls);
+    if (is("again") && regs_get_kernel_argument(regs, 0) == 5) {
         unregister_kretprobe(&calls);
         again();
     }
@@ -66,7 +68,7 @@ static int mends(struct kprobe *probe, struct pt_regs *regs, int trap) {
     static unsigned faults;
     printk("fault %u\n", ++faults);
     if (is("fault")) unregister_kprobe(&reader);
-    regs->di = kallsyms_lookup_name("shared_value");
+    set_first_argument(regs, kallsyms_lookup_name("shared_value"));
     return 1;
 }
 

@@ -34,15 +34,15 @@ static int handle_returns(struct kretprobe_instance *call, struct pt_regs *regs)
 
 static int look_up_begins(struct kretprobe_instance *call, struct pt_regs *regs) {
     if (inside != current->pid) return 1;
-    *(struct result **)call->data = (struct result *)regs->si;
-    printk("%s: key %lu\n", call->rp->kp.symbol_name, regs->di);
+    *(struct result **)call->data = (struct result *)regs_get_kernel_argument(regs, 1);
+    printk("%s: key %lu\n", call->rp->kp.symbol_name, regs_get_kernel_argument(regs, 0));
     return 0;
 }
 
 static int look_up_returns(struct kretprobe_instance *call, struct pt_regs *regs) {
     struct result *result = *(struct result **)call->data;
-    printk("%s: %d, type %d, by %s, to %s\n", call->rp->kp.symbol_name, (int)regs->ax, result->type, call->task->comm,
-           (void *)instruction_pointer(regs) == call->ret_addr ? "its caller" : "elsewhere");
+    printk("%s: %d, type %d, by %s, to %s\n", call->rp->kp.symbol_name, (int)regs_return_value(regs), result->type,
+           call->task->comm, (void *)instruction_pointer(regs) == call->ret_addr ? "its caller" : "elsewhere");
     return 0;
 }
 

@@ -10,7 +10,7 @@ static unsigned hits;
 
 static int moves(struct kprobe *p, struct pt_regs *regs) {
     hits++;
-    if ((unsigned long)p->addr != regs->ip) printk("it is not where it says\n");
+    if ((unsigned long)p->addr != instruction_pointer(regs)) printk("it is not where it says\n");
     return 0;
 }
 

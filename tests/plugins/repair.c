@@ -5,17 +5,18 @@
 #include <linux/module.h>
 #include <linux/string.h>
 
+#include "machine.h"
+
 static char how[16] = "argument";
 module_param_string(how, how, sizeof(how), 0444);
 
 static int before(struct kprobe *probe, struct pt_regs *regs) {
-    int n = (int)regs->di;
+    int n = (int)regs_get_kernel_argument(regs, 0);
     if (n >= 0) return 0;
-    if (strcmp(how, "argument") == 0) regs->di = (unsigned)-n;
+    if (strcmp(how, "argument") == 0) set_first_argument(regs, (unsigned)-n);
     if (strcmp(how, "skip") != 0) return 0;
-    regs->ax = 77;
-    regs->ip = *(unsigned long *)regs->sp;
-    regs->sp += sizeof(long);
+    regs_set_return_value(regs, 77);
+    return_at_once(regs);
     return 1;
 }
 

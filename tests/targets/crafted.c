@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "../../arch/recovery.h"
+#include "machine.h"
 
 static volatile int calls;
 
@@ -66,9 +67,10 @@ static void *stay(void *code) {
 /* A thread that never leaves the page, as one in its handler would. */
 static void stays_in_page(void) {
     struct ktrace_recovery_header *header = pretend();
-    static const unsigned char loop[] = {0xeb, 0xfe}; /* jmp . */
+    static const char loop[] = SELF_JUMP;
     unsigned char *code = (unsigned char *)header + 3000;
     memcpy(code, loop, sizeof loop);
+    __builtin___clear_cache((char *)code, (char *)code + sizeof loop);
     done(header);
     pthread_t thread;
     if (pthread_create(&thread, NULL, stay, code)) exit(2);
@@ -88,7 +90,7 @@ static void nonsense(void) {
         memset(&entries[i], 0xff - i, sizeof entries[i]);
         entries[i].site = (uint64_t)(uintptr_t)do_work + (uint64_t)i;
         entries[i].slot = i % 2 ? entries[i].site : (uint64_t)(uintptr_t)entries;
-        entries[i].trap_size = i == 3 ? 255 : 1;
+        entries[i].trap_size = i == 3 ? 255 : trap_size;
     }
     done(header);
 }

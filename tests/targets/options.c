@@ -71,11 +71,11 @@ ALONE int visit(struct tree *tree, const struct item *first, uint32_t mask) {
 }
 
 ALONE unsigned long next_step(unsigned long n) {
-    unsigned long sum;
-
 #if defined(__x86_64__)
+    unsigned long sum;
     __asm__ volatile("mov %1, %0\n\tbswap %0\n\tbswap %0" : "=&a"(sum) : "r"(n));
 #else
+    register unsigned long sum __asm__("x9");
     __asm__ volatile("mov %0, %1\n\trev %0, %0\n\trev %0, %0" : "=&r"(sum) : "r"(n));
 #endif
     return 3 * (sum + 1);

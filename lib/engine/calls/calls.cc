@@ -66,13 +66,20 @@ void settle_collisions(Engine &engine, Process &process, Task &task, Site &site,
     }
 }
 
-/// Ends the calls of this task whose frames lie below the stack pointer and have been overwritten.
+/// Ends the calls of this task whose frames lie below the stack pointer and have been overwritten. Others are those of
+/// waiting fibers.
 void drop_dead_calls(Engine &engine, Process &process, Task &task, VirtAddr sp) {
     while (task.calls.youngest && task.calls.youngest->frame.sp < sp) {
-        auto now = process.space->memory->read_value<std::uint64_t>(task.calls.youngest->frame.sp);
-        if (now && *now == task.calls.youngest->frame.return_address.value) return; // the call of a waiting fiber
+        if (Host::is_on_stack(task.calls.youngest->frame, *process.space->memory)) return;
         end_unreturned(engine, process, *task.calls.youngest);
     }
+}
+
+/// True unless a call that its owner may just have begun has its return address in a register, where none can see it.
+bool can_be_seen(const Engine &engine, const Instance &call) {
+    if (Host::return_pop != 0) return true;
+    const auto owner = engine.tasks.find(call.owner.value);
+    return owner == engine.tasks.end() || owner->second.calls.unwinds != call.unwinds;
 }
 
 /// With no free instance: calls that an exception or a longjmp has ended may still hold one. Checking all of them at
@@ -82,8 +89,7 @@ void reclaim(Engine &engine, Process &process, Attachment &attachment) {
     attachment.looks = 0;
     for (Instance *call : process.space->returns.all()) {
         if (call->attachment != &attachment || is_moving(*call)) continue;
-        auto now = process.space->memory->read_value<std::uint64_t>(call->frame.sp);
-        if (now && *now == call->frame.return_address.value) continue;
+        if (!can_be_seen(engine, *call) || Host::is_on_stack(call->frame, *process.space->memory)) continue;
         end_unreturned(engine, process, *call);
     }
 }
@@ -187,10 +193,8 @@ void end_unfinished(Engine &engine, Process &process, Instance &call) {
     end_unreturned(engine, process, call);
 }
 
-bool vanished(Process &process, const Task &task, const Instance &call) {
-    if (!may_have_unwound(task, call)) return false;
-    auto now = process.space->memory->read_value<std::uint64_t>(call.frame.sp);
-    return !now || *now != call.frame.return_address.value;
+bool vanished(Process &process, const Task &task, const Instance &call, os::Stopped &stopped) {
+    return may_have_unwound(task, call) && !Host::has_returned(stopped.registers(), call.frame, *process.space->memory);
 }
 
 void end_all(Engine &engine, Process &process) {

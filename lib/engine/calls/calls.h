@@ -29,8 +29,9 @@ void end_left(Engine &engine, Process &process, Instance &call);
 /// It ends with its thread, or with the trace.
 void end_unfinished(Engine &engine, Process &process, Instance &call);
 
-/// True where there was an unwinding since the call began and its frame is no longer there.
-bool vanished(Process &process, const Task &task, const Instance &call);
+/// The task is at the call's return address: true where there was an unwinding since the call began and no return has
+/// led here.
+bool vanished(Process &process, const Task &task, const Instance &call, os::Stopped &stopped);
 
 /// All calls of the address space end unreturned (exec, the end).
 void end_all(Engine &engine, Process &process);

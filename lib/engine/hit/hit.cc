@@ -156,7 +156,7 @@ void run_returns(Engine &engine, Process &process, Task &task, Site &site, os::S
     Returns &returns = process.space->returns;
     while (Instance *call = returns.at(frame_sp)) {
         if (call->frame.return_address != site.at) break;
-        if (vanished(process, task, *call))
+        if (vanished(process, task, *call, stopped))
             end_unreturned(engine, process, *call);
         else
             finish_call(engine, process, task, site, *call, stopped);

@@ -26,7 +26,7 @@ std::uint64_t pc_of(const ucontext_t &context);
 bool was_write(const ucontext_t &context);
 
 /// The machine's number of the trap behind a signal: x86: 0 divide, 3 breakpoint, 6 opcode, 13 protection, 14 page;
-/// arm64: the syndrome (ESR_EL1) of a fault, else 0.
+/// arm64: the exception class, as Host::fault_number has it.
 int trap_number(int signal, const ucontext_t &context);
 
 } // namespace ktrace::plugin::host

@@ -1,4 +1,5 @@
 // The host on arm64.
+#include <csignal>
 #include <cstddef>
 #include <cstring>
 
@@ -90,6 +91,10 @@ std::uint64_t pc_of(const ucontext_t &context) { return context.uc_mcontext.pc; 
 
 bool was_write(const ucontext_t &context) { return (syndrome(context) & written) != 0; }
 
-int trap_number(int, const ucontext_t &context) { return static_cast<int>(syndrome(context)); }
+int trap_number(int signal, const ucontext_t &context) {
+    constexpr int class_at = 26; // Arm ARM, ESR_ELx.EC
+    if (const std::uint64_t known = syndrome(context); known != 0) return static_cast<int>(known >> class_at);
+    return signal == SIGTRAP ? 0x3c : signal == SIGFPE ? 0x2c : 0;
+}
 
 } // namespace ktrace::plugin::host

@@ -42,6 +42,15 @@ TEST(Arm64Errno, AConstant) {
     EXPECT_EQ(low->offset, 0x18);
 }
 
+TEST(Arm64Errno, AConstantOfTheLinkers) {
+    // movz x0, 1, lsl 16; movk x0, 0x30; mrs x1; add x0, x1, x0
+    const auto found = Arm64Errno::offset(code({0xd2a00020, 0xf2800600, mrs_x1, 0x8b000020, ret}), at);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->offset, 0x10030);
+    EXPECT_FALSE(found->slot);
+    EXPECT_FALSE(Arm64Errno::offset(code({0xd2a00020, 0xf2800601, mrs_x1, 0x8b000020, ret}), at)) << "movk x1";
+}
+
 TEST(Arm64Errno, OtherFunctions) {
     EXPECT_FALSE(Arm64Errno::offset(code({ret}), at));
     EXPECT_FALSE(Arm64Errno::offset(code({mrs_x1, ret}), at)) << "x0 is something else";

@@ -42,6 +42,21 @@ TEST(Arm64Call, FrameIsAlive) {
     EXPECT_FALSE(Arm64::frame_alive(frame, VirtAddr{0x7010}, When::at_return));
 }
 
+TEST(Arm64Call, WaitingFrameHoldsItsReturnAddress) {
+    constexpr std::int64_t size = 0x8000;
+    const Frame frame{VirtAddr{0x10000 + size}, after_call};
+    for (std::int64_t below : {8, 0x1f8, 0x1000, 0x4000}) // where the function has saved x30
+        for (std::uint64_t signature : {std::uint64_t{0}, std::uint64_t{0x2a} << 48}) {
+            ByteMemory stack(VirtAddr{0x10000}, std::vector<std::byte>(size));
+            EXPECT_FALSE(Arm64::is_on_stack(frame, stack));
+            EXPECT_TRUE(stack.write_value(frame.sp - below, after_call.value | signature));
+            EXPECT_TRUE(Arm64::is_on_stack(frame, stack)) << below;
+        }
+    ByteMemory above(frame.sp, std::vector<std::byte>(64));
+    EXPECT_TRUE(above.write_value(frame.sp, after_call.value));
+    EXPECT_FALSE(Arm64::is_on_stack(frame, above)) << "the caller's word";
+}
+
 TEST(Arm64CallBefore, DirectCallTellsItsTarget) {
     auto call = Arm64::call_before(code({0xd503201f, 0x94000040}), after_call); // nop; bl .+0x100
     ASSERT_TRUE(call);

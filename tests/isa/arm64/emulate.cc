@@ -62,6 +62,16 @@ TEST(Arm64Emulate, BranchLinkRegister) {
     EXPECT_EQ(regs.x[30], (site + 4).value);
 }
 
+TEST(Arm64Emulate, BranchRegister) {
+    auto regs = distinct();
+    const std::uint64_t link = regs.x[30];
+    regs.x[16] = 0x555000;
+    run(0xd61f0200, regs); // br x16
+    EXPECT_EQ(regs.pc, 0x555000u);
+    EXPECT_EQ(regs.x[30], link);
+    EXPECT_EQ(regs.pstate & btype, 1u << 10) << "any landing pad will do";
+}
+
 TEST(Arm64Emulate, BranchToATaggedAddressDropsTheTag) {
     auto regs = distinct();
     regs.x[8] = 0xab00000000555000;

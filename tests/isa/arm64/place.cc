@@ -47,7 +47,7 @@ TEST(Arm64Place, OutOfReachIsStepped) {
 }
 
 TEST(Arm64Place, WhatLeavesForGoodHasNoJumpBack) {
-    for (std::uint32_t word : {0xd61f0200u, 0xd65f03c0u, 0xd65f0bffu}) { // br x16, ret, retaa
+    for (std::uint32_t word : {0xd61f087fu, 0xd65f03c0u, 0xd65f0bffu}) { // braaz x3, ret, retaa
         Placement placed = Arm64::place(plan(word, site), site, far_slot);
         EXPECT_EQ(placed.method, Method::boost);
         EXPECT_EQ(placed.size, 4);

@@ -2,6 +2,8 @@
 // aarch64-linux-gnu-as 2.40, but for those it does not know (marked).
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "words.h"
 
 namespace ktrace::arch::test {
@@ -196,20 +198,22 @@ TEST(Arm64Plan, DirectBranchesTellTheirTargets) {
     }
 }
 
-TEST(Arm64Plan, IndirectCallIsEmulated) {
-    Arm64Plan planned = plan(0xd63f0100, site); // blr x8
-    EXPECT_EQ(planned.method, Method::emulate);
-    EXPECT_EQ(planned.flow, Flow::call);
-    EXPECT_FALSE(planned.target);
+TEST(Arm64Plan, IndirectCallsAndJumpsAreEmulated) {
+    for (const auto &[word, flow] : {std::pair{0xd63f0100u, Flow::call},    // blr x8
+                                     std::pair{0xd61f0200u, Flow::jump},    // br x16
+                                     std::pair{0xd61f0060u, Flow::jump}}) { // br x3
+        Arm64Plan planned = plan(word, site);
+        EXPECT_EQ(planned.method, Method::emulate) << std::hex << word;
+        EXPECT_EQ(planned.flow, flow) << std::hex << word;
+        EXPECT_FALSE(planned.target);
+    }
 }
 
-TEST(Arm64Plan, IndirectJumpsAndReturnsRunAsCopies) {
+TEST(Arm64Plan, AuthenticatedJumpsAndReturnsRunAsCopies) {
     struct {
         std::uint32_t word;
         Flow flow;
     } rows[] = {
-        {0xd61f0200, Flow::jump}, // br x16
-        {0xd61f0060, Flow::jump}, // br x3
         {0xd61f087f, Flow::jump}, // braaz x3
         {0xd71f0864, Flow::jump}, // braa x3, x4
         {0xd65f03c0, Flow::ret},  // ret

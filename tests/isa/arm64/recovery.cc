@@ -109,11 +109,11 @@ constexpr std::uint32_t nop = 0xd503201f;
 
 TEST_F(Arm64Recovery, WhatReadsThePcIsDoneAsEmulationDoesIt) {
     OwnMemory memory;
-    // b, bl; cbz, cbnz, tbz, tbnz; blr; adr, adrp; ldr w, x, ldrsw, to the zero register; prfm; b.cond
+    // b, bl; cbz, cbnz, tbz, tbnz; blr, br; adr, adrp; ldr w, x, ldrsw, to the zero register; prfm; b.cond
     std::vector<std::uint32_t> words{0x14000400, 0x17fffffe, 0x94000400, 0x34000043, 0xb4000043, 0x35ffffc3,
                                      0xb500005f, 0x36280044, 0xb7f80044, 0x37000044, 0xd63f0100, 0xd63f03c0,
-                                     0x7007ffe0, 0x1000003f, 0x90000002, 0xf07fffe2, 0x18000041, 0x58000043,
-                                     0x98ffffc2, 0x5800005f, 0xd8000000};
+                                     0xd61f0200, 0x7007ffe0, 0x1000003f, 0x90000002, 0xf07fffe2, 0x18000041,
+                                     0x58000043, 0x98ffffc2, 0x5800005f, 0xd8000000};
     for (std::uint32_t condition = 0; condition < 16; condition++) words.push_back(0x54000080 | condition);
     for (const std::uint32_t word : words) {
         const Arm64Plan planned = plant(word);

@@ -47,6 +47,12 @@ TEST(X86Frames, LiveUntilTheStackIsAboveThem) {
     EXPECT_TRUE(X86_64::frame_alive(frame, VirtAddr{0x6ff0}, When::at_return));
     EXPECT_FALSE(X86_64::frame_alive(frame, VirtAddr{0x7000 + X86_64::return_pop}, When::at_return));
     EXPECT_TRUE(X86_64::frame_alive(frame, VirtAddr{0x7000}, When::at_entry)); // a tail call
+    SparseMemory stack;
+    EXPECT_FALSE(X86_64::is_on_stack(frame, stack));
+    stack.put<std::uint64_t>(0x7000, end.value);
+    EXPECT_TRUE(X86_64::is_on_stack(frame, stack));
+    stack.put<std::uint64_t>(0x7000, 1);
+    EXPECT_FALSE(X86_64::is_on_stack(frame, stack));
 }
 
 struct Call {
