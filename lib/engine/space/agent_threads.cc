@@ -149,8 +149,7 @@ std::uint64_t AgentThreads::room_for_row(std::size_t bytes) {
     }
     const std::uint64_t at = rows_used_;
     if (at + bytes > agent::rows_size) return no_room;
-    const auto offset = static_cast<off_t>(offsetof(agent::Threads, rows) + at);
-    if (::fallocate(file_.get(), 0, offset, static_cast<off_t>(bytes)) != 0) return no_room;
+    if (!os::allocate(file_, offsetof(agent::Threads, rows) + at, bytes)) return no_room;
     rows_used_ += bytes;
     return at;
 }
