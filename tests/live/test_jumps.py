@@ -318,6 +318,12 @@ class Leaps(Changes):
         self.do("check 100000", "^right")
         self.finish(self.counts("end"))
 
+    def test_jumps_that_count_in_rows_under_leaps(self):
+        self.begin_with_jumps("--if", "tid > 0", words=self.words)
+        self.do("begin", "^running")
+        self.do("check 100000", "^right")
+        self.finish(self.counts("end"))
+
 
 class Processes(Jumps):
     """Children, whose memory has the jumps of their parent; and programs that take another one's place."""

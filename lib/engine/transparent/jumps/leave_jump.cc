@@ -53,14 +53,13 @@ bool undo(AddressSpaceState &space, const Task &task, Jump &jump) {
         jump.undone_dropped++;
     } else if (last == agent::Last::filtered) {
         jump.undone++;
-    } else if (last == agent::Last::added) {
-        return false;
-    } else if (last == agent::Last::stored) {
+    } else if (last == agent::Last::stored || last == agent::Last::added) {
         const std::uint64_t tail = agent::tail_of(place->thread->state), before = tail - place->thread->last_size;
         if (place->thread->last_size > agent::ring_size || before < place->head) return false;
         const std::uint64_t calls = agent::calls_of(place->thread->state), begun = place->thread->last_calls;
-        place->thread->state =
-            agent::state_of(before, begun <= calls ? calls - begun : calls, agent::addition_of(place->thread->state));
+        // An addition that is not the last one any more goes into no row; where it was seen, less is seen next time.
+        const std::uint64_t addition = agent::addition_of(place->thread->state) ^ (last == agent::Last::added ? 1 : 0);
+        place->thread->state = agent::state_of(before, begun <= calls ? calls - begun : calls, addition);
     }
     return true;
 }
