@@ -62,12 +62,6 @@ struct Ranges {
     Range range[most_ranges];
 };
 
-/// As a text of the kernel's: of a thread.
-struct Name {
-    std::uint64_t size = 0;
-    char text[16] = {};
-};
-
 /// CLOCK_MONOTONIC was `ns` at `time` of the processor's counter.
 struct ClockPoint {
     std::uint64_t time = 0, ns = 0;
@@ -185,10 +179,8 @@ struct Thread {
     std::uint64_t has_floats = 0;                // the program's are kept: they are to be put back
     std::uint64_t head = 0;                      // ktrace's to write, as pid, tid, times, outer and the stack
     std::uint64_t enclosed = 0; // likewise: a bit for each --inside under whose function the thread may be
-    Turn name_now = 0;          // likewise
     std::uint64_t waited = 0;   // of `cost`: in stops behind which the hit came again
-    std::uint64_t padding2[4] = {};
-    Name name[2];
+    std::uint64_t padding2[5] = {};
     Call call[most_calls + 1];
     std::byte captures[captures_size];
     std::uint64_t row_at[row_keys]; // ktrace's to write

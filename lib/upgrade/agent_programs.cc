@@ -29,6 +29,7 @@ const char *why_not(const Instr &instr) {
     case Opcode::compare_register: return why_not_register(instr.index, {.size = instr.size});
     case Opcode::push_register: return why_not_register(instr.index, instr);
     case Opcode::object_register: return why_not_register(static_cast<std::uint64_t>(instr.imm), instr);
+    case Opcode::push_comm: return "comm is asked for";
     case Opcode::emit_caller:
     case Opcode::emit_stack: return "a stack is asked for";
     case Opcode::emit_registers: return "registers are asked for";

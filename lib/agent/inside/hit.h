@@ -140,15 +140,11 @@ struct View : program::HitView {
         floating = floats.kept();
         thread_pointer = arch::own_thread_pointer();
         if (needs.nsecs) monotonic_ns = agent::monotonic_ns(hit.threads, time);
-        if (!needs.comm) return;
-        name = now_of(hit.thread.name_now, hit.thread.name);
-        comm = {name.text, name.size < sizeof name.text ? name.size : sizeof name.text};
     }
     View(const View &) = delete;
 
     const Hit &hit;
     const Floats floats;
-    Name name; // `comm` lies there
 };
 
 /// The hit asks for memory that only ktrace can say more of.

@@ -217,7 +217,9 @@ void take_ring(Engine &engine, const Jumps &jumps, const Source &source, Batch &
 bool has_records(const Place &place) { return tail_of(place) != place.head; }
 
 /// A task that has ended has none any more.
-void read_name(Engine &engine, Place &place) { AgentThreads::set_name(place, engine.names.read(place.pid, place.tid)); }
+void read_name(Engine &engine, Place &place) {
+    if (const std::string_view name = engine.names.read(place.pid, place.tid); !name.empty()) place.name = name;
+}
 
 void take_place(Engine &engine, const Process &process, Place &place, Batch &batch) {
     if (!has_records(place)) return;

@@ -61,8 +61,7 @@ bool look_at(Engine &engine, Process &process, const Task &task, os::Stopped &st
     if (!pointer || !arch::HostDetour::is_thread_pointer(*pointer, *process.space->memory)) return false;
     const Extent stack = stack_of(process, task, *pointer);
     if (!threads.give(process.target.pid, task.tid, pointer->value, stack.low, stack.high)) return false;
-    // It may have ended at the next look.
-    AgentThreads::set_name(*threads.of(task.tid), engine.names.read(process.target.pid, task.tid));
+    threads.of(task.tid)->name = engine.names.read(process.target.pid, task.tid); // it may have ended at the next look
     return true;
 }
 

@@ -205,14 +205,6 @@ void AgentThreads::set_clock(const agent::ClockPoint &point, std::uint64_t ns_pe
     show(shared_->clock_now, shared_->clock, point);
 }
 
-void AgentThreads::set_name(Place &place, std::string_view name) {
-    if (name.empty() || name == place.name) return;
-    place.name = name;
-    agent::Name shown{std::min(name.size(), sizeof agent::Name::text), {}};
-    name.copy(shown.text, shown.size);
-    show(place.thread->name_now, place.thread->name, shown);
-}
-
 void AgentThreads::show_alive() {
     shared_->longest_ns = longest_ns_;
     store(shared_->alive_at, arch::processor_time());

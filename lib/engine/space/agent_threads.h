@@ -13,7 +13,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -99,8 +98,6 @@ class AgentThreads {
 
     /// See agent::Threads.
     void set_clock(const agent::ClockPoint &point, std::uint64_t ns_per_tick);
-    /// The place's task is called so.
-    static void set_name(Place &place, std::string_view name);
     /// ktrace is there, and hears bells.
     void show_alive();
     /// A thread whose ring is full waits for ktrace however long that does not run.

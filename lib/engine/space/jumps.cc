@@ -63,7 +63,7 @@ bool Jumps::is_on(VirtAddr site) const {
 
 bool Jumps::sees_returns(VirtAddr site) const {
     const auto found = at.find(site);
-    return is_on(site) && found->second->is_for(program::Moment::ret);
+    return found != at.end() && found->second->state != State::lifted && found->second->is_for(program::Moment::ret);
 }
 
 namespace {

@@ -144,7 +144,7 @@ struct Jumps {
     Jump *over(VirtAddr at) const;
     /// The site's jump, and a hit there stops no task.
     bool is_on(VirtAddr site) const;
-    /// The same, and calls that the agent follows are seen to return there.
+    /// The site's jump, planted or about to be, is where calls return to: until it is on, a trap there sees them.
     bool sees_returns(VirtAddr site) const;
 };
 

@@ -403,7 +403,6 @@ void Builder::find_needs(Moment when) {
                               instr.op == Opcode::emit_stack || instr.op == Opcode::emit_caller ||
                               instr.op == Opcode::tls || instr.op == Opcode::inject;
             needs.nsecs = needs.nsecs || instr.op == Opcode::push_nsecs;
-            needs.comm = needs.comm || instr.op == Opcode::push_comm;
             needs.duration = needs.duration || instr.op == Opcode::push_duration;
         }
     };

@@ -172,9 +172,8 @@ inline constexpr std::size_t node_overhead = 24;                      // bytes o
 struct Needs {
     bool registers = false; // any register but pc (and sp)
     bool floating = false;
-    bool time = false;  // HitView::time_ns, monotonic_ns
-    bool nsecs = false; // of these, monotonic_ns for a value
-    bool comm = false;
+    bool time = false;     // HitView::time_ns, monotonic_ns
+    bool nsecs = false;    // of these, monotonic_ns for a value
     bool duration = false; // HitView::duration_ns
     bool runs = false;     // anything at all happens at this moment
     bool computes = false; // with floating point
@@ -190,7 +189,7 @@ struct MomentFlags {
     bool has_condition = false, selects = false, aggregates = false, has_value = false;
     bool value_is_float = false, value_is_unsigned = false;
     Needs needs;
-    std::uint8_t unused[2] = {};
+    std::uint8_t unused[3] = {};
 };
 
 /// The operations of one moment, in this order.

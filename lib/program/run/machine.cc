@@ -121,7 +121,7 @@ bool Machine::value(const Instr &instr) {
         return true;
     }
     case Opcode::push_comm: {
-        const std::string_view comm = hit_.thread ? hit_.thread->comm() : hit_.comm;
+        std::string_view comm = hit_.thread->comm();
         push({.bytes = reinterpret_cast<const std::byte *>(comm.data()),
               .size = static_cast<std::uint32_t>(comm.size())});
         return true;

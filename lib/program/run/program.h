@@ -48,9 +48,7 @@ struct HitView {
     Changes *changes = nullptr;                        // the changes to make are put there; nullptr: there are none
     const Duration *duration = nullptr;                // ret: more of it; nullptr: nothing is known beside it
     const arch::Host::FpRegisters *floating = nullptr; // nullptr: `thread` knows them
-    // Where there is no `thread`.
-    std::uint64_t thread_pointer = 0;
-    std::string_view comm = {};
+    std::uint64_t thread_pointer = 0;                  // where there is no `thread`
 };
 
 /// The outcome of a hit.
