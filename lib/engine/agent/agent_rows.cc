@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstring>
 #include <optional>
-#include <span>
 
 #include "agent/layout.h"
 #include "program/run/buckets.h"
@@ -49,7 +48,7 @@ void add_last(const agent::Addition &last, Kind kind, Now &now) {
     if (kind == Kind::stats) now.sums = last.sums;
 }
 
-/// How much more there is than was seen, which is less where the process has written there.
+/// How much more there is than was seen; less where a hit was taken back, or the process has written there.
 double more(std::uint64_t now, std::uint64_t seen) {
     return static_cast<double>(static_cast<std::int64_t>(now - seen));
 }
@@ -66,7 +65,7 @@ void add_sums(const Engine &engine, const agent::Sums &now, const AgentThreads::
     into.taken = more(now.taken, seen.taken);
     into.taken_of_totals = more(now.taken_of_totals, seen.taken_of_totals);
     const AgentCosts &costs = engine.agent_costs;
-    into.errors = costs.of_call * static_cast<double>(into.count - into.unread);
+    into.errors = costs.of_call * more(into.count, into.unread);
     into.errors += costs.of_hit * more(now.hits, seen.hits);
     into.errors += engine.corrections.present(Clock::stops).of_stop * more(now.stops, seen.stops);
 }
