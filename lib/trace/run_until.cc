@@ -45,7 +45,7 @@ bool serve_next_of(Trace &trace, Tid tid, Wait wait) {
 
 std::optional<os::Stop> next_stop_of(Trace &trace, Tid tid) { return trace.engine.waiter.next_of(tid); }
 
-Answer await_answer(Trace &trace, Tid tid, const Asking &asking) {
+Answer await_answer(Trace &trace, Tid tid, const std::function<bool()> &gives_up) {
     os::Ticker ticker; // no wait for one task is for ever
     ticker.start();
     while (true) {
@@ -55,12 +55,12 @@ Answer await_answer(Trace &trace, Tid tid, const Asking &asking) {
         if (has_ended) stop = trace.engine.waiter.next_of(tid, Wait::no); // its end came behind the wait
         if (!stop) {
             if (!is_late || has_ended) return {Answer::Kind::gone, {}};
-            if (asking.gives_up()) return {Answer::Kind::given_up, {}};
+            if (gives_up()) return {Answer::Kind::given_up, {}};
             continue;
         }
         if (stop->kind == os::Stop::Kind::started || stop->kind == os::Stop::Kind::group)
             return {Answer::Kind::stands, stop};
-        if (asking.asks_again) os::interrupt(tid); // pending while it goes on
+        os::interrupt(tid); // pending while it goes on
         serve(trace, *stop);
         return {Answer::Kind::served, {}};
     }

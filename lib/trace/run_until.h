@@ -51,13 +51,10 @@ struct Answer {
     std::optional<os::Stop> stop; // stands: at the interrupt's stop or a group stop, and the caller sees to it
 };
 
-struct Asking {
-    std::function<bool()> gives_up; // asked every millisecond of the wait, and may serve others meanwhile
-    bool asks_again = false;        // before another stop is served: it stops again before it can start another task
-};
-
-/// Waits for the next stop of a task that was asked to stop. If that is another one, it is served.
-Answer await_answer(Trace &trace, Tid tid, const Asking &asking);
+/// Waits for the next stop of a task that was asked to stop. If that is another one, the task is asked again and the
+/// stop is served: the task stops anew before it runs, however soon its next hit would be, and can start no other task.
+/// `gives_up` is asked every millisecond of the wait, and may serve others meanwhile.
+Answer await_answer(Trace &trace, Tid tid, const std::function<bool()> &gives_up);
 
 /// Nothing is served for so long: tasks run on.
 void pause(std::uint64_t ns);

@@ -31,7 +31,10 @@ bool HeldOthers::runs(Tid tid) const {
 
 void HeldOthers::hold(Tid tid) {
     const std::uint64_t end = monotonic_ns() + patience_ns;
-    const trace::Answer answer = trace::await_answer(trace_, tid, {[end] { return monotonic_ns() > end; }});
+    const auto is_late = [end] { return monotonic_ns() > end; };
+    trace::Answer answer = trace::await_answer(trace_, tid, is_late);
+    while (answer.kind == trace::Answer::Kind::served && trace_.engine.tasks.contains(tid.value) && !is_late())
+        answer = trace::await_answer(trace_, tid, is_late);
     if (answer.kind == trace::Answer::Kind::gone) trace_.events.handle_end(trace_, tid);
     auto task = trace_.engine.tasks.find(tid.value);
     if (answer.kind != trace::Answer::Kind::stands || task == trace_.engine.tasks.end()) return;

@@ -206,7 +206,7 @@ trace::Answer ask_patiently(trace::Trace &trace, const SpacePointer &space, Tid 
         let_borrowers_run(trace, space, tid, none);
         return monotonic_ns() >= end;
     };
-    return trace::await_answer(trace, tid, {gives_up});
+    return trace::await_answer(trace, tid, gives_up);
 }
 
 /// Where the user waits, too: no task of the process has stopped for a while.

@@ -239,7 +239,7 @@ trace::Answer await_stop(trace::Trace &trace, SpacePointer space, Tid tid, HeldT
         if (others == Others::run_where_it_needs_them) let_others_run(trace, space, tid, held, Run::all);
         return false;
     };
-    return trace::await_answer(trace, tid, {is_stuck, true});
+    return trace::await_answer(trace, tid, is_stuck);
 }
 
 } // namespace

@@ -71,7 +71,7 @@ bool never() { return false; }
 TEST_F(RunUntil, HandsTheAnswerOfATaskToTheCaller) {
     const Tid tid = make_child();
     os::interrupt(tid);
-    const Answer answer = await_answer(trace_, tid, {never});
+    const Answer answer = await_answer(trace_, tid, never);
     ASSERT_EQ(answer.kind, Kind::stands);
     EXPECT_EQ(answer.stop->kind, Stop::Kind::started);
     EXPECT_TRUE(served.empty());
@@ -81,10 +81,10 @@ TEST_F(RunUntil, HandsTheAnswerOfATaskToTheCaller) {
 TEST_F(RunUntil, AsksATaskAgainThatStopsForSomethingElse) {
     const Tid tid = make_child();
     ::kill(tid.value, harmless);
-    ASSERT_EQ(await_answer(trace_, tid, {never, true}).kind, Kind::served);
+    ASSERT_EQ(await_answer(trace_, tid, never).kind, Kind::served);
     ASSERT_EQ(served.size(), 1U);
     EXPECT_EQ(served[0].signal, harmless);
-    const Answer answer = await_answer(trace_, tid, {never});
+    const Answer answer = await_answer(trace_, tid, never);
     EXPECT_EQ(answer.kind, Kind::stands);
     resume(answer.stop);
 }
@@ -92,17 +92,17 @@ TEST_F(RunUntil, AsksATaskAgainThatStopsForSomethingElse) {
 TEST_F(RunUntil, WaitsForOneTaskAsLongAsTheCallerWants) {
     const Tid tid = make_child();
     int asked = 0;
-    EXPECT_EQ(await_answer(trace_, tid, {[&] { return ++asked == 3; }}).kind, Kind::given_up);
+    EXPECT_EQ(await_answer(trace_, tid, [&] { return ++asked == 3; }).kind, Kind::given_up);
     EXPECT_EQ(asked, 3);
 }
 
 TEST_F(RunUntil, ServesTheEndOfATaskOnce) {
     const Tid tid = make_child();
     ::kill(tid.value, SIGKILL);
-    EXPECT_EQ(await_answer(trace_, tid, {never}).kind, Kind::served);
+    EXPECT_EQ(await_answer(trace_, tid, never).kind, Kind::served);
     ASSERT_EQ(served.size(), 1U);
     EXPECT_EQ(served[0].kind, Stop::Kind::killed);
-    EXPECT_EQ(await_answer(trace_, tid, {never}).kind, Kind::gone);
+    EXPECT_EQ(await_answer(trace_, tid, never).kind, Kind::gone);
 }
 
 TEST_F(RunUntil, EndsWithItsConditionOrTheLastTracee) {
