@@ -62,6 +62,14 @@ class AgentRows(PacesTest):
         self.assertEqual(sum(bucket["count"] for bucket in kept["hist"]), paces)
         self.assertEqual((none["hits"], none["filtered"]), (ticks, ticks))
 
+    def test_read_while_it_is_added_to(self):
+        """No row has another one's numbers, whenever ktrace looks at what the threads are just adding."""
+        lows = 1000, 200000, 30000000
+        self.begin(*(word for low in lows for word in ("-j", f"pace --stats=i % 10 + {low}")), threads=3)
+        self.work("work 500000")
+        for low, summary in zip(lows, self.end().summaries()):
+            self.assertEqual([summary["stats"][x] - low for x in ("min", "max")], [0, 9], summary)
+
     def test_while_it_runs(self):
         """What is shown in between is what there is by then."""
         self.begin("-r", "pace --hist", threads=2)

@@ -19,12 +19,22 @@ using Kind = agent::Row::Kind;
 constexpr std::uint64_t enough_records = 32;
 constexpr std::uint64_t octaves_below = 4; // the least value that was seen, which a row has, too
 
-/// It may be another one by now, and in part.
+/// What the thread's last hit has added; without a row where it is at its next ones just now, which change the state,
+/// then the place of one after the other: that hit is seen at the next look.
 agent::Addition last_addition(const Place &place) {
-    const std::uint64_t state = std::atomic_ref(place.thread->state).load(std::memory_order_acquire);
-    agent::Addition last;
+    const auto state_now = [&] {
+        std::atomic_thread_fence(std::memory_order_acquire);
+        const std::uint64_t state = std::atomic_ref(place.thread->state).load(std::memory_order_relaxed);
+        std::atomic_thread_fence(std::memory_order_acquire);
+        return state;
+    };
+    const std::uint64_t state = state_now();
+    agent::Addition last, again;
     std::memcpy(&last, &place.thread->addition[agent::addition_of(state)], sizeof last);
-    return last;
+    bool is_whole = state_now() == state; // it may have been on its way back to this state meanwhile
+    std::memcpy(&again, &place.thread->addition[agent::addition_of(state)], sizeof again);
+    is_whole = is_whole && state_now() == state && std::memcmp(&last, &again, sizeof last) == 0;
+    return is_whole ? last : agent::Addition{};
 }
 
 /// A row's contents.
@@ -41,11 +51,18 @@ Now read(agent::Row &row, Kind kind) {
     return now;
 }
 
-/// Adds what the thread's last hit has added, if it was read as a whole; the row has it, or is to have it.
+/// Adds what the thread's last hit has added; the row has it, or is to have it.
 void add_last(const agent::Addition &last, Kind kind, Now &now) {
     if (last.cell >= now.counts.size() || last.count - now.counts[last.cell] > 1) return;
     now.counts[last.cell] = last.count;
     if (kind == Kind::stats) now.sums = last.sums;
+}
+
+/// The thread is just putting the row's first value there: the counts have it, and the sums do not yet.
+bool is_without_first_sums(const Now &now, Kind kind) {
+    if (kind != Kind::stats || now.sums.min <= now.sums.max) return false;
+    return std::any_of(now.counts.begin() + agent::unread_cell + 1, now.counts.end(),
+                       [](std::uint32_t count) { return count != 0; });
 }
 
 /// How much more there is than was seen; less where a hit was taken back, or the process has written there.
@@ -144,7 +161,7 @@ void take_rows(Engine &engine, const Process &process, Place &place) {
         if (!seen.row) continue;
         Now now = read(*seen.row, seen.as.kind);
         if (last.row == process.space->threads->address_of(*seen.row).value) add_last(last, seen.as.kind, now);
-        if (now == Now{seen.counts, seen.sums}) continue;
+        if (now == Now{seen.counts, seen.sums} || is_without_first_sums(now, seen.as.kind)) continue;
         if (number < jumps.by_number.size() && jumps.by_number[number].credit())
             take_row(engine, place, seen, jumps.by_number[number], now);
         seen.counts = now.counts;
