@@ -195,8 +195,6 @@ Planner::Outcome Planner::plan(VirtAddr at) {
     Jump &jump = *known;
     jump.state = Jump::State::lifted;
     if (!window) return Refusal{window.error()};
-    if (std::ranges::any_of(window->inner, &arch::Boundary::target))
-        return Refusal{{}, "the function often comes back into the jump"};
     if (has_boundary_in_instruction(*window)) return Refusal{{}, "an instruction with a lock prefix is there"};
     jump.at = at;
     jump.window = std::move(*window);

@@ -35,12 +35,13 @@ namespace {
 constexpr std::uint64_t step_ns = 1'000'000;
 constexpr std::uint64_t hold_ns = 2'000'000; // threads at once: behind that nothing more is begun
 constexpr std::uint64_t settles_ns = 30'000'000, child_settles_ns = 300'000'000;
-constexpr std::size_t many_sites = 256;                // which take a while
-constexpr std::uint64_t retry_ns = 1'000'000'000;      // where no task can be stopped
-constexpr std::size_t boundaries_at_once = 16;         // jumps
-constexpr unsigned most_tries = 50;                    // to plant one whose hit is repeated
-constexpr std::uint64_t returns_apart_ns = 50'000'000; // plans for nothing but where calls return to
-constexpr unsigned most_plans = 8;                     // in a row for which a place was taken meanwhile
+constexpr std::size_t many_sites = 256;                    // which take a while
+constexpr std::uint64_t retry_ns = 1'000'000'000;          // where no task can be stopped
+constexpr std::size_t boundaries_at_once = 16;             // jumps
+constexpr unsigned most_tries = 50;                        // to plant one whose hit is repeated
+constexpr std::uint64_t returns_apart_ns = 50'000'000;     // plans for nothing but where calls return to
+constexpr std::uint64_t come_backs_apart_ns = 100'000'000; // looks at where branches lead into jumps
+constexpr unsigned most_plans = 8;                         // in a row for which a place was taken meanwhile
 
 bool is_wanted(const AddressSpaceState &space, VirtAddr at, const engine::Site &site) {
     const bool is_jump = space.jumps && (space.jumps->is_on(at) || space.jumps->refused.contains(at));
@@ -141,8 +142,11 @@ bool Upgrader::begin() {
         for (const auto &[pid, process] : trace_.engine.processes) settled_[pid] = monotonic_ns() + settles_ns;
     has_begun_ = true;
     is_waiting_ = false;
+    const bool looks = monotonic_ns() >= next_come_backs_ns_;
+    if (looks) next_come_backs_ns_ = monotonic_ns() + come_backs_apart_ns;
     for (auto &[pid, process] : trace_.engine.processes) {
         AddressSpaceState &space = *process->space;
+        if (looks && space.jumps) lift_where_come_back_to(space);
         const bool has_returns = space.follows_calls && space.new_returns != 0 && monotonic_ns() >= next_returns_ns_;
         if (process->silent || process->borrowed || !(space.has_new_probes || has_returns)) continue;
         if (!is_settled(Pid{pid})) {
@@ -233,12 +237,14 @@ void Upgrader::go_on(Process &process) {
         const std::size_t end = std::min(count, work_->next + boundaries_at_once);
         plant_boundaries(process, end);
         work_->next = end;
-        if (end == count) synchronize_then(Phase::first_wait);
+        if (end < count) return;
+        work_->come_backs.begin(space, planner.jumps());
+        synchronize_then(Phase::first_wait);
         return;
     }
     case Phase::first_wait:
     case Phase::second_wait:
-        if (!is_synchronized_) return;
+        if (!is_synchronized_ || !work_->come_backs.are_known(space)) return;
         synchronizing_.join();
         if (!may_synchronize_) return give_up("membarrier(2) is refused");
         work_->phase = work_->phase == Phase::first_wait ? Phase::tails : Phase::heads;
@@ -247,13 +253,15 @@ void Upgrader::go_on(Process &process) {
     case Phase::tails:
         if (for_some([&](Jump &jump) {
                 // It may have been switched off since it was planned, or another probe may have come beside it.
-                return may_become(space, jump) && are_armed(space, boundaries_of(jump)) &&
+                return may_become(space, jump) && are_armed(space, boundaries_of(jump)) && is_worth_it(jump) &&
                        engine::plant_tail(space, jump);
             }))
             synchronize_then(Phase::second_wait);
         return;
     case Phase::heads:
-        if (for_some([&](Jump &jump) { return plant_head(jump); })) work_->phase = Phase::done;
+        if (!for_some([&](Jump &jump) { return plant_head(jump); })) return;
+        clear_idle_boundaries(trace_, work_->space); // of those that are not worth it: each may stop tasks all the time
+        work_->phase = Phase::done;
         return;
     case Phase::done: return;
     }
@@ -428,6 +436,18 @@ void Upgrader::plant_boundaries(Process &process, std::size_t end) {
         KT_LOG_INFO("jumps: " + installed.error().message);
 }
 
+bool Upgrader::is_worth_it(const Jump &jump) {
+    AddressSpaceState &space = *work_->space;
+    if (work_->come_backs.are_few(space, jump)) return true;
+    space.jumps->refused[jump.at] = {{}, "the function often comes back into the jump"};
+    return false;
+}
+
+void Upgrader::lift_where_come_back_to(AddressSpaceState &space) {
+    const std::vector<Jump *> often = often_come_back_to(space);
+    if (!often.empty()) engine::lift(space, often);
+}
+
 /// A task is in the handler of a signal that has come between a hit there and its instruction: the jump would count
 /// that hit again.
 bool Upgrader::is_hit_repeated(VirtAddr at) const {
@@ -446,6 +466,7 @@ bool Upgrader::plant_head(Jump &jump) {
     }
     jump.credits = credits_of(*site);
     if (engine::plant_head(space, jump)) {
+        count_come_backs_from_now(space, jump);
         if (jump.is_for(program::Moment::call) && !std::exchange(space.follows_calls, true))
             space.new_returns++; // those that are there already
         return true;

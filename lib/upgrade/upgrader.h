@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "trace/trace.h"
+#include "upgrade/come_backs.h"
 #include "upgrade/planner.h"
 
 namespace ktrace::upgrade {
@@ -42,6 +43,7 @@ class Upgrader {
         std::size_t next = 0;                    // of the planner's jumps
         std::uint64_t wait_ns = 0;               // until then no task can be stopped
         std::optional<Room> room = std::nullopt; // nothing: it was not counted yet
+        ComeBacks come_backs = {};
     };
 
     bool is_settled(Pid pid);
@@ -60,6 +62,8 @@ class Upgrader {
     bool write_run(const engine::Jump &jump, std::size_t index, const engine::JumpArea &area);
     bool write(engine::Jump &jump);
     void plant_boundaries(engine::Process &process, std::size_t end);
+    bool is_worth_it(const engine::Jump &jump);
+    void lift_where_come_back_to(engine::AddressSpaceState &space);
     bool is_hit_repeated(VirtAddr at) const;
     bool plant_head(engine::Jump &jump);
     template <class F> bool for_some(F &&each);
@@ -72,7 +76,7 @@ class Upgrader {
     std::map<pid_t, std::uint64_t> settled_; // of processes: from when on
     bool has_begun_ = false, is_waiting_ = false;
     unsigned map_tries_ = 0; // in a row
-    std::uint64_t next_returns_ns_ = 0;
+    std::uint64_t next_returns_ns_ = 0, next_come_backs_ns_ = 0;
     std::thread synchronizing_;
     std::atomic<bool> is_synchronized_ = false, may_synchronize_ = true;
 };

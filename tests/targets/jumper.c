@@ -12,6 +12,8 @@
  *     work N       each thread does N rounds: the line of counts, see below
  *     begin        the threads work without pause: "running"
  *     check N      when each of them has gone on by N rounds: "right M", all rounds so far
+ *     back N M     the main thread calls goes_back M times, and each comes back into its first bytes N times: the line
+ *                  of counts
  *     end          they end: the line of counts
  *     churn N      N more threads, at most four at once, do some rounds each: "churned N"
  *     fork         a child that waits: "child PID"
@@ -57,6 +59,7 @@ FUNCTION(
     "test %rsi, %rsi; jle 1f; push %rsi; dec %rsi; call recurses; pop %rsi; add %rsi, %rax; ret; 1: xor %eax, %eax");
 FUNCTION("loops", "dec %rsi; jns loops; mov %rsi, %rax");
 FUNCTION("loop_inside", "xor %eax, %eax; 1: add %rsi, %rax; dec %rsi; jns 1b");
+FUNCTION("goes_back", "mov %rsi, %rax; 1: dec %rsi; jns 1b");
 FUNCTION("flags", "cmp $5, %rsi; setl %al; movzbl %al, %eax");
 FUNCTION("red_zone", "mov %rsi, -8(%rsp); mov -8(%rsp), %rax");
 FUNCTION("counted", "incq (%rdi); lea 9(%rsi), %rax");
@@ -82,6 +85,7 @@ FUNCTION("recurses",
          "add x0, x0, x1; ret; 1: mov x0, #0");
 FUNCTION("loops", "subs x1, x1, #1; b.pl loops; mov x0, x1");
 FUNCTION("loop_inside", "mov x0, #0; 1: add x0, x0, x1; subs x1, x1, #1; b.pl 1b");
+FUNCTION("goes_back", "mov x0, x1; 1: subs x1, x1, #1; b.pl 1b");
 FUNCTION("flags", "cmp x1, #5; cset x0, lt");
 FUNCTION("red_zone", "str x1, [sp, #-16]!; ldr x0, [sp], #16");
 FUNCTION("counted", "stadd x2, [x0]; add x0, x1, #9");
@@ -100,7 +104,7 @@ long far_count; /* of counted_far, since it was taken last */
 /* clang-format off */
 #define EACH(F) \
     F(lea_ret) F(pushes) F(loads) F(called) F(calls_last) F(goes_on) F(recurses) F(loops) F(loop_inside) \
-    F(flags) F(red_zone) F(counted) F(counted_pushes) F(counted_locked) F(counted_far)
+    F(goes_back) F(flags) F(red_zone) F(counted) F(counted_pushes) F(counted_locked) F(counted_far)
 /* clang-format on */
 EACH(DECLARE)
 #define NUMBER(name) in_##name,
@@ -332,7 +336,16 @@ static void make_child_by_vfork(int file, long rounds) {
     reap();
 }
 
-static void serve(const char *order, long number, int file) {
+static void go_back(long times, long calls) {
+    mine = counts->own[0];
+    for (long i = 0; i < calls; i++) {
+        call(in_goes_back, goes_back, times, times);
+        mine[in_goes_back]++;
+    }
+    print_counts();
+}
+
+static void serve(const char *order, long number, long calls, int file) {
     if (strcmp(order, "work") == 0) {
         start(number);
         join();
@@ -347,6 +360,7 @@ static void serve(const char *order, long number, int file) {
         join();
         print_counts();
     }
+    if (strcmp(order, "back") == 0) go_back(number, calls);
     if (strcmp(order, "check") == 0) check(number);
     if (strcmp(order, "churn") == 0) churn(number);
     if (strcmp(order, "fork") == 0) make_child();
@@ -360,7 +374,7 @@ static void serve(const char *order, long number, int file) {
 
 int main(int argc, char **argv) {
     char line[64], order[32];
-    long number, rounds = 0;
+    long number, calls, rounds = 0;
     int file = -1, is_child = 0;
 
     threads = argc > 1 ? atol(argv[1]) : 1;
@@ -389,9 +403,9 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("ready %d\n", getpid());
     while (fgets(line, sizeof line, stdin)) {
-        number = 0;
-        sscanf(line, "%31s %ld", order, &number);
-        serve(order, number, file);
+        number = calls = 0;
+        sscanf(line, "%31s %ld %ld", order, &number, &calls);
+        serve(order, number, calls, file);
     }
     return 0;
 }

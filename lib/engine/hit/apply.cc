@@ -69,6 +69,7 @@ bool reads_registers(const Site &site) {
 /// The task is at the trap of a site: its mask and the process's action are put back.
 Site &take_site(At &at) {
     Site &site = *at.seen.site;
+    site.stops++;
     at.stopped.rest_at(site.at);
     before_probes(at.engine, at.process, at.task, at.stopped, at.seen.sent);
     at.task.wants_registers = reads_registers(site);

@@ -95,6 +95,8 @@ struct Jump {
     std::size_t counter = 0; // its number there: of hits; with AgentRuns: of filtered ones, and behind it dropped ones
     std::uint64_t taken = 0, taken_dropped = 0; // of their sums
     std::uint64_t undone = 0, undone_dropped = 0;
+    std::uint64_t come_backs_before = 0, most_come_backs = 1024; // stops at its boundaries where branches lead, until
+                                                                 // it was planted; until it is looked at anew
     std::vector<Credit> credits;
     State state = State::prepared;
 

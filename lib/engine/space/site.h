@@ -78,9 +78,10 @@ struct Site {
     VirtAddr at;
     arch::Host::Plan plan;
     arch::Placement placed;
-    VirtAddr slot;      // 0: none is needed (emulated)
-    bool armed = false; // the trap is planted
-    bool left = false;  // by another ktrace of this build: its slot is filled, and the recovery page has its entry
+    VirtAddr slot;           // 0: none is needed (emulated)
+    bool armed = false;      // the trap is planted
+    std::uint64_t stops = 0; // at its trap, of all tasks
+    bool left = false;       // by another ktrace of this build: its slot is filled, and the recovery page has its entry
     std::vector<Attachment *> attachments;
     std::vector<InternalBreakpoint *> internal;
     bool exit = false;             // a return instruction at which calls of its function are seen to end
