@@ -19,7 +19,7 @@ using Kind = agent::Row::Kind;
 constexpr std::uint64_t enough_records = 32;
 constexpr std::uint64_t octaves_below = 4; // the least value that was seen, which a row has, too
 
-/// What the thread's last hit has added; without a row where it is at its next ones just now, which change the state,
+/// The addition of the thread's last hit; without a row where it is at its next ones just now, which change the state,
 /// then the place of one after the other: that hit is seen at the next look.
 agent::Addition last_addition(const Place &place) {
     const auto state_now = [&] {
