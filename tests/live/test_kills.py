@@ -3,6 +3,7 @@
 The moments are events, counted by the target; how many is random, from a fixed seed. The long form is
 tests/soak/kills.
 """
+import ctypes
 import errno
 import os
 import signal
@@ -17,6 +18,7 @@ from test_sleepers import sleep_on
 
 IDLE = ("-k", "unexpected", "-j", "tick", "--count")  # nothing that runs
 NANOSLEEP = {"x86_64": (35, 230), "aarch64": (101, 115)}[os.uname().machine]  # and clock_nanosleep
+PR_SET_CHILD_SUBREAPER = 36
 AT_RISK = 12  # requests from the signal's stop to one at which nothing would be delivered
 EVERY = int(os.environ.get("KTRACE_KILL_EVERY", "13"))  # of the tracing process's requests
 ROUNDS = int(os.environ.get("KTRACE_KILLS", "6"))
@@ -29,6 +31,13 @@ def kill_both(tracer):
     until(lambda: state_of(f"/proc/{tracer.pid}") == "T", "the guardian is stopped")
     os.kill(tracing, signal.SIGKILL)
     os.kill(tracer.pid, signal.SIGKILL)
+
+
+def adopt_orphans(adopts=True):
+    """Whether this process becomes the parent of a descendant whose own parent ends. Where the system's first process does,
+    the kernel lets the orphan's process group, in which one is stopped, go on at once (setpgid(2))."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, int(adopts), 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
 
 
 def sleeps_a_moment(pid):
@@ -209,6 +218,8 @@ class Kills(Survivor):
     def test_who_comes_while_its_tracing_process_lets_go(self):
         """That one has lost its guardian, and traces on for a moment: it is waited for."""
         self.begin("2")
+        adopt_orphans()
+        self.addCleanup(adopt_orphans, False)
         for command, says in ((("repair",), "nothing to repair"), (("attach", *PROBES, "--duration", "1ms"), "Attached")):
             tracer = self.attach(self.target, *PROBES)
             tracing = tracer.tracing
@@ -221,9 +232,11 @@ class Kills(Survivor):
                                          stderr=subprocess.PIPE, text=True)
                 self.addCleanup(other.kill)
                 until(lambda other=other: other.poll() is not None or sleeps_a_moment(other.pid), "the other one waits")
+                self.assertEqual(state_of(f"/proc/{tracing}"), "T")
             finally:
                 os.kill(tracing, signal.SIGCONT)
             tracer.finish()
+            os.waitpid(tracing, 0)
             said = other.communicate(timeout=LIMIT)[1]
             self.assertEqual((other.returncode, says in said), (0, True), said)
         self.check_end()
