@@ -143,11 +143,11 @@ class Grid {
                 sum(stats.self, stats.taken),
                 std::to_string(stats.count),
                 measured_text({stats.avg, error, stats.taken >= stats.avg * count}, style()),
-                of_one(stats.min, stats.errors.p50),
+                of_one(stats.min, stats.min_error),
                 percentile(stats.p50, stats.errors.p50),
                 percentile(stats.p90, stats.errors.p90),
                 percentile(stats.p99, stats.errors.p99),
-                of_one(stats.max, stats.errors.p99)};
+                of_one(stats.max, stats.max_error)};
     }
 
     Stats sum_of_rest() const {

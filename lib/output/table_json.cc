@@ -55,8 +55,9 @@ void append_errors_json(std::string &out, const Stats &stats) {
     Members members(out);
     members["total"] += std::to_string(avg * stats.count);
     members["self"] += std::to_string(avg * stats.count);
-    const std::pair<const char *, double> figures[] = {{"avg", of.avg}, {"min", of.p50}, {"max", of.p99},
-                                                       {"p50", of.p50}, {"p90", of.p90}, {"p99", of.p99}};
+    const std::pair<const char *, double> figures[] = {{"avg", of.avg},          {"min", stats.min_error},
+                                                       {"max", stats.max_error}, {"p50", of.p50},
+                                                       {"p90", of.p90},          {"p99", of.p99}};
     for (const auto &[name, error] : figures) members[name] += std::to_string(program::round_error(error));
     members.end();
 }

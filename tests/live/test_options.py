@@ -505,8 +505,9 @@ class Output(OptionTest):
         self.assertRegex(trace.err, r"Attached 1 probe to \d+ \(options\), 1 thread\n")
 
     def test_offset_payload(self):
-        trace = self.traced("next_step 1", "-k", "next_step+0x3", "--print", "tid", trace_format="text")
-        self.assertEqual(trace.payloads, [f"next_step+0x3 tid={self.target.pid}"])
+        place = f"next_step+{4 if MACHINE == 'aarch64' else 3:#x}"  # of an instruction
+        trace = self.traced("next_step 1", "-k", place, "--print", "tid", trace_format="text")
+        self.assertEqual(trace.payloads, [f"{place} tid={self.target.pid}"])
 
     def test_sums_of_everything(self):
         trace = self.traced("threads 4 500", "-k", "work", "-j", "work", "-r", "work", "-r", "work", "--if",

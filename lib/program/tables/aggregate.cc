@@ -35,12 +35,15 @@ struct Aggregation::Cell {
         bool has_errors = true;
     } sums;
     Number min, max;
+    double min_error = 0, max_error = 0; // of durations, ns
     Distribution distribution;
     // hist: by magnitude. [0]: zero; [n]: 2^(n-1) … 2^n - 1; of negative values the absolute value; of durations by
     // time_bucket. nullptr: there is none yet (a table may have many rows).
     using Magnitudes = std::array<std::uint64_t, 65>;
     std::unique_ptr<Magnitudes> positive, negative;
 
+    void note_least(Number number, double error);
+    void note_greatest(Number number, double error);
     void add_stats(Number number, const Duration *duration, TableMemory &memory);
     void add_hist(Number number);
     void add_time(const Duration &duration);
@@ -56,13 +59,26 @@ Aggregation::Aggregation(Table::Kind kind, std::vector<std::string> by, std::str
     : kind_(kind), by_(std::move(by)), of_(std::move(of)), memory_(std::move(memory)) {}
 Aggregation::~Aggregation() = default;
 
+/// A value of some that are not in the distribution yet.
+void Aggregation::Cell::note_least(Number number, double error) {
+    if (distribution.count() != 0 && !less(number, min)) return;
+    min = number;
+    min_error = error;
+}
+
+void Aggregation::Cell::note_greatest(Number number, double error) {
+    if (distribution.count() != 0 && !less(max, number)) return;
+    max = number;
+    max_error = error;
+}
+
 void Aggregation::Cell::add_stats(Number number, const Duration *duration, TableMemory &memory) {
     if (number.kind == Number::Kind::floating && std::isnan(number.as_double())) {
         ++sums.nans;
         return;
     }
-    if (distribution.count() == 0 || less(number, min)) min = number;
-    if (distribution.count() == 0 || less(max, number)) max = number;
+    note_least(number, duration ? duration->errors.p50 : 0);
+    note_greatest(number, duration ? duration->errors.p99 : 0);
     distribution.add(number, memory);
     sums.sum += number.as_double();
     if (!duration) {
@@ -124,9 +140,11 @@ void Aggregation::Cell::add_gathered(const Gathered &hits, bool is_stats, bool i
     }
     std::uint64_t values = 0;
     for (const auto &[low, count] : hits.values) values += count;
-    const bool is_first = distribution.count() == 0;
-    if (values != 0 && (is_first || less(hits.min, min))) min = hits.min;
-    if (values != 0 && (is_first || less(max, hits.max))) max = hits.max;
+    if (values != 0) {
+        const TimeErrors errors = hits.errors / static_cast<double>(values);
+        note_least(hits.min, errors.p50);
+        note_greatest(hits.max, errors.p99);
+    }
     for (const auto &[low, count] : hits.values) distribution.add({hits.min.kind, low}, memory, count);
     sums.sum += hits.sum;
     sums.total += hits.total;
@@ -138,10 +156,9 @@ void Aggregation::Cell::add_gathered(const Gathered &hits, bool is_stats, bool i
 }
 
 void Aggregation::Cell::add_all(const Cell &other, TableMemory &memory) {
-    const bool is_first = distribution.count() == 0;
     if (other.distribution.count() != 0) {
-        if (is_first || less(other.min, min)) min = other.min;
-        if (is_first || less(max, other.max)) max = other.max;
+        note_least(other.min, other.min_error);
+        note_greatest(other.max, other.max_error);
     }
     distribution.add_all(other.distribution, memory);
     sums.count += other.sums.count;
@@ -201,6 +218,8 @@ Stats Aggregation::Cell::stats(std::span<const double> also) const {
     stats.avg = sums.sum / static_cast<double>(stats.count);
     stats.min = min;
     stats.max = max;
+    stats.min_error = min_error;
+    stats.max_error = max_error;
     stats.self = sums.self;
     stats.taken = sums.taken;
     stats.taken_of_totals = sums.taken_of_totals;

@@ -45,6 +45,7 @@ struct Stats {
     double self = 0;                       // of the total, and of nested calls, outside of other return probes' calls
     double taken = 0, taken_of_totals = 0; // what was taken off all, and off those in the total
     TimeErrors errors;                     // of a call, on average; 0: not known
+    double min_error = 0, max_error = 0;   // ns, of these two calls
 };
 
 /// The number of values in [low, high], both ends included.

@@ -59,6 +59,8 @@ Row timed(std::uint64_t count, double avg, std::uint64_t least, std::uint64_t p5
     stats.max = nanoseconds(most);
     stats.has_percentiles = true;
     stats.errors = {error, error, error, error * 20};
+    stats.min_error = error;
+    stats.max_error = error * 20;
     return row;
 }
 

@@ -158,6 +158,16 @@ TEST(Aggregation, ErrorsAreNotKnownWhereOneIsNot) {
     EXPECT_EQ(table.snapshot().rows.at(0).stats.errors.avg, 0);
 }
 
+TEST(Aggregation, TheLeastAndTheGreatestHaveErrorsOfTheirOwn) {
+    Aggregation table(Table::Kind::stats, {}, "duration", std::make_shared<TableMemory>());
+    Duration rough = call(0);
+    rough.errors = {1000, 1000, 2000, 5000};
+    add_calls(table, {call(300), rough, call(500), call(400)});
+    const Stats stats = table.snapshot().rows.at(0).stats;
+    EXPECT_EQ(stats.min_error, rough.errors.p50);
+    EXPECT_EQ(stats.max_error, call(500).errors.p99);
+}
+
 TEST(Aggregation, HistogramsOfDurationsAreByUnits) {
     Aggregation table(Table::Kind::hist, {}, "duration", std::make_shared<TableMemory>());
     add_calls(table, {call(0), call(199), call(200), call(999), call(1000), call(600'000), call(1'000'000),
