@@ -7,7 +7,7 @@ import json
 import re
 import unittest
 
-from live import adds_up, ktrace, program
+from live import SLOW, adds_up, ktrace, program
 from test_jumps import HAS_JUMPS, IS_ARM, NO_JUMPS, Jumps
 from test_kills import kill_both
 
@@ -41,6 +41,8 @@ class PacesTest(AgentTest):
     """Of tests/targets/paces.c."""
 
     def begin(self, *probes, threads=4, every=0, engine="auto"):
+        """`every`: microseconds between two signals; more on a machine that is emulated, which would do nothing else."""
+        every *= 20 if SLOW else 1
         self.names = ("pace",)
         self.target = self.start(program("paces"), threads, every)
         self.tracer = self.attach(self.target, "--engine", engine, *probes, "--format", "json")

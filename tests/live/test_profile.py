@@ -48,7 +48,7 @@ class Profile(LiveTest):
         self.assertRegex(functions, r"\A +self +total  function")
         self.assertRegex(functions, r"(?m)^ +[\d.]+% +[\d.]+%  work( \[shares\])?$")
         self.assertRegex(waits, r"\A +time  system call +caller \[shares\]\n +[\d.]+(ms|s)  \w+ +sleep_for\n")
-        self.assertRegex(seen.err, r"ktrace: \d+ looks at threads in \d+ ms: [\d.]+% on the processor, [\d.]+% waiting")
+        self.assertRegex(seen.err, r"ktrace: \d+ looks at threads in (\d+ ms|[\d.]+ s): [\d.]+% on the processor, [\d.]+% waiting")
 
     def test_folded_stacks(self):
         target = self.start(program("shares"))
