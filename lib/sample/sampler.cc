@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "os/facts/blocked_syscall.h"
 #include "os/self/own_signals.h"
+#include "os/self/short_slices.h"
 #include "program/run/record.h"
 #include "tracees/detach.h"
 #include "tracees/seize.h"
@@ -23,6 +24,7 @@ Status Sampler::add(pid_t pid) {
 bool Sampler::is_over() const { return os::OwnSignals::are_pending() || !failed_; }
 
 Status Sampler::run(unsigned frequency, std::uint64_t end_ns) {
+    os::ask_for_short_slices(); // a look that is late sees the thread when it sleeps again
     period_ns_ = 1'000'000'000 / frequency;
     std::uint64_t next = monotonic_ns();
     while (!is_over() && next < end_ns) {
