@@ -94,7 +94,7 @@ bool add_elements(const Type &type, Homogeneous &sum, int &types_left) {
     };
     switch (type.kind) {
     case Kind::floating: return add(type.size, 1);
-    case Kind::complex: return add(type.size / 2, 2);
+    case Kind::complex: return type.target != nullptr && type.target->kind == Kind::floating && add(type.size / 2, 2);
     case Kind::array: {
         if (is_short_vector(type)) return add(type.size, 1);
         Homogeneous element{sum.element_size, 0};

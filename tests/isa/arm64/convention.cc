@@ -164,6 +164,14 @@ TEST_F(Arm64Convention, ComplexIsTwoFloats) {
     EXPECT_EQ(places({complex, double_}), "v0:8+v1:8 v2");
 }
 
+/// An extension of compilers; they pass it as a structure of two integers.
+TEST_F(Arm64Convention, ComplexIntegersAreInGeneralRegisters) {
+    Type *small = scalar(Kind::complex, 8), *large = scalar(Kind::complex, 16);
+    small->target = int_;
+    large->target = long_;
+    EXPECT_EQ(places({small, large, structure({small}, 8), double_}), "x0 x1:8+x2:8 x3 v0");
+}
+
 TEST_F(Arm64Convention, VectorsInSimdRegisters) {
     EXPECT_EQ(places({vector(int_, 4), vector(char_, 8), int_}), "v0 v1 x0");
     EXPECT_EQ(places({vector(int_, 8), int_}), "[x0+0] x1") << "none of AAPCS64's";
