@@ -73,22 +73,26 @@ std::uint64_t natural_alignment(const Type &type) {
     return natural_alignment(type, types_left);
 }
 
-/// The common type of a homogeneous aggregate's members.
+/// The common type of a homogeneous aggregate's members: vectors of one size are alike, whatever is in them.
 struct Homogeneous {
     std::uint64_t element_size = 0; // 0: none seen yet
     std::uint64_t count = 0;
+    bool is_of_vectors = false;
 };
 
 bool is_empty_base(const Member &member) {
     return member.is_base && member.type != nullptr && member.type->members.empty();
 }
 
-/// Adds the elements of a type; false where one is neither a floating-point number nor a vector, or differs in size.
+/// Adds the elements of a type; false where one is neither a floating-point number nor a vector, or differs in kind or
+/// size.
 bool add_elements(const Type &type, Homogeneous &sum, int &types_left) {
     if (--types_left < 0) return false;
-    auto add = [&](std::uint64_t size, std::uint64_t count) {
-        if (size == 0 || (sum.element_size != 0 && sum.element_size != size)) return false;
+    auto add = [&](std::uint64_t size, std::uint64_t count, bool are_vectors = false) {
+        const bool is_first = sum.element_size == 0;
+        if (size == 0 || (!is_first && (sum.element_size != size || sum.is_of_vectors != are_vectors))) return false;
         sum.element_size = size;
+        sum.is_of_vectors = are_vectors;
         sum.count += count;
         return true;
     };
@@ -96,10 +100,10 @@ bool add_elements(const Type &type, Homogeneous &sum, int &types_left) {
     case Kind::floating: return add(type.size, 1);
     case Kind::complex: return type.target != nullptr && type.target->kind == Kind::floating && add(type.size / 2, 2);
     case Kind::array: {
-        if (is_short_vector(type)) return add(type.size, 1);
-        Homogeneous element{sum.element_size, 0};
+        if (type.is_vector) return is_short_vector(type) && add(type.size, 1, true);
+        Homogeneous element{sum.element_size, 0, sum.is_of_vectors};
         if (type.target == nullptr || type.count == 0 || !add_elements(*type.target, element, types_left)) return false;
-        return add(element.element_size, element.count * std::min<std::uint64_t>(type.count, 5));
+        return add(element.element_size, element.count * std::min<std::uint64_t>(type.count, 5), element.is_of_vectors);
     }
     case Kind::structure:
     case Kind::union_: {
@@ -165,6 +169,10 @@ class Allocation {
                 "the debug information does not give the size of this parameter or of one before it");
         }
         if (type->by_reference) return by_pointer();
+        if (type->kind == Kind::array && type->is_vector && type->size < 8) {
+            lost_ = true;
+            return Place::not_known("vectors of less than 8 bytes have no place in AAPCS64");
+        }
         if (type->size == 0 && is_composite(*type)) return no_contents();
         if (type->kind == Kind::floating || is_short_vector(*type)) return simd(1, type->size, type->size, type->size);
         if (auto elements = homogeneous(*type))

@@ -172,6 +172,14 @@ TEST_F(Arm64Convention, ComplexIntegersAreInGeneralRegisters) {
     EXPECT_EQ(places({small, large, structure({small}, 8), double_}), "x0 x1:8+x2:8 x3 v0");
 }
 
+TEST_F(Arm64Convention, VectorsAndFloatsAreNotHomogeneous) {
+    const Type *two_floats = vector(float_, 2), *small = vector(float_, 1);
+    EXPECT_EQ(places({structure({double_, two_floats}, 16), int_}), "x0:8+x1:8 x2");
+    EXPECT_EQ(places({structure({two_floats, vector(int_, 2)}, 16), int_}), "v0:8+v1:8 x0");
+    EXPECT_EQ(places({structure({small}, 4), float_}), "x0 v0") << "none of AAPCS64's";
+    EXPECT_EQ(places({int_, small, int_}), "x0 unavailable unavailable");
+}
+
 TEST_F(Arm64Convention, VectorsInSimdRegisters) {
     EXPECT_EQ(places({vector(int_, 4), vector(char_, 8), int_}), "v0 v1 x0");
     EXPECT_EQ(places({vector(int_, 8), int_}), "[x0+0] x1") << "none of AAPCS64's";
