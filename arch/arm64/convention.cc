@@ -103,6 +103,7 @@ bool add_elements(const Type &type, Homogeneous &sum, int &types_left) {
         if (type.is_vector) return is_short_vector(type) && add(type.size, 1, true);
         Homogeneous element{sum.element_size, 0, sum.is_of_vectors};
         if (type.target == nullptr || type.count == 0 || !add_elements(*type.target, element, types_left)) return false;
+        if (element.count == 0) return true; // of empty structs
         return add(element.element_size, element.count * std::min<std::uint64_t>(type.count, 5), element.is_of_vectors);
     }
     case Kind::structure:

@@ -177,6 +177,7 @@ TEST_F(Arm64Convention, VectorsAndFloatsAreNotHomogeneous) {
     EXPECT_EQ(places({structure({double_, two_floats}, 16), int_}), "x0:8+x1:8 x2");
     EXPECT_EQ(places({structure({two_floats, vector(int_, 2)}, 16), int_}), "v0:8+v1:8 x0");
     EXPECT_EQ(places({structure({small}, 4), float_}), "x0 v0") << "none of AAPCS64's";
+    EXPECT_EQ(places({structure({array(structure({}, 0), 2), vector(float_, 4)}, 16)}), "v0") << "of one vector";
     EXPECT_EQ(places({int_, small, int_}), "x0 unavailable unavailable");
 }
 
