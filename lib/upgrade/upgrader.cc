@@ -436,6 +436,7 @@ void Upgrader::plant_boundaries(Process &process, std::size_t end) {
         KT_LOG_INFO("jumps: " + installed.error().message);
 }
 
+/// Behind first_wait.
 bool Upgrader::is_worth_it(const Jump &jump) {
     AddressSpaceState &space = *work_->space;
     if (work_->come_backs.are_few(space, jump)) return true;
