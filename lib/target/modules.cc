@@ -151,13 +151,13 @@ static bool has_code_of(const symbols::Module &module, std::uint64_t bias, VirtA
     return !own.empty() && memory.read(at, there) == own.size() && own == there;
 }
 
-/// Code of a file that its program has put into memory of its own, for huge pages, at the addresses that it had: beside
-/// a part of the file that is still mapped, and with the file's bytes.
+/// Code of a file that its program has put into memory of its own, for huge pages, at the addresses that it had: next
+/// to a part of the file that is still mapped (with a gap between them where segments are aligned to more than a page),
+/// and with the file's bytes.
 std::optional<LoadedModule> ModuleCache::moved_into_memory(Pid pid, const os::Mapping &file, const os::Mapping &code,
                                                            const std::vector<LoadedModule> &before, Memory &memory) {
-    const bool is_beside = file.end == code.start || code.end == file.start;
     const bool can_be = code.executable && code.path.empty() && !file.executable && file.path.starts_with('/');
-    if (!is_beside || !can_be) return std::nullopt;
+    if (!can_be) return std::nullopt;
     std::string why;
     std::shared_ptr<symbols::Module> module = still_mapped(before, file);
     if (!module) module = open(pid, file, why);

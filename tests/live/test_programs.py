@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 from live import BUILD, KTRACE, LIBC, LIMIT, LiveTest, Trace, adds_up
-from workshop import SOURCES, execute, require, room
+from workshop import NONE, SOURCES, execute, require, room
 
 WORK = os.path.join(SOURCES, "work")
 
@@ -29,7 +29,7 @@ def every_instruction(path, count, seed):
     addresses = []
     for start, stop in chosen:
         text = execute("objdump", "-d", "--no-show-raw-insn", f"--start-address={start}", f"--stop-address={stop}", path)
-        addresses += [int(a, 16) for a, what in re.findall(r"^ *([0-9a-f]+):\t(.*)", text, re.M) if "(bad)" not in what]
+        addresses += [int(a, 16) for a, what in re.findall(r"^ *([0-9a-f]+):\t(.*)", text, re.M) if not NONE.search(what)]
     return addresses
 
 

@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 import unittest
 
+# What objdump shows of data and of trap instructions, behind an address: neither can be probed.
+NONE = re.compile(r"\(bad\)|^\s*(\.(byte|word|xword|inst)|udf|brk|int3)\b")
 SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "targets")
 _room = None
 _made = {}
@@ -76,7 +78,8 @@ def instructions(path, symbol):
                 start = int(line.split()[0], 16)
         elif inside and ":" in line:
             head, text = line.split(":", 1)
-            if text.split()[:1] not in (["nop"], ["nopw"], ["nopl"], ["data16"], ["xchg"], ["cs"]) or offsets == []:
+            is_filling = text.split()[:1] in (["nop"], ["nopw"], ["nopl"], ["data16"], ["xchg"], ["cs"])
+            if not NONE.search(text) and not is_filling or offsets == []:
                 offsets.append(int(head, 16) - start)
     return offsets
 

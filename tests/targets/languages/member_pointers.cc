@@ -11,7 +11,7 @@ struct Held {
     int (S::*p)(int);
 };
 struct Words {
-    void *ptr;
+    unsigned long ptr;
     long adj;
 };
 
@@ -39,8 +39,8 @@ __attribute__((noinline)) int data(int S::*p, int k, S &s) {
 int main() {
     S s{};
     const Words m = words(&S::m), v = words(&S::v);
-    std::printf("function(p=%p <S::m>, k=8)\nfunction(p={.ptr=%p, .adj=%ld}, k=9)\n", m.ptr, v.ptr, v.adj);
-    std::printf("held(h={.p=%p <S::m>}, k=10)\n", m.ptr);
+    std::printf("function(p=%#lx <S::m>, k=8)\nfunction(p={.ptr=0x%lx, .adj=%ld}, k=9)\n", m.ptr, v.ptr, v.adj);
+    std::printf("held(h={.p=%#lx <S::m>}, k=10)\n", m.ptr);
     std::printf("data(p=&S::b, k=11)\n");
     std::fflush(stdout);
     return function(&S::m, 8, s) + function(&S::v, 9, s) + held({&S::m}, 10) + data(&S::b, 11, s) == 0;
