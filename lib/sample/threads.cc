@@ -26,7 +26,7 @@ using Frames = std::array<symbols::StackFrame, most_frames>;
 /// Finds modules for one stack: neighbours are often of the same.
 symbols::ModuleFinder finder(const Process &process) {
     return [&process, last = static_cast<const target::LoadedModule *>(nullptr)](VirtAddr at) mutable {
-        if (!last || at < last->start || at >= last->end) last = target::module_at(process.target.modules, at);
+        if (!last || !last->holds(at)) last = target::module_at(process.target.modules, at);
         return last ? symbols::ModuleAt{last->module, last->bias} : symbols::ModuleAt{};
     };
 }

@@ -213,9 +213,18 @@ std::vector<LoadedModule> ModuleCache::modules_of(Pid pid, const std::vector<os:
     return loaded;
 }
 
+bool LoadedModule::holds(VirtAddr at) const {
+    if (at < start || at >= end) return false;
+    const std::uint64_t vaddr = at.value - bias;
+    return std::any_of(module->segments().begin(), module->segments().end(), [&](const symbols::Segment &segment) {
+        const std::uint64_t first = segment.vaddr & ~(page - 1);
+        return first <= vaddr && vaddr < ((segment.vaddr + segment.memory_size + page - 1) & ~(page - 1));
+    });
+}
+
 const LoadedModule *module_at(const std::vector<LoadedModule> &modules, VirtAddr at) {
     for (const LoadedModule &module : modules)
-        if (module.start <= at && at < module.end) return &module;
+        if (module.holds(at)) return &module;
     return nullptr;
 }
 

@@ -22,6 +22,10 @@ struct LoadedModule {
     VirtAddr start, end;    // all of its mappings lie in [start, end)
     bool is_program = false;
     std::string file; // which one is mapped: device, inode, path
+
+    /// True in its segments. Between them the process can have memory of its own: generated code, on arm64, where the
+    /// kernel and the loader leave gaps.
+    [[nodiscard]] bool holds(VirtAddr at) const;
 };
 
 /// Modules by their files on disk, so that ten processes of one program open it once.

@@ -10,7 +10,7 @@ std::size_t unwind_stack(Engine &engine, Process &process, const Host::Registers
                          std::span<symbols::StackFrame> into) {
     const target::LoadedModule *last = nullptr; // neighbours on a stack are often of one module
     auto find = [&](VirtAddr at) -> symbols::ModuleAt {
-        if (!last || at < last->start || at >= last->end) last = target::module_at(process.target.modules, at);
+        if (!last || !last->holds(at)) last = target::module_at(process.target.modules, at);
         if (!last) return {};
         return {last->module, last->bias};
     };
