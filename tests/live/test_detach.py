@@ -9,6 +9,7 @@ import tempfile
 from live import (KTRACE, LIMIT, Ktrace, LiveTest, adds_up, figure, ktrace, program, sleeps_in, state_of,
                   thread_folders, told_of, until, wait_until_let_go)
 from survivor import PROBES, Survivor
+from test_jumps import HAS_JUMPS
 
 ROUNDS = int(os.environ.get("KTRACE_ROUNDS", "20"))  # attach and detach, again and again
 
@@ -191,11 +192,14 @@ class Detach(LiveTest):
 
     def test_what_the_program_has_mapped_over_ours(self):
         """Its data stay, and what of ours is left is taken out without what is gone."""
-        for way in ("over", "away"):
-            with self.subTest(way):
+        engines = ("trap", "auto") if HAS_JUMPS else ("trap",)
+        for way, engine in ((way, engine) for way in ("over", "away") for engine in engines):
+            with self.subTest((way, engine)):
                 target = self.start(program("overmaps"))
                 caught = self.caught_by(target)
-                tracer = self.attach(target, "-k", "do_work", "--count", "--format", "json")
+                tracer = self.attach(target, "-k", "do_work", "--count", "--format", "json", "--engine", engine)
+                if engine == "auto":
+                    until(lambda: "[OPTIMIZED]" in ktrace("ctl", "-p", target.pid, "list").out, "there is a jump")
                 target.tell("work 100")
                 target.truth("^did 100")
                 target.tell(way)

@@ -97,7 +97,7 @@ class Ifuncs(SpecTest):
         execute("gcc", "-O1", "-shared", "-fPIC", os.path.join(folder, "choosing.c"), "-o", library)
         target = self.start(build("calling", "-O1", library, "-Wl,-z,lazy", f"-Wl,-rpath,{folder}",
                                   sources=[os.path.join(folder, "calling.c")]))
-        tracer = self.attach(target, "-k", "libchoosing:*_step", "--count")
+        tracer = self.attach(target, "-k", "libchoosing:*_step", "--count", "--engine", "trap")
         self.assertIn("Attached 3 probes from 1 spec ", tracer.errors.seen[-1])
 
         def listed():
