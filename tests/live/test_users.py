@@ -10,6 +10,7 @@ import unittest
 
 from live import (KTRACE, LIMIT, NO_WATCHES, LiveTest, children_of, debug_registers_trap, is_asleep, ktrace, mappings_left,
                   program, until, wait_until_asleep, wait_until_let_go)
+from survivor import PROBES
 import workshop
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -373,7 +374,7 @@ class Limits(UsersTest):
     def test_when_the_tracing_process_is_killed(self):
         """The other one takes out what is left all the same."""
         target = self.begin()
-        tracer = self.tracer_of_nobody("attach", "-p", target.pid, "-r", "do_work", "-j", "leaf", "-w", "noted", "--count")
+        tracer = self.tracer_of_nobody("attach", "-p", target.pid, *PROBES)
         subprocess.run([*NOBODY, "prlimit", "--nproc=1", "--pid", str(tracer.pid)], check=True)
         left = mappings_left(target.pid)
         os.kill(children_of(tracer.pid)[0], signal.SIGKILL)
