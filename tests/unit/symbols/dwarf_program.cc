@@ -36,9 +36,18 @@ std::string Build::name() const {
     return text;
 }
 
+const std::vector<std::string> &compilers() {
+    static const std::vector<std::string> found = [] {
+        int status = 0;
+        shell("command -v clang", &status);
+        return status == 0 ? std::vector<std::string>{"gcc", "clang"} : std::vector<std::string>{"gcc"};
+    }();
+    return found;
+}
+
 std::vector<Build> builds_at(const std::string &optimize) {
     std::vector<Build> builds;
-    for (const char *compiler : {"gcc", "clang"})
+    for (const std::string &compiler : compilers())
         for (int version : {4, 5}) builds.push_back({compiler, version, optimize, ""});
     return builds;
 }

@@ -20,7 +20,9 @@ struct Build {
     std::string name() const; // for parameterized tests: gcc_dwarf5_O0
 };
 
-/// gcc and clang, DWARF 4 and 5, -O0 and -O2.
+/// gcc, and clang where the machine has it (an emulated one has not).
+const std::vector<std::string> &compilers();
+/// All of them, DWARF 4 and 5, -O0 and -O2.
 std::vector<Build> all_builds();
 /// The same at one level.
 std::vector<Build> builds_at(const std::string &optimize);
