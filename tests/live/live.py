@@ -20,8 +20,8 @@ KTRACE = os.path.join(BUILD, "cmd", "ktrace", "ktrace")
 TARGETS = os.path.join(BUILD, "tests", "targets")
 MACHINE = platform.machine()
 LIBC = os.path.realpath(f"/lib/{MACHINE}-linux-gnu/libc.so.6")
-NUMBERS = {"x86_64": {"read": 0, "write": 1, "writev": 20, "openat": 257, "semtimedop": 220},
-           "aarch64": {"read": 63, "write": 64, "writev": 66, "openat": 56, "semtimedop": 192}}[MACHINE]  # of system calls
+NUMBERS = {"x86_64": {"read": 0, "write": 1, "writev": 20, "openat": 257, "semtimedop": 220, "poll": 7},
+           "aarch64": {"read": 63, "write": 64, "writev": 66, "openat": 56, "semtimedop": 192, "poll": 73}}[MACHINE]  # of system calls
 # Registers: of integer arguments, of a result, the program counter.
 ARGUMENTS = {"x86_64": ("di", "si", "dx"), "aarch64": ("x0", "x1", "x2")}[MACHINE]
 RESULT, PC = {"x86_64": ("ax", "ip"), "aarch64": ("x0", "pc")}[MACHINE]

@@ -14,7 +14,7 @@ import unittest
 
 import workshop
 from live import (KTRACE, LIMIT, NO_WATCHES, NUMBERS, LiveTest, adds_up, debug_registers_trap, ktrace, program, sleeps_in,
-                  state_of, told_of, until)
+                  state_of, thread_folders, told_of, until)
 
 
 def library(name="part", *flags):
@@ -330,7 +330,13 @@ class Unloading(Libraries):
         self.hold(room)
         order = subprocess.Popen([KTRACE, "ctl", "-p", str(self.target.pid), "add", "-k", "libpiece.so:piece_work",
                                   "--count"], stdout=subprocess.PIPE, text=True)
-        until(lambda: order.poll() is not None or state_of(f"/proc/{order.pid}") == "S", "it is asked for")
+
+        def is_taken():
+            """Its answer is waited for, and nothing of it waits for a thread of the tracer's."""
+            waits = sleeps_in(f"/proc/{order.pid}") == NUMBERS["poll"]
+            return waits and all(state_of(folder) == "S" for folder in thread_folders(self.tracer.tracing))
+
+        until(lambda: order.poll() is not None or is_taken(), "it is asked for")
         self.let_go()
         answer = order.communicate(timeout=LIMIT)[0]
         self.assertEqual(answer, "2 k libpiece.so:piece_work: 0 locations: it waits for libpiece.so to be loaded\n")
