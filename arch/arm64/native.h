@@ -42,6 +42,9 @@ struct Arm64Native {
     /// Where the kernel restarts it, /proc/TID/syscall shows that call until `hide_call`.
     static void show_call(Tid tid, const Arm64Registers &registers);
     static void hide_call(Tid tid);
+    /// A task whose tracer has died in its single step goes on in steps: the kernel leaves the flag on (__ptrace_unlink
+    /// in kernel/ptrace.c), and no handler can take it off.
+    static constexpr bool steps_outlive_tracer = true;
     /// The SIGTRAP handler for a target's page (recovery.h); empty bytes: there is none for this machine.
     static RecoveryCode recovery_code();
     /// The counter of in_process.h runs at one rate in all states of the processor, and is the same on all of them.

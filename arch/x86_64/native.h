@@ -43,6 +43,8 @@ struct X86_64Native {
     /// Then /proc/TID/syscall shows that call until `hide_call`: it always does.
     static void show_call(Tid, const X86_64Registers &) {}
     static void hide_call(Tid) {}
+    /// What is left of a single step whose tracer has died is taken off by the handler.
+    static constexpr bool steps_outlive_tracer = false;
     /// The SIGTRAP handler for a target's page (recovery.h); empty bytes: there is none for this machine.
     static RecoveryCode recovery_code();
     /// The counter of in_process.h runs at one rate in all states of the processor, and is the same on all of them.

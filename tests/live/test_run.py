@@ -166,13 +166,14 @@ class World(LiveTest):
         self.compare("/bin/ls", "/proc/self/fd", stdin=subprocess.DEVNULL)
 
     def test_signals_and_processors(self):
-        fields = "^(Sig(Blk|Ign|Cgt)|ShdPnd|Cpus_allowed|NoNewPrivs|Seccomp|Cap.*):"
+        fields = "SigBlk*|SigIgn*|SigCgt*|ShdPnd*|Cpus_allowed*|NoNewPrivs*|Seccomp*|Cap*"
+        show = f'while read -r line; do case $line in {fields}) echo "$line" ;; esac; done </proc/self/status'
         for before in (None, lambda: signal.signal(signal.SIGPIPE, signal.SIG_IGN),
                        lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
                        lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
                        lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
                        lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1})):
-            self.compare("/bin/grep", "-E", fields, "/proc/self/status", preexec_fn=before, restore_signals=False)
+            self.compare("/bin/sh", "-c", show, preexec_fn=before, restore_signals=False)
 
     def test_environment_and_limits(self):
         self.compare("/bin/sh", "-c", "env | sort | grep -v '^_='; ulimit -a; umask; pwd; cat /proc/self/oom_score_adj")

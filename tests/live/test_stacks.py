@@ -8,7 +8,7 @@ import tempfile
 from debugger import debugged, traced
 from live import KTRACE, LIMIT, MACHINE, PC, LiveTest, Trace, figure, ktrace, program
 from test_programs import WORK, every_instruction
-from workshop import address_in_file, build, copy_of, execute, room
+from workshop import address_in_file, build, copy_of, execute, require, room
 
 LONG = bool(os.environ.get("KTRACE_LONG"))  # all 200 places in real programs, instead of some
 
@@ -223,6 +223,7 @@ class RealPrograms(StackTest):
 
     def check_places(self, command, path, module, seed, functions=60):
         """At some of all instructions of some functions, as far as they are executed."""
+        require(command[0])
         chance = random.Random(seed)
         specs = [f"{module}:{a:#x}" for a in every_instruction(path, functions, seed)]
         out = os.path.join(room(), f"counts-{seed}")

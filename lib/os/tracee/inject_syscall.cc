@@ -292,7 +292,10 @@ Result<std::int64_t> make_call(Waiter &waiter, Stopped &stopped, VirtAddr instru
                     "run ktrace as root");
     const Undispatched undispatched(tid, waiter.dispatch_keeper());
     const Frame frame(way, tid, before, *mask);
-    if (frame) through = stopped.stop().kind == Stop::Kind::signal ? Through::steps : Through::stops;
+    if (HostNative::steps_outlive_tracer)
+        through = Through::stops;
+    else if (frame)
+        through = stopped.stop().kind == Stop::Kind::signal ? Through::steps : Through::stops;
     Host::Registers call = before;
     Host::set_syscall(call, number, std::span(arguments.begin(), arguments.size()));
     Host::set_pc(call, instruction);
