@@ -339,7 +339,8 @@ class Unloading(Libraries):
         until(lambda: order.poll() is not None or is_taken(), "it is asked for")
         self.let_go()
         answer = order.communicate(timeout=LIMIT)[0]
-        self.assertEqual(answer, "2 k libpiece.so:piece_work: 0 locations: it waits for libpiece.so to be loaded\n")
+        # It is carried out when the libraries are gone, or where that takes its time, loaded once more.
+        self.assertRegex(answer, r"^2 k libpiece.so:piece_work: (0 locations: it waits for libpiece.so to be loaded|1 location)$")
         self.assertEqual(self.counts(self.finish()), {"do_work": 0, "piece_work": 10})
 
 
