@@ -43,7 +43,7 @@ struct X86_64Native {
     /// Then /proc/TID/syscall shows that call until `hide_call`: it always does.
     static void show_call(Tid, const X86_64Registers &) {}
     static void hide_call(Tid) {}
-    /// What is left of a single step whose tracer has died is taken off by the handler.
+    /// The handler takes off the flag of a single step whose tracer has died.
     static constexpr bool steps_outlive_tracer = false;
     /// The SIGTRAP handler for a target's page (recovery.h); empty bytes: there is none for this machine.
     static RecoveryCode recovery_code();

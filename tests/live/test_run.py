@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from live import KTRACE, LIMIT, LiveTest, Lines, adds_up, ktrace, program, until
+from live import KTRACE, LIMIT, NUMBERS, LiveTest, Lines, adds_up, children_of, ktrace, program, sleeps_in, until
 import workshop
 
 ELSE = ["-k", "libc:getppid"]  # a probe that is placed and hardly hit
@@ -208,6 +208,14 @@ class Signals(LiveTest):
         lines.until("ready")
         return process, lines
 
+    def wait_for_reading(self, process):
+        """The shell waits for a line: it would not look for a signal that comes a moment before."""
+        def is_reading():
+            family = [child for parent in (process.pid, *children_of(process.pid)) for child in children_of(parent)]
+            return any(sleeps_in(f"/proc/{child}") == NUMBERS["read"] for child in family)
+
+        until(is_reading, "the shell waits for a line")
+
     def finish(self, process, line=b"go\n"):
         process.stdin.write(line)
         process.stdin.flush()
@@ -215,20 +223,19 @@ class Signals(LiveTest):
 
     def test_interrupt_belongs_to_the_program(self):
         process, lines = self.start_waiting()
-        for _ in range(3):
-            os.killpg(process.pid, signal.SIGINT)
-            lines.until("int")
-            os.killpg(process.pid, signal.SIGQUIT)
-            lines.until("quit")
+        for sent, told in ((signal.SIGINT, "int"), (signal.SIGQUIT, "quit")) * 3:
+            self.wait_for_reading(process)
+            os.killpg(process.pid, sent)
+            lines.until(told)
         self.assertEqual(self.finish(process), 6)
 
     def test_interrupt_behind_the_end_of_tracing(self):
         process, lines = self.start_waiting("--duration", "10ms")
         Lines(process.stderr, "ktrace").until("^ktrace: [0-9]+ hits? at ")
-        os.killpg(process.pid, signal.SIGINT)
-        lines.until("int")
-        os.killpg(process.pid, signal.SIGQUIT)
-        lines.until("quit")
+        for sent, told in ((signal.SIGINT, "int"), (signal.SIGQUIT, "quit")):
+            self.wait_for_reading(process)
+            os.killpg(process.pid, sent)
+            lines.until(told)
         self.assertEqual(self.finish(process), 6)
 
     def test_termination_is_passed_on(self):

@@ -91,7 +91,7 @@ class Deliveries(LiveTest):
             with self.subTest(options):
                 target = self.start(program("deliveries"))
                 tracer = self.attach(target, *options, "--count", "--format", "json")
-                target.tell("queue")
+                target.tell(f"queue {fewer(1000)}")
                 target.truth("queue on")
                 calls = self.check_queue(target)
                 trace = tracer.stop()
@@ -112,7 +112,7 @@ class Deliveries(LiveTest):
 
     def test_attach_and_detach_amid_queued_signals(self):
         target = self.start(program("deliveries"))
-        target.tell("queue")
+        target.tell(f"queue {fewer(1000)}")
         for i in range(8):
             options = (("-r", "hot"), ("-k", "hot", "--post"), ("-k", "on_queued"), ("-k", "hot"))[i % 4]
             self.assertEqual(self.attach(target, *options, "--count").stop().status, 0)

@@ -17,7 +17,8 @@ void note_sleeper(Tid tid);
 void resume_sleeper(Tid tid);
 
 /// At a stop of the task, of which the interrupt is the reason or which came before it: where it slept when it was
-/// interrupted. What fails there with EINTR is a call that the task has made since, as no handler was run in between.
+/// interrupted. A call that fails there with EINTR is one that the task has made since, as no handler was run in
+/// between.
 std::optional<TaskPlace> noted_sleeper(Tid tid);
 
 } // namespace ktrace::os
