@@ -80,7 +80,6 @@ void replace_signal(Process &process, Task &task, os::Stopped &stopped, const si
 
 void before_signal(Engine &engine, Process &process, Task &task, os::Stopped &stopped, int signal) {
     if (stopped.stop().kind == Kind::signal) see_interruption(process, task, stopped);
-    if (arch::Host::interrupted_for_good(stopped.registers())) task.restart.is_returned_to = true;
     if (!keeps_signals_out(task.step)) give_back_state(task);
     if (signal == SIGTRAP)
         restore_action(engine, process, task, stopped);

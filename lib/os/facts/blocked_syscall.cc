@@ -146,13 +146,11 @@ bool may_be_made_again(const TaskPlace &place, bool on_socket) {
            (on_socket && limiting_option(place.syscall) != 0);
 }
 
-std::optional<TaskPlace> interrupted_call(Pid pid, Tid tid, const arch::Host::Registers &registers,
-                                          bool is_failed_now) {
+std::optional<TaskPlace> interrupted_call(Pid pid, Tid tid, const arch::Host::Registers &registers) {
     if (!arch::HostNative::was_in_call(tid, registers)) return std::nullopt;
-    if (arch::HostNative::moves_to_restart && arch::Host::interrupted_for_good(registers) && !is_failed_now) {
-        const auto slept = noted_sleeper(tid);
-        if (!slept || slept->pc != arch::Host::pc(registers) || slept->sp != arch::Host::sp(registers))
-            return std::nullopt;
+    if (arch::HostNative::moves_to_restart && arch::Host::interrupted_for_good(registers)) {
+        auto slept_in = noted_sleeper(tid);
+        return slept_in && slept_in->pc == arch::Host::pc(registers) ? slept_in : std::nullopt;
     }
     arch::HostNative::show_call(tid, registers);
     auto place = read_task_place(pid, tid);
@@ -160,9 +158,8 @@ std::optional<TaskPlace> interrupted_call(Pid pid, Tid tid, const arch::Host::Re
     return place;
 }
 
-std::optional<TaskPlace> call_to_make_again(Pid pid, Tid tid, const arch::Host::Registers &registers,
-                                            bool is_failed_now) {
-    const auto place = interrupted_call(pid, tid, registers, is_failed_now);
+std::optional<TaskPlace> call_to_make_again(Pid pid, Tid tid, const arch::Host::Registers &registers) {
+    const auto place = interrupted_call(pid, tid, registers);
     const bool may = place && may_be_made_again(*place, is_socket(pid, tid, place->arguments[0]));
     return may ? place : std::nullopt;
 }

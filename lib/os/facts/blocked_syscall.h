@@ -32,15 +32,11 @@ Interrupted interrupted(Pid pid, Tid tid);
 /// socket. Pure.
 bool may_be_made_again(const TaskPlace &place, bool on_socket);
 
-/// Of a task at the stop of an interrupt: the call that it was in. Nothing: it was in none, or that is not known.
-/// `is_failed_now`: where it shows -EINTR, the call has failed so for this stop, and no handler has returned to behind
-/// one that had failed before; else that is known where the task slept there (sleepers.h).
-std::optional<TaskPlace> interrupted_call(Pid pid, Tid tid, const arch::Host::Registers &registers,
-                                          bool is_failed_now = false);
+/// Of a task at the stop of an interrupt: the call that it was in. Nothing: it was in none.
+std::optional<TaskPlace> interrupted_call(Pid pid, Tid tid, const arch::Host::Registers &registers);
 
 /// Of a task that stands at a stop with -EINTR: its call, if that is one that may be made again.
-std::optional<TaskPlace> call_to_make_again(Pid pid, Tid tid, const arch::Host::Registers &registers,
-                                            bool is_failed_now);
+std::optional<TaskPlace> call_to_make_again(Pid pid, Tid tid, const arch::Host::Registers &registers);
 
 /// Asleep where no signal wakes it (a parent in vfork): its interrupt is seen when that has ended, before it runs on.
 bool sleeps_deeply(Tid tid);

@@ -135,6 +135,8 @@ ProcessStatus parse_status(std::string_view text) {
             status.seccomp = decimal<int>(take_word(rest));
         else if (key == "Seccomp_filters")
             status.seccomp_filters = decimal<int>(take_word(rest));
+        else if (key == "voluntary_ctxt_switches")
+            status.switches = decimal<std::uint64_t>(take_word(rest));
     }
     return status;
 }

@@ -37,6 +37,7 @@ struct ProcessStatus {
     std::uint64_t pending = 0;                          // SigPnd and ShdPnd
     int seccomp = 0;                                    // the mode
     int seccomp_filters = 0;                            // how many judge its calls
+    std::uint64_t switches = 0;                         // how often it went to sleep, or stopped
 };
 
 /// Where a task is, by /proc/PID/task/TID/syscall.

@@ -52,7 +52,6 @@ bool interrupt(Tid task) {
 }
 
 bool resume(Tid task, Resume how, int signal) {
-    if (arch::HostNative::moves_to_restart) resume_sleeper(task);
     auto data = static_cast<long>(signal);
     switch (how) {
     case Resume::run: return ::ptrace(PTRACE_CONT, task.value, nullptr, data) == 0;

@@ -1,5 +1,6 @@
 #include "os/tracee/sleepers.h"
 
+#include <cstdint>
 #include <unordered_map>
 #include <utility>
 
@@ -9,7 +10,7 @@ namespace {
 
 struct Noted {
     TaskPlace place;
-    bool at_stop = false; // it stands at a stop of the call, and the interrupt comes when it was resumed
+    std::uint64_t switches = 0; // by which it has left its processor of its own accord
 };
 
 constexpr std::size_t most = 10'000; // of tasks that have ended nothing is known here
@@ -22,25 +23,21 @@ std::unordered_map<pid_t, Noted> &all() {
 } // namespace
 
 void note_sleeper(Tid tid) {
-    const auto status = read_status(tid.value);
-    auto place = status ? read_task_place(Pid{tid.value}, tid) : std::nullopt;
-    const bool is_asleep = place && !place->running && place->syscall >= 0;
-    const bool at_stop = status && status->state == 't';
-    if (at_stop && !is_asleep) return; // at the stop for an interrupt before this one
     all().erase(tid.value);
-    if (!is_asleep) return;
+    const auto before = read_status(tid.value);
+    auto place = before ? read_task_place(Pid{tid.value}, tid) : std::nullopt;
+    if (!place || place->running || place->syscall < 0) return;
     if (all().size() >= most) all().clear();
-    all()[tid.value] = {std::move(*place), at_stop};
-}
-
-void resume_sleeper(Tid tid) {
-    const auto found = all().find(tid.value);
-    if (found != all().end() && !std::exchange(found->second.at_stop, false)) all().erase(found);
+    all()[tid.value] = {std::move(*place), before->switches};
 }
 
 std::optional<TaskPlace> noted_sleeper(Tid tid) {
     const auto found = all().find(tid.value);
-    return found == all().end() ? std::nullopt : std::optional(found->second.place);
+    if (found == all().end()) return std::nullopt;
+    const auto now = read_status(tid.value);
+    // The one more is that to the stop.
+    if (!now || now->switches != found->second.switches + 1) return std::nullopt;
+    return found->second.place;
 }
 
 } // namespace ktrace::os

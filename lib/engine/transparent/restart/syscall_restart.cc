@@ -54,8 +54,7 @@ bool has_begun(Stop::Kind next) { return next == Stop::Kind::syscall; }
 
 void see_restart(Task &task, os::Stopped &stopped) {
     const auto failed = std::exchange(task.restart.failed, std::nullopt);
-    task.restart.is_failed_now = failed && !has_begun(stopped.stop().kind);
-    if (!task.restart.is_failed_now) return;
+    if (!failed || has_begun(stopped.stop().kind)) return;
     stopped.change_registers() = *failed;
     task.step.over = Over::none; // of the way to the call in a slot
     task.step.site = nullptr;
@@ -67,8 +66,7 @@ void see_interruption(Process &process, Task &task, os::Stopped &stopped) {
     if (!awaits && !failed) return;
     std::optional<os::TaskPlace> call;
     const auto may_be_made_again = [&] {
-        const bool by_signal = stopped.stop().kind == Stop::Kind::signal && !task.restart.is_returned_to;
-        call = os::call_to_make_again(task.pid, task.tid, stopped.registers(), task.restart.is_failed_now || by_signal);
+        call = os::call_to_make_again(task.pid, task.tid, stopped.registers());
         return call.has_value();
     };
     switch (interruption_of(awaits, failed, is_seen(stopped.stop()), may_be_made_again)) {
