@@ -1,5 +1,7 @@
 #include "session/overhead_limit.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "arming/registry.h"
@@ -31,8 +33,9 @@ std::string thread_text(const trace::Trace &trace, Tid tid) {
     return thread;
 }
 
+/// The costs of a stop were measured on an idle machine: on a busy one their sum may be more than the time that passed.
 std::string percent(std::uint64_t ns, std::uint64_t of_ns) {
-    return fmt::format("{:.1f}%", static_cast<double>(ns) / static_cast<double>(of_ns) * 100);
+    return fmt::format("{:.1f}%", static_cast<double>(std::min(ns, of_ns)) / static_cast<double>(of_ns) * 100);
 }
 
 bool can_be_switched_off(trace::Trace &trace, const trace::CountedLocation &location) {

@@ -6,7 +6,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
-from live import LiveTest, ktrace, program, state_of, told_of, until
+from live import SLOW, LiveTest, ktrace, program, state_of, told_of, until
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -22,7 +22,8 @@ def is_traced(target):
 class Profile(LiveTest):
     def test_known_shares(self):
         target = self.start(program("shares"))
-        profile = self.trace("-p", target.pid, "-F", "997", "--duration", "4s", "--format", "json", command="profile", wait=False)
+        rate, duration = ("99", "25s") if SLOW else ("997", "4s")
+        profile = self.trace("-p", target.pid, "-F", rate, "--duration", duration, "--format", "json", command="profile", wait=False)
         until(lambda: is_traced(target), "it is looked at")
         target.tell()  # the truth from now on,
         target.truth("work")
