@@ -8,7 +8,7 @@ import threading
 import time
 import unittest
 
-from live import NO_WATCHES, LiveTest, adds_up, debug_registers_trap, fewer, ktrace, program
+from live import NO_WATCHES, SLOW, LiveTest, adds_up, debug_registers_trap, fewer, ktrace, program
 
 CLOCK_MONOTONIC_COARSE = 6  # clock_gettime(2)
 
@@ -85,6 +85,7 @@ class Deliveries(LiveTest):
         self.assertEqual((got, bad), (sent, 0), "signals were lost, doubled, out of order, or had another value")
         return calls
 
+    @unittest.skipIf(SLOW, "signals that come without pause leave no time for anything else on one slow processor")
     def test_values_and_order(self):
         """Real-time signals that are queued without pause, handled on an alternate stack."""
         for options in (("-k", "hot"), ("-r", "hot"), ("-k", "hot", "--post")):

@@ -23,9 +23,13 @@ std::unordered_map<pid_t, Noted> &all() {
 } // namespace
 
 void note_sleeper(Tid tid) {
-    all().erase(tid.value);
     const auto before = read_status(tid.value);
     auto place = before ? read_task_place(Pid{tid.value}, tid) : std::nullopt;
+    const auto found = all().find(tid.value);
+    const bool is_on_its_way =
+        place && place->running && found != all().end() && before->switches == found->second.switches;
+    if (is_on_its_way) return; // from the entry of its call, where it was noted, to its sleep
+    all().erase(tid.value);
     if (!place || place->running || place->syscall < 0) return;
     if (all().size() >= most) all().clear();
     all()[tid.value] = {std::move(*place), before->switches};

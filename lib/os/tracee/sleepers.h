@@ -9,7 +9,7 @@
 
 namespace ktrace::os {
 
-/// Right before the task is interrupted.
+/// Right before the task is interrupted; and where it stands at the entry of a call that is made again.
 void note_sleeper(Tid tid);
 
 /// At a stop of the task: the call that it was asleep in when it was interrupted last. Nothing: it ran then, or has run

@@ -8,6 +8,7 @@
 #include "engine/calls/repeated_hit.h"
 #include "os/facts/blocked_syscall.h"
 #include "os/proc/procfs.h"
+#include "os/tracee/sleepers.h"
 
 namespace ktrace::engine {
 
@@ -54,6 +55,7 @@ bool has_begun(Stop::Kind next) { return next == Stop::Kind::syscall; }
 
 void see_restart(Task &task, os::Stopped &stopped) {
     const auto failed = std::exchange(task.restart.failed, std::nullopt);
+    if (failed && arch::HostNative::moves_to_restart && has_begun(stopped.stop().kind)) os::note_sleeper(task.tid);
     if (!failed || has_begun(stopped.stop().kind)) return;
     stopped.change_registers() = *failed;
     task.step.over = Over::none; // of the way to the call in a slot
