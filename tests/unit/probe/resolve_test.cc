@@ -32,7 +32,7 @@ extern "C" {
 __attribute__((noinline)) static int hidden(int n) { return n * 3 + counter; }
 __attribute__((noinline)) int do_work(int n) {
     int sum = inlined(n);            // line 12
-    if (n > 2) sum += inlined(sum);
+    for (int i = 2; i < n; i++) sum += inlined(sum);
 
     return sum + hidden(n);
 }
