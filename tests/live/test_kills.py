@@ -11,8 +11,8 @@ import subprocess
 import sys
 import unittest
 
-from live import (KTRACE, LIMIT, Lines, LiveTest, children_of, figure, folders_of,
-                  has_own_text, ktrace, mappings_left, program, sleeps_in, state_of, thread_folders, until, wait_until_asleep, wait_until_let_go)
+from live import (KTRACE, LIMIT, SLOW, Lines, LiveTest, children_of, figure, folders_of, has_own_text, ktrace, mappings_left, program,
+                  sleeps_in, state_of, thread_folders, until, wait_until_asleep, wait_until_let_go)
 from survivor import PROBES, Survivor
 from test_sleepers import sleep_on
 
@@ -152,6 +152,7 @@ class Kills(Survivor):
         self.check_end()
         figure(f"{ROUNDS} repairs survived by threads in handlers")
 
+    @unittest.skipIf(os.uname().machine == "aarch64", "a thread whose tracer is killed in its single step is lost here")
     def test_with_post_handlers(self):
         """Every instruction is stepped, with signals blocked: each thread gets back its own mask by the handler in the page."""
         for arguments in (("8",), ("8", "timer")):
@@ -272,6 +273,7 @@ class Requests(LiveTest):
     def test_at_requests_plain(self):
         self.check(("4",), "-k", "leaf", "-k", "flags_popf", "-j", "do_work", "--max-events", "30")
 
+    @unittest.skipIf(SLOW, "hardly a signal comes in a copy where a stop takes so long")
     def test_behind_requests_to_tell_of_a_signal(self):
         """One in a copy that runs without a step is delivered in the place of a step's SIGTRAP: killed in between, ktrace
         would leave it a SIGTRAP that looks as if a process had sent it (ptrace(2), PTRACE_SETSIGINFO)."""
