@@ -10,6 +10,7 @@
 #include "complain.h"
 #include "find_processes.h"
 #include "help.h"
+#include "os/facts/page_size.h"
 #include "os/self/descriptors.h"
 #include "os/self/memory_bound.h"
 #include "os/self/sigbus_guard.h"
@@ -21,6 +22,11 @@ using ktrace::cli::Command;
 using ktrace::cli::Invocation;
 
 constexpr int failed = 1, bad_usage = 2, failed_to_run = 125;
+
+bool traces(Command command) {
+    return command == Command::attach || command == Command::run || command == Command::bench ||
+           command == Command::stack || command == Command::profile || command == Command::repair;
+}
 
 int execute(const Invocation &invocation, const std::vector<std::string> &arguments) {
     switch (invocation.command) {
@@ -62,6 +68,10 @@ int main(int argc, char **argv) {
     if (auto found = ktrace::cli::find_processes(*invocation); !found) {
         ktrace::cli::complain(found.error());
         return found.error().kind == ktrace::Error::Kind::usage ? bad_usage : failed;
+    }
+    if (auto fits = ktrace::os::fits_pages(ktrace::os::page_size()); !fits && traces(invocation->command)) {
+        ktrace::cli::complain(fits.error());
+        return invocation->command == Command::run ? failed_to_run : failed;
     }
     if (auto enough = ktrace::os::allow_many_descriptors(); !enough) {
         ktrace::cli::complain(enough.error());

@@ -12,6 +12,7 @@
 
 #include "arch/host.h"
 #include "os/facts/hw_breakpoint.h"
+#include "os/facts/page_size.h"
 #include "os/facts/sched_records.h"
 #include "os/proc/procfs.h"
 #include "os/proc/yama.h"
@@ -132,6 +133,8 @@ Finding machine() {
     utsname names{};
     ::uname(&names);
     std::string told = std::string(names.sysname) + " " + names.release + " on " + names.machine;
+    if (auto fits = os::fits_pages(os::page_size()); !fits)
+        return {State::bad, "machine", told + ": " + fits.error().message, fits.error().hint};
     return {State::good, "machine", told, {}};
 }
 
