@@ -292,10 +292,12 @@ Result<std::int64_t> make_call(Waiter &waiter, Stopped &stopped, VirtAddr instru
                     "run ktrace as root");
     const Undispatched undispatched(tid, waiter.dispatch_keeper());
     const Frame frame(way, tid, before, *mask);
-    if (HostNative::steps_outlive_tracer)
+    // Only a step leads from a signal's stop to one at which a signal can be delivered.
+    const bool at_signal = stopped.stop().kind == Stop::Kind::signal;
+    if (frame)
+        through = at_signal ? Through::steps : Through::stops;
+    else if (HostNative::steps_outlive_tracer && !at_signal)
         through = Through::stops;
-    else if (frame)
-        through = stopped.stop().kind == Stop::Kind::signal ? Through::steps : Through::stops;
     Host::Registers call = before;
     Host::set_syscall(call, number, std::span(arguments.begin(), arguments.size()));
     Host::set_pc(call, instruction);
