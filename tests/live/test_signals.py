@@ -92,7 +92,7 @@ class Deliveries(LiveTest):
             with self.subTest(options):
                 target = self.start(program("deliveries"))
                 tracer = self.attach(target, *options, "--count", "--format", "json")
-                target.tell(f"queue {fewer(1000)}")
+                target.tell("queue")
                 target.truth("queue on")
                 calls = self.check_queue(target)
                 trace = tracer.stop()
@@ -113,7 +113,7 @@ class Deliveries(LiveTest):
 
     def test_attach_and_detach_amid_queued_signals(self):
         target = self.start(program("deliveries"))
-        target.tell(f"queue {fewer(1000)}")
+        target.tell("queue")
         for i in range(8):
             options = (("-r", "hot"), ("-k", "hot", "--post"), ("-k", "on_queued"), ("-k", "hot"))[i % 4]
             self.assertEqual(self.attach(target, *options, "--count").stop().status, 0)

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from live import (LIMIT, NUMBERS, WRITE, LiveTest, debug_registers_trap, program, sleeps_in, thread_folders, told_of, until,
+from live import (LIMIT, MACHINE, NUMBERS, WRITE, LiveTest, debug_registers_trap, program, sleeps_in, thread_folders, told_of, until,
                   wait_until_asleep)
 
 # What the sleeper's call answers: when it was woken; when its time was up.
@@ -26,7 +26,7 @@ LONGEST_MS = 48000
 TOGETHER = 6  # one is attached to after the other
 PARTLY = {"write": 1, "writev": 20, "send": 44, "sendmsg": 46, "recv": 45, "recvmmsg": 299,
           "pwritev2": 328, "close": 3}  # numbers of the system calls
-IS_ARM = os.uname().machine == "aarch64"
+IS_ARM = MACHINE == "aarch64"
 LOST = "a call that has failed with EINTR has lost its first argument on this machine"
 FAILS = {"epoll_wait", "semop"} if IS_ARM else set()  # with EINTR at a signal that is ignored
 SEMTIMEDOP = NUMBERS["semtimedop"]

@@ -3,8 +3,8 @@
  *
  * Prints "ready PID" and reads lines:
  *
- *     queue N   another process queues real-time signals with the values 1, 2, 3 … until the next line comes; they are
- *               handled on an alternate stack. "queue on" when N have come, then
+ *     queue     another process queues real-time signals with the values 1, 2, 3 … until the next line comes; they are
+ *               handled on an alternate stack. "queue on" when 1,000 have come, then
  *               "queue sent N got N bad B calls C": bad ones had another value, sender or stack than they should have
  *     bursts N  another process queues three of them for the thread, N times, a moment apart, while tap() is called,
  *               and prints the same; C counts the calls of tap
@@ -112,7 +112,7 @@ static void send_until_line(pid_t to) {
 }
 
 /* bursts 0: until the next line comes, while hot is called. */
-static void queue(long bursts, long first) {
+static void queue(long bursts) {
     stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_sigaction = on_queued, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     pid_t self = getpid();
@@ -127,7 +127,7 @@ static void queue(long bursts, long first) {
     sender = fork();
     if (sender == 0) bursts > 0 ? send_bursts(self, bursts) : send_until_line(self);
     sigprocmask(SIG_UNBLOCK, &queued, NULL);
-    while (bursts == 0 && got < first) hot(got);
+    while (bursts == 0 && got < 1000) hot(got);
     printf("queue on\n");
     fflush(stdout);
     while (!shared->done || got < shared->sent) bursts > 0 ? tap(got) : hot(got);
@@ -231,8 +231,8 @@ int main(void) {
     while (fgets(line, sizeof(line), stdin)) {
         long number = strchr(line, ' ') ? atol(strchr(line, ' ')) : 0;
 
-        if (strncmp(line, "queue", 5) == 0) queue(0, number);
-        if (strncmp(line, "bursts", 6) == 0) queue(number, 0);
+        if (strncmp(line, "queue", 5) == 0) queue(0);
+        if (strncmp(line, "bursts", 6) == 0) queue(number);
         if (strncmp(line, "jump", 4) == 0) jump(number);
         if (strncmp(line, "read", 4) == 0) reads(number);
         if (strncmp(line, "trap", 4) == 0) traps(number);

@@ -20,7 +20,7 @@ struct Build {
     std::string name() const; // for parameterized tests: gcc_dwarf5_O0
 };
 
-/// gcc, and clang where the machine has it (an emulated one has not).
+/// gcc and clang; in an emulated machine, which has no other, gcc alone.
 const std::vector<std::string> &compilers();
 /// All of them, DWARF 4 and 5, -O0 and -O2.
 std::vector<Build> all_builds();

@@ -55,8 +55,11 @@ bool has_begun(Stop::Kind next) { return next == Stop::Kind::syscall; }
 
 void see_restart(Task &task, os::Stopped &stopped) {
     const auto failed = std::exchange(task.restart.failed, std::nullopt);
-    if (failed && arch::HostNative::moves_to_restart && has_begun(stopped.stop().kind)) os::note_sleeper(task.tid);
-    if (!failed || has_begun(stopped.stop().kind)) return;
+    if (!failed) return;
+    if (has_begun(stopped.stop().kind)) {
+        if (arch::HostNative::moves_to_restart) os::note_sleeper(task.tid);
+        return;
+    }
     stopped.change_registers() = *failed;
     task.step.over = Over::none; // of the way to the call in a slot
     task.step.site = nullptr;
