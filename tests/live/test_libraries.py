@@ -323,6 +323,7 @@ class Unloading(Libraries):
         self.tracer.errors.until("Attached 0 probes from 1 spec")
         self.assertEqual(self.counts(self.finish()), {"piece_work": 10})
 
+    @unittest.skipIf(SLOW, "the libraries are loaded once more before the order is carried out, where a stop takes so long")
     def test_a_probe_that_is_added_in_the_middle(self):
         room = self.told_before()
         self.open_both()
@@ -339,9 +340,7 @@ class Unloading(Libraries):
         until(lambda: order.poll() is not None or is_taken(), "it is asked for")
         self.let_go()
         answer = order.communicate(timeout=LIMIT)[0]
-        # It is carried out when the libraries are gone; where a stop takes its time, they are loaded once more by then.
-        carried_out = "1 location" if SLOW else "0 locations: it waits for libpiece.so to be loaded"
-        self.assertEqual(answer, f"2 k libpiece.so:piece_work: {carried_out}\n")
+        self.assertEqual(answer, "2 k libpiece.so:piece_work: 0 locations: it waits for libpiece.so to be loaded\n")
         self.assertEqual(self.counts(self.finish()), {"do_work": 0, "piece_work": 10})
 
 

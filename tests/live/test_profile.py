@@ -20,10 +20,10 @@ def is_traced(target):
 
 
 class Profile(LiveTest):
+    @unittest.skipIf(SLOW, "where looks share one slow processor with the program, shares are off by three to five points")
     def test_known_shares(self):
         target = self.start(program("shares"))
-        rate, duration = ("99", "25s") if SLOW else ("997", "4s")
-        profile = self.trace("-p", target.pid, "-F", rate, "--duration", duration, "--format", "json", command="profile", wait=False)
+        profile = self.trace("-p", target.pid, "-F", "997", "--duration", "4s", "--format", "json", command="profile", wait=False)
         until(lambda: is_traced(target), "it is looked at")
         target.tell()  # the truth from now on,
         target.truth("work")
