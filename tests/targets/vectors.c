@@ -9,8 +9,8 @@
  *
  * Prints "ready PID WIDTH", WIDTH the bits of a register (512, 256, 128; 0 where the machine is another); a line `check
  * N` is answered by "right R" when every thread has done N rounds more, `signal N` starts a 1 kHz profiling timer
- * before that. At a wrong value it prints "wrong ..." and ends with status 3. At the end of its input it leaves with
- * status 0.
+ * before that, and from then on the timer has gone off ten times meanwhile, too. At a wrong value it prints "wrong ..."
+ * and ends with status 3. At the end of its input it leaves with status 0.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -36,6 +36,7 @@ struct state {
 
 static int width;
 static double value; /* what do_work may return */
+static int timed;
 static atomic_long done[most_threads];
 static atomic_int stop;
 volatile long ticks;
@@ -163,14 +164,17 @@ static void start_timer(void) {
 
     sigaction(SIGPROF, &action, NULL);
     setitimer(ITIMER_PROF, &each, NULL);
+    timed = 1;
 }
 
 static void check(int threads, long rounds) {
     long before[most_threads], sum = 0;
+    const long ticks_before = ticks;
 
     for (int i = 0; i < threads; i++) before[i] = done[i];
     for (int i = 0; i < threads; i++)
         while (done[i] < before[i] + rounds) usleep(200);
+    while (timed && ticks < ticks_before + 10) usleep(200);
     for (int i = 0; i < threads; i++) sum += done[i];
     printf("right %ld\n", sum);
 }
