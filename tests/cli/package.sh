@@ -33,7 +33,9 @@ dpkg-deb -x "$package" "$root"
 {
     echo usr/bin/ktrace
     echo usr/libexec/ktrace/ktrace-plugin-host
-    (cd "$source/lib/plugin/include" && find . -type f -printf 'usr/include/ktrace/%P\n')
+    for headers in "$source/lib/plugin/include" "$source/arch/$(dpkg --print-architecture | sed s/amd64/x86_64/)/plugin/include"; do
+        (cd "$headers" && find . -type f -printf 'usr/include/ktrace/%P\n')
+    done
     (cd "$source/man" && for page in *; do echo "usr/share/man/man${page##*.}/$page"; done)
     echo usr/share/bash-completion/completions/ktrace
     echo usr/share/zsh/vendor-completions/_ktrace

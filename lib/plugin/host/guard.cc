@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "arch/plugin_host.h"
 #include "plugin/host/mirror.h"
-#include "plugin/host/native.h"
 #include "plugin/host/tasks.h"
 #include "plugin/host/turns.h"
 
@@ -62,16 +62,16 @@ void describe(int signal, const siginfo_t &info, std::uint64_t pc) {
 bool handled_by_plugin(int signal, ucontext_t &context) {
     kprobe *probe = guarded_probe;
     if (!probe || !probe->fault_handler || in_fault_handler) return false;
-    std::uint64_t pc = pc_of(context);
+    std::uint64_t pc = arch::pc_of(context);
     handled_there = pc == last_fault_pc ? handled_there + 1 : 0;
     last_fault_pc = pc;
     if (handled_there >= most_handled) return false;
     pt_regs registers;
-    from_context(context, registers);
+    arch::from_context(context, registers);
     in_fault_handler = 1;
-    int handled = probe->fault_handler(probe, &registers, trap_number(signal, context));
+    int handled = probe->fault_handler(probe, &registers, arch::trap_number(signal, context));
     in_fault_handler = 0;
-    if (handled != 0) to_context(registers, context);
+    if (handled != 0) arch::to_context(registers, context);
     return handled != 0;
 }
 
@@ -83,12 +83,12 @@ bool handled_by_plugin(int signal, ucontext_t &context) {
 
 void on_fault(int signal, siginfo_t *info, void *opaque) {
     auto &context = *static_cast<ucontext_t *>(opaque);
-    std::uint64_t pc = pc_of(context);
+    std::uint64_t pc = arch::pc_of(context);
     bool memory = (signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0 && info->si_code != SI_KERNEL;
     if (memory && guarding) {
         auto at = reinterpret_cast<std::uint64_t>(info->si_addr);
         if (awaited_return != 0 && at == awaited_return && pc == at) leave(jump_entry_returned);
-        if (bring_in(at, was_write(context)) || fill_in_comm(at)) return;
+        if (bring_in(at, arch::was_write(context)) || fill_in_comm(at)) return;
     }
     if (copying) siglongjmp(copy_way_out, 1);
     if (!guarding) die_of(signal);

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "plugin/host/native.h"
+#include "arch/plugin_host.h"
 #include "plugin/host/tasks.h"
 #include "plugin/host/turns.h"
 
@@ -130,8 +130,8 @@ long call_entry(void *opaque) {
     std::size_t size = wire->stack_size < most_stack ? wire->stack_size : most_stack;
     std::memcpy(top, wire->stack, size);
     expect_return_to(wire->address);
-    enter_function(static_cast<jprobe *>(call.probe.owner)->entry, call.registers,
-                   wire->has_floating ? wire->floating : nullptr, top);
+    arch::enter_function(static_cast<jprobe *>(call.probe.owner)->entry, call.registers,
+                         wire->has_floating ? wire->floating : nullptr, top);
 }
 
 pt_regs *wire_registers() { return reinterpret_cast<pt_regs *>(wire->registers); }

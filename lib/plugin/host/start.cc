@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "plugin/host/native.h"
+#include "arch/plugin_host.h"
 
 namespace ktrace::plugin::host {
 
@@ -294,7 +294,7 @@ const char *start_in(const Window &window, const char *mark, int argc, char **ar
     fits = fits && stack.word(0) && push_auxv(stack, loader, vdso, program);
     if (!fits) return "its arguments and environment are too long";
     unregister_from_kernel();
-    begin_program(loader.entry, stack.finish());
+    arch::begin_program(loader.entry, stack.finish());
 }
 
 bool leave_old_places(const Window &window) {

@@ -2,6 +2,8 @@
 #ifndef KTRACE_LINUX_KCONFIG_H
 #define KTRACE_LINUX_KCONFIG_H
 
+#include <asm/kconfig.h>
+
 #ifndef MODULE
 #define MODULE 1
 #endif
@@ -13,12 +15,6 @@
 #define CONFIG_KRETPROBES 1
 #define CONFIG_HAVE_KPROBES 1
 #define CONFIG_HAVE_KRETPROBES 1
-#if defined(__x86_64__)
-#define CONFIG_X86 1
-#define CONFIG_X86_64 1
-#elif defined(__aarch64__)
-#define CONFIG_ARM64 1
-#endif
 
 #ifdef __cplusplus
 #define KTRACE_BEGIN extern "C" {

@@ -3,56 +3,7 @@
 #ifndef KTRACE_LINUX_PTRACE_H
 #define KTRACE_LINUX_PTRACE_H
 
-#include <linux/types.h>
-
-#if defined(__x86_64__)
-
-struct pt_regs {
-    unsigned long r15, r14, r13, r12, bp, bx;
-    unsigned long r11, r10, r9, r8, ax, cx, dx, si, di;
-    unsigned long orig_ax, ip, cs, flags, sp, ss;
-};
-
-static inline unsigned long instruction_pointer(const struct pt_regs *regs) { return regs->ip; }
-static inline void instruction_pointer_set(struct pt_regs *regs, unsigned long to) { regs->ip = to; }
-static inline unsigned long user_stack_pointer(const struct pt_regs *regs) { return regs->sp; }
-static inline unsigned long frame_pointer(const struct pt_regs *regs) { return regs->bp; }
-static inline long regs_return_value(const struct pt_regs *regs) { return (long)regs->ax; }
-static inline void regs_set_return_value(struct pt_regs *regs, unsigned long value) { regs->ax = value; }
-/* The nth integer argument (from 0) at a function's entry, of those in registers. */
-static inline unsigned long regs_get_kernel_argument(const struct pt_regs *regs, unsigned int n) {
-    switch (n) {
-    case 0: return regs->di;
-    case 1: return regs->si;
-    case 2: return regs->dx;
-    case 3: return regs->cx;
-    case 4: return regs->r8;
-    case 5: return regs->r9;
-    default: return 0;
-    }
-}
-
-#elif defined(__aarch64__)
-
-struct pt_regs {
-    u64 regs[31];
-    u64 sp, pc, pstate;
-    u64 orig_x0;
-};
-
-static inline unsigned long instruction_pointer(const struct pt_regs *regs) { return regs->pc; }
-static inline void instruction_pointer_set(struct pt_regs *regs, unsigned long to) { regs->pc = to; }
-static inline unsigned long user_stack_pointer(const struct pt_regs *regs) { return regs->sp; }
-static inline unsigned long frame_pointer(const struct pt_regs *regs) { return regs->regs[29]; }
-static inline long regs_return_value(const struct pt_regs *regs) { return (long)regs->regs[0]; }
-static inline void regs_set_return_value(struct pt_regs *regs, unsigned long value) { regs->regs[0] = value; }
-static inline unsigned long regs_get_kernel_argument(const struct pt_regs *regs, unsigned int n) {
-    return n < 8 ? regs->regs[n] : 0;
-}
-
-#else
-#error "ktrace traces x86-64 and arm64"
-#endif
+#include <asm/ptrace.h>
 
 #define kernel_stack_pointer(regs) user_stack_pointer(regs)
 #define profile_pc(regs) instruction_pointer(regs)

@@ -1,7 +1,7 @@
 // The host on x86-64.
 #include <cstddef>
 
-#include "plugin/host/native.h"
+#include "arch/plugin_host.h"
 
 #include <linux/ptrace.h>
 
@@ -52,7 +52,7 @@ ktrace_begin_program:
 .size ktrace_begin_program, .-ktrace_begin_program
 )");
 
-namespace ktrace::plugin::host {
+namespace ktrace::arch {
 
 namespace {
 
@@ -92,4 +92,4 @@ bool was_write(const ucontext_t &context) { return (context.uc_mcontext.gregs[RE
 
 int trap_number(int, const ucontext_t &context) { return static_cast<int>(context.uc_mcontext.gregs[REG_TRAPNO]); }
 
-} // namespace ktrace::plugin::host
+} // namespace ktrace::arch

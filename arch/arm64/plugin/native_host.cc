@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "plugin/host/native.h"
+#include "arch/plugin_host.h"
 
 #include <linux/ptrace.h>
 
@@ -45,7 +45,7 @@ ktrace_begin_program:
 .size ktrace_begin_program, .-ktrace_begin_program
 )");
 
-namespace ktrace::plugin::host {
+namespace ktrace::arch {
 
 namespace {
 
@@ -97,4 +97,4 @@ int trap_number(int signal, const ucontext_t &context) {
     return signal == SIGTRAP ? 0x3c : signal == SIGFPE ? 0x2c : 0;
 }
 
-} // namespace ktrace::plugin::host
+} // namespace ktrace::arch

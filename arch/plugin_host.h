@@ -1,4 +1,5 @@
-// The part of the host that depends on the machine: one native_*.cc each.
+// The part of a plugin host (lib/plugin/host) that depends on the machine: plugin/native_host.cc of each. It belongs to
+// that program, not to ktrace.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 struct pt_regs;
 
-namespace ktrace::plugin::host {
+namespace ktrace::arch {
 
 /// Jumps to a program's first instruction with its stack set up as the kernel does (psABI: process initialization).
 [[noreturn]] void begin_program(std::uint64_t entry, std::uint64_t stack) asm("ktrace_begin_program");
@@ -29,4 +30,4 @@ bool was_write(const ucontext_t &context);
 /// arm64: the exception class, as Host::fault_number has it.
 int trap_number(int signal, const ucontext_t &context);
 
-} // namespace ktrace::plugin::host
+} // namespace ktrace::arch
