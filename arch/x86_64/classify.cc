@@ -80,6 +80,12 @@ class Classifier {
         in_memory_ = true;
     }
 
+    /// The object is in memory with one compiler, and in registers with another.
+    void differ() {
+        in_memory_ = false;
+        classes_.unknown = true;
+    }
+
     void add(const Type &type, std::uint64_t offset, int depth) {
         if (classes_.unknown || in_memory_) return;
         if (depth > most_depth || ++visited_ > most_scalars) {
@@ -154,8 +160,10 @@ class Classifier {
         }
         const std::uint64_t element = type.target->size;
         if (element == 0) return;
-        for (std::uint64_t i = 0; i < type.count && offset + i * element < size_; ++i)
+        for (std::uint64_t i = 0; i < type.count && offset + i * element < size_ && !in_memory_; ++i) {
             add(*type.target, offset + i * element, depth + 1);
+            if (i != 0 && in_memory_) differ(); // gcc looks at the first alone, clang at all of them
+        }
     }
 
     void add_member(const Member &member, std::uint64_t offset, int depth) {

@@ -132,12 +132,12 @@ class Arguments {
     }
 
   private:
-    Place lose(const char *why = "the debug information does not describe its type") {
+    Place lose(const char *why = "where such a type is passed is not known") {
         if (!lost_) {
             lost_ = true;
             return Place::not_known(why);
         }
-        return Place::not_known("the debug information does not describe the type of a parameter before it");
+        return Place::not_known("where a parameter before it is passed is not known");
     }
 
     /// The object that a pointer argument, made by the compiler, points to.
@@ -207,7 +207,7 @@ Place X86_64::result_place(const Type *result) {
     if (x86::is_lone_float(*result)) return Place::not_known("compilers return it in different ways");
     if (is_returned_in_memory(*result)) return Place::at_register(dwarf_ax, 0);
     const Classes classes = x86::classify(*result);
-    if (classes.unknown) return Place::not_known("the debug information does not describe its type");
+    if (classes.unknown) return Place::not_known("where such a type is returned is not known");
     if (classes.empty()) return empty_place(*result);
     if (classes.is(Class::complex_x87)) return in_x87(*result, 2);
     if (classes.is(Class::x87)) return in_x87(*result, 1);

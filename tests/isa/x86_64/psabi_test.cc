@@ -86,6 +86,14 @@ TEST_F(X86Psabi, LargeOrPackedStructsLieOnTheStack) {
     EXPECT_EQ(parameters({t.packed({i1, i8, i8, i8}), t.record({i8, i8, i8})}), "[sp+8], [sp+40]");
 }
 
+/// gcc looks at the first element of an array, clang at each.
+TEST_F(X86Psabi, ALaterElementAcrossItsAlignmentIsPassedInDifferentWays) {
+    const Type *element = t.packed({i4, i1});
+    EXPECT_EQ(parameters({t.record({t.array(element, 1)}), i4}), "di:8, si:4");
+    EXPECT_EQ(parameters({t.record({t.array(element, 2)}), i4}), "?:0, ?:0");
+    EXPECT_EQ(parameters({t.record({t.array(element, 4)}), i4}), "[sp+8], di:4"); // more than two registers in any case
+}
+
 TEST_F(X86Psabi, AStructThatDoesNotFitLeavesTheRegistersToOthers) {
     EXPECT_EQ(parameters({i4, i4, i4, i4, i4, t.record({i8, i8}), i4}), "di:4, si:4, dx:4, cx:4, r8:4, [sp+8], r9:4");
 }
