@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "engine/space/site.h"
+#include "trace/run_until.h"
 #include "tracees/choice.h"
 #include "tracees/seize.h"
 #include "tracees/signal_frames.h"
@@ -31,6 +32,14 @@ bool is_sleeper_wanted(const trace::Trace &trace, Pid pid, const os::Stopped &he
     return sleeper && is_freer(sleeper->tid, held.tid()) && !sleeper->is_last_choice();
 }
 
+/// Of the tasks that have ended, and were not asked to stop for that: with the last one's their process is gone.
+void serve_ends(trace::Trace &trace, Pid pid) {
+    std::vector<Tid> ended;
+    for (const auto &[id, task] : trace.engine.tasks)
+        if (task.pid == pid && os::has_ended(task.tid)) ended.push_back(task.tid);
+    for (Tid tid : ended) trace::serve_next_of(trace, tid, trace::Wait::no);
+}
+
 /// A held task of the process or, where all sleep, one that is stopped for it; nothing: they are gone, or none can be
 /// stopped.
 os::Stopped *task_of(trace::Trace &trace, Pid pid, HeldTasks &held) {
@@ -47,6 +56,7 @@ os::Stopped *task_of(trace::Trace &trace, Pid pid, HeldTasks &held) {
         if (one.is_stuck) asked.insert(tid->value);
         if (!asked.empty() && !best_task_but(trace, pid, asked)) return nullptr;
     }
+    serve_ends(trace, pid);
     return nullptr;
 }
 
