@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include <fmt/format.h>
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/utsname.h>
@@ -113,8 +114,17 @@ Finding writing(Patient &patient) {
 Finding watching() {
     constexpr std::size_t count = arch::HostNative::watch_registers;
     if constexpr (count == 0) return {State::limited, "watchpoints", "not on this machine", {}};
-    if (os::debug_registers_trap()) return {State::good, "watchpoints", std::to_string(count) + " debug registers", {}};
+    if (os::debug_registers_trap()) return {State::good, "watchpoints", fmt::format("{} debug registers", count), {}};
     return {State::limited, "watchpoints", tracees::no_watchpoints, {}};
+}
+
+/// Events, filters and returns need a time stamp in the process; counts do not.
+Finding jumping() {
+    const char *what = "jumps in place of traps";
+    if (!arch::HostNative::can_jump()) return {State::limited, what, "not for this processor: each hit is a stop", {}};
+    if (arch::HostNative::has_steady_counter())
+        return {State::good, what, "for counts, events, filters and returns", {}};
+    return {State::limited, what, "for counts alone, since the processor's time stamp counter is not steady", {}};
 }
 
 /// Durations are taken from when threads run; without, each stop on a busy machine adds to them.
@@ -151,6 +161,7 @@ std::vector<Finding> examine() {
     if (error != 0) return found;
     found.push_back(writing(patient));
     found.push_back(watching());
+    found.push_back(jumping());
     found.push_back(timing(patient));
     return found;
 }

@@ -12,10 +12,15 @@ import subprocess
 import time
 
 PATIENCE = 120  # seconds until a process is taken to hang
+UNSTEADY = "the processor's time stamp counter is not steady"
 
 
 class Hung(Exception):
     pass
+
+
+class NotHere(Exception):
+    """This machine has not what is measured."""
 
 
 class Lines:
@@ -148,8 +153,10 @@ class Ktrace:
         while True:
             # A list of many keeps the tracer from its work.
             select.select([self.process.stderr], [], [], 0.05)
-            order = [program, "ctl", "-p", str(target.pid), "list"]
+            order = [program, "ctl", "-p", str(target.pid), "list", "-v"]
             listed = subprocess.run(order, capture_output=True, text=True, check=True).stdout
+            if UNSTEADY in listed:
+                raise NotHere(UNSTEADY)
             if listed.count("[OPTIMIZED]") >= count:
                 return time.monotonic() - start
             if time.monotonic() - start > 60:

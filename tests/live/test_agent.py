@@ -8,7 +8,7 @@ import re
 import unittest
 
 from live import SLOW, adds_up, ktrace, program
-from test_jumps import HAS_JUMPS, IS_ARM, NO_JUMPS, Jumps
+from test_jumps import HAS_RUNS, IS_ARM, NO_RUNS, Jumps
 from test_kills import kill_both
 
 
@@ -56,7 +56,7 @@ class PacesTest(AgentTest):
         return paces, ticks
 
 
-@unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
+@unittest.skipUnless(HAS_RUNS, NO_RUNS)
 class Agent(PacesTest):
     def events(self, trace, symbol):
         return [e for e in (json.loads(line) for line in trace.out.splitlines())

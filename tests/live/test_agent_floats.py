@@ -6,12 +6,12 @@ import unittest
 
 from live import program
 from test_agent import AgentTest
-from test_jumps import HAS_JUMPS, NO_JUMPS
+from test_jumps import HAS_RUNS, NO_RUNS
 
 NAMES = ("scaled", "halved", "moved")
 
 
-@unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
+@unittest.skipUnless(HAS_RUNS, NO_RUNS)
 class AgentFloats(AgentTest):
     def begin(self, *probes, threads=2, every=0, engine="auto"):
         self.target = self.start(program("scales"), threads, every)

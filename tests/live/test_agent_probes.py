@@ -5,7 +5,7 @@ import time
 import unittest
 
 from test_agent import PacesTest
-from test_jumps import HAS_JUMPS, NO_JUMPS
+from test_jumps import HAS_RUNS, NO_RUNS
 
 
 def monotonic_further_by():
@@ -13,7 +13,7 @@ def monotonic_further_by():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC) - time.clock_gettime_ns(time.CLOCK_REALTIME)
 
 
-@unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
+@unittest.skipUnless(HAS_RUNS, NO_RUNS)
 class AgentProbes(PacesTest):
     def of_threads(self, trace, symbol):
         """What each thread has seen at a function, in order: (type, its values)."""

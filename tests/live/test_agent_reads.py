@@ -8,13 +8,13 @@ import unittest
 
 from live import ktrace, program
 from test_agent import AgentTest
-from test_jumps import HAS_JUMPS, NO_JUMPS
+from test_jumps import HAS_RUNS, NO_RUNS
 from test_kills import kill_both
 
 READABLE, BAD = "hrstef", "0bnu"
 
 
-@unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
+@unittest.skipUnless(HAS_RUNS, NO_RUNS)
 class AgentReads(AgentTest):
     def begin(self, *probes, threads=2, engine="auto"):
         self.target = self.start(program("texts"), threads)

@@ -3,10 +3,10 @@ import unittest
 
 from test_agent import PacesTest
 from test_ctl import ctl
-from test_jumps import HAS_JUMPS, NO_JUMPS
+from test_jumps import HAS_RUNS, NO_RUNS
 
 
-@unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
+@unittest.skipUnless(HAS_RUNS, NO_RUNS)
 class AgentRows(PacesTest):
     def tables(self, engine, *probes, threads, calls, every=0):
         """Of a trace: (its hits by counts, the table) of each probe, and the calls."""

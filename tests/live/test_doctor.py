@@ -5,6 +5,7 @@ import subprocess
 import unittest
 
 from live import KTRACE, LIMIT, LiveTest, debug_registers_trap, ktrace, program
+from test_jumps import HAS_RUNS
 
 
 def findings(out):
@@ -21,6 +22,7 @@ class Doctor(LiveTest):
         self.assertEqual(found["ptrace"], "ok", told)
         self.assertEqual(found["writing into code"], "ok", told)
         self.assertEqual(found["watchpoints"] == "ok", debug_registers_trap(), told)
+        self.assertEqual(found["jumps in place of traps"] == "ok", HAS_RUNS, told)
         target = self.start(program("calls"), 1, 1)
         tracer = self.attach(target, "-k", "do_work")
         self.assertEqual(tracer.stop().status, 0)

@@ -2,7 +2,7 @@
 import unittest
 
 from live import LiveTest, adds_up, ktrace, program, until
-from test_jumps import HAS_JUMPS, NO_JUMPS
+from test_jumps import HAS_RUNS, NO_RUNS
 
 
 class Inside(LiveTest):
@@ -69,7 +69,7 @@ class Inside(LiveTest):
         seen = self.seen("outer", "work 50", options=["-j", "place", "--if", "args.n % 2 == 0", "--every", "3", "--first", "4"])
         self.assertEqual(seen, [6, 12, 18, 24])
 
-    @unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
+    @unittest.skipUnless(HAS_RUNS, NO_RUNS)
     def test_in_the_agent(self):
         """Once there are jumps a hit outside costs no stop."""
         for function, lines, wanted in (("outer", ("work 40", "once") * 20, [*range(1, 41), 2, 6] * 20),

@@ -33,8 +33,16 @@ def has_jumps():
         return not IS_ARM or "atomics" in about.read()
 
 
+def has_steady_counter():
+    """What stamps the time in the process: on x86-64 the time stamp counter, where the kernel trusts it."""
+    with open("/proc/cpuinfo") as about, open("/sys/devices/system/clocksource/clocksource0/available_clocksource") as clocks:
+        return IS_ARM or {"constant_tsc", "nonstop_tsc"} <= set(about.read().split()) and "tsc" in clocks.read().split()
+
+
 HAS_JUMPS = has_jumps()
 NO_JUMPS = "ktrace has no jumps for this processor"
+HAS_RUNS = HAS_JUMPS and has_steady_counter()  # jumps that do more than count
+NO_RUNS = "jumps only count here: the processor's time stamp counter is not steady" if HAS_JUMPS else NO_JUMPS
 
 
 def probes_of(names):

@@ -3,7 +3,7 @@ import os
 import signal
 
 from live import LiveTest, adds_up, figure, ktrace, program, until, wait_until_let_go
-from test_jumps import HAS_JUMPS
+from test_jumps import HAS_RUNS
 from test_kills import ROUNDS, kill_both
 
 PLACES = ("nop", "load", "push", "branch", "popf", "syscall")
@@ -56,7 +56,7 @@ class Vectors(LiveTest):
         self.go_on(line="signal")
         tracer = self.attach(self.target, "--engine", "auto", "-j", "do_work --if number * 2 > -1e9 --count",
                              "-r", "do_work --stats=retval", "--format", "json")
-        if HAS_JUMPS:
+        if HAS_RUNS:
             until(lambda: ktrace("ctl", "-p", self.target.pid, "list").out.count("[OPTIMIZED]") == 2, "there are jumps")
         self.go_on(200)
         trace = tracer.stop()

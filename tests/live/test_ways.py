@@ -8,11 +8,11 @@ import re
 import unittest
 
 from live import adds_up, ktrace, program
-from test_jumps import HAS_JUMPS, NO_JUMPS, Jumps
+from test_jumps import HAS_RUNS, NO_RUNS, Jumps
 from test_kills import kill_both
 
 
-@unittest.skipUnless(HAS_JUMPS, NO_JUMPS)
+@unittest.skipUnless(HAS_RUNS, NO_RUNS)
 class Ways(Jumps):
     def work(self, seed, rounds):
         """Gives what was entered and returned so far, by function."""
