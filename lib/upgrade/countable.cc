@@ -5,6 +5,7 @@
 #include "agent/layout.h"
 #include "engine/space/address_space_state.h"
 #include "jump/words.h"
+#include "os/self/processor_clock.h"
 #include "program/tables/state.h"
 #include "upgrade/agent_programs.h"
 
@@ -48,6 +49,12 @@ const char *why_not(const Attachment &attachment) {
     return why ? why : why_not_return(attachment, image);
 }
 
+/// What the agent does needs the time.
+const char *why_no_time() {
+    static const bool is_steady = os::ProcessorClock::is_steady();
+    return is_steady ? nullptr : "the processor's time stamp counter is not steady";
+}
+
 } // namespace
 
 bool is_return_site(const engine::Site &site) {
@@ -61,7 +68,7 @@ const char *why_not_countable(const engine::Site &site) {
     if (site.doubtful > 0) return "a call there is doubtful";
     if (std::ranges::any_of(site.internal, [](const engine::InternalBreakpoint *each) { return each->on; }))
         return "ktrace has a breakpoint of its own there";
-    if (returns) return nullptr;
+    if (returns) return why_no_time();
     std::size_t on = 0, counting = 0, following = 0;
     for (const Attachment *attachment : site.attachments) {
         if (!attachment->on) continue;
@@ -72,7 +79,8 @@ const char *why_not_countable(const engine::Site &site) {
     }
     if (following > 1) return "several return probes are there";
     if (on > agent::records_at_once && counting != on) return "many probes are there, and not all only count";
-    return on > 0 ? nullptr : "its probes are off";
+    if (on == 0) return "its probes are off";
+    return counting == on ? nullptr : why_no_time();
 }
 
 std::vector<engine::AgentRun> runs_of(const engine::Site &site) {

@@ -13,7 +13,6 @@
 #include "arch/host.h"
 #include "base/check.h"
 #include "engine/space/slots.h"
-#include "os/self/processor_clock.h"
 #include "recovery/remains.h"
 #include "target/modules.h"
 #include "upgrade/countable.h"
@@ -84,11 +83,6 @@ std::vector<Extent> guarded_pages(Pid pid) {
             guarded.push_back(mapping);
     }
     return guarded;
-}
-
-bool has_steady_clock() {
-    static const bool is_steady = os::ProcessorClock::is_steady();
-    return is_steady;
 }
 
 /// Of an image in a JumpArea.
@@ -185,7 +179,6 @@ Planner::Outcome Planner::plan(VirtAddr at) {
     const auto code = std::span(room).first(space_.memory->read(at, room));
     auto window = window_of(at, *loaded, code);
     auto runs = runs_of(*space_.sites.at(at));
-    if (!runs.empty() && !has_steady_clock()) return Refusal{{}, "the processor's time stamp counter is not steady"};
     auto &known = space_.jumps->at[at];
     const bool is_same = known && known->is_written && window && known->window.length == window->length &&
                          std::equal(known->code.begin(), known->code.end(), code.begin()) &&

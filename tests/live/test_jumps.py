@@ -173,6 +173,8 @@ class Counts(Jumps):
                "counted_locked": r"\(a trap: an instruction with a lock prefix is there\)", "loop_inside": r"\[OPTIMIZED\]"}
         if IS_ARM:  # of one instruction
             why["counted_locked"] = r"\[OPTIMIZED\]"
+        if not HAS_RUNS:
+            why["pushes"] = why["loads"] = r"\(a trap: the processor's time stamp counter is not steady\)"
         until(lambda: "under way" not in str(self.list()), "all is decided")
         listed = self.list()
         for name, pattern in why.items():
