@@ -49,7 +49,7 @@ const char *why_not(const Attachment &attachment) {
     return why ? why : why_not_return(attachment, image);
 }
 
-/// What the agent does needs the time.
+/// The agent stamps each hit that does more than count.
 const char *why_no_time() {
     static const bool is_steady = os::ProcessorClock::is_steady();
     return is_steady ? nullptr : "the processor's time stamp counter is not steady";
