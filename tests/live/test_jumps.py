@@ -338,6 +338,7 @@ class Leaps(Changes):
         self.do("check 100000", "^right")
         self.finish(self.counts("end"))
 
+    @unittest.skipUnless(HAS_RUNS, NO_RUNS)
     def test_jumps_that_count_in_rows_under_leaps(self):
         self.begin_with_jumps("--if", "tid > 0", words=self.words)
         self.do("begin", "^running")
