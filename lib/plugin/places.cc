@@ -17,11 +17,11 @@ std::string own_folder() {
 }
 
 /// A file of ours: where an installation has it, as seen from the folder of the program, or in lib/plugin of a build
-/// tree, whose programs lie in cmd/ktrace and in tests.
+/// tree, whose programs lie in tests and in cmd/ktrace (from tests, two folders up may be the sources).
 Result<std::string> find(const char *what, const std::string &installed, const std::string &built) {
     const std::string here = own_folder();
     const std::string first = here + "/" + installed;
-    for (const std::string &path : {first, here + "/../../lib/plugin/" + built, here + "/../lib/plugin/" + built})
+    for (const std::string &path : {first, here + "/../lib/plugin/" + built, here + "/../../lib/plugin/" + built})
         if (::access(path.c_str(), R_OK) == 0) return path;
     return fail(Error::Kind::not_found, std::string(what) + " is not at " + first,
                 "install ktrace with its files for plugins (cmake --install)");
