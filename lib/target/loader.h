@@ -8,7 +8,7 @@
 
 namespace ktrace::target {
 
-/// True where the loader has mapped all that the process asks for now (RT_CONSISTENT), and where there is no such
+/// True where the loader has mapped all that the process has asked it for (RT_CONSISTENT), and where there is no such
 /// loader. False at a program's start, and in the middle of a dlopen.
 bool modules_complete(const Process &process);
 
