@@ -13,8 +13,6 @@ namespace ktrace::cli {
 
 namespace {
 
-constexpr int bad_usage = 2;
-
 /// `attach --stack` alone asks where the threads are.
 Error no_place_for_stacks(pid_t pid) {
     return {Error::Kind::usage,

@@ -30,11 +30,11 @@ struct Row {
     double kernel[3]; // µs: Pentium M, Opteron, POWER5
 };
 
-constexpr std::array<Row, 5> rows{{{"k", "k", "a probe", {0.57, 0.49, 0.77}},
-                                   {"j", "j", "an entry probe", {1.00, 0.76, 1.31}},
-                                   {"r", "r", "a return probe", {0.92, 0.80, 1.26}},
-                                   {"kr", "kr", "both k and r", {0.99, 0.82, 1.45}},
-                                   {"jr", "jr", "both j and r", {1.40, 1.07, 1.99}}}};
+constexpr std::array<Row, 5> bench_rows{{{"k", "k", "a probe", {0.57, 0.49, 0.77}},
+                                         {"j", "j", "an entry probe", {1.00, 0.76, 1.31}},
+                                         {"r", "r", "a return probe", {0.92, 0.80, 1.26}},
+                                         {"kr", "kr", "both k and r", {0.99, 0.82, 1.45}},
+                                         {"jr", "jr", "both j and r", {1.40, 1.07, 1.99}}}};
 
 volatile std::uint64_t calls_made;
 
@@ -101,7 +101,7 @@ int bench(const Invocation &) {
     double untraced = time_calls(untraced_calls);
     if (!print("microseconds a hit         this machine   Pentium M 1.5 GHz   Opteron 2.0 GHz   POWER5 1.7 GHz\n"))
         return 1;
-    for (const Row &row : rows) {
+    for (const Row &row : bench_rows) {
         auto traced = measure(row);
         if (!traced) return 1;
         const std::string line =

@@ -8,6 +8,9 @@
 
 namespace ktrace::cli {
 
+/// Exit statuses that are not 0 (EXIT STATUS of the manual).
+inline constexpr int failed = 1, bad_usage = 2, expectation_broken = 3, failed_to_run = 125;
+
 int attach(const Invocation &invocation);
 int run(const Invocation &invocation);
 int list(const Invocation &invocation);

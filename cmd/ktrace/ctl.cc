@@ -20,8 +20,6 @@ namespace ktrace::cli {
 
 namespace {
 
-constexpr int failed = 1;
-
 struct Tracer {
     Pid pid;
     Tid thread; // the one that traces

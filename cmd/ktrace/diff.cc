@@ -13,12 +13,9 @@ namespace ktrace::cli {
 
 namespace {
 
-constexpr int failed = 1, expectation_broken = 3;
-
 std::string shown(const std::vector<compare::DiffRow> &rows, trace::Config::Format format) {
-    using Format = trace::Config::Format;
-    if (format == Format::csv) return compare::csv_of(rows);
-    return format == Format::json ? compare::json_of(rows) : compare::text_of(rows);
+    if (format == trace::Config::Format::csv) return compare::csv_of(rows);
+    return format == trace::Config::Format::json ? compare::json_of(rows) : compare::text_of(rows);
 }
 
 /// Prints what does not hold, and writes the report. The exit status.

@@ -17,9 +17,6 @@ namespace ktrace::cli {
 
 namespace {
 
-constexpr int failed = 1;
-constexpr int bad_usage = 2;
-
 int complain_and_end(const Error &error) {
     complain(error);
     return error.kind == Error::Kind::usage ? bad_usage : failed;

@@ -21,7 +21,9 @@ namespace {
 using ktrace::cli::Command;
 using ktrace::cli::Invocation;
 
-constexpr int failed = 1, bad_usage = 2, failed_to_run = 125;
+using ktrace::cli::bad_usage;
+using ktrace::cli::failed;
+using ktrace::cli::failed_to_run;
 
 bool traces(Command command) {
     return command == Command::attach || command == Command::run || command == Command::bench ||

@@ -48,10 +48,6 @@ Result<Wanted> read_pattern(const std::string &pattern) {
     return Wanted{spec->module, spec->symbol, spec->version, NamePattern::exact(spec->symbol)};
 }
 
-bool is_function(const Symbol &symbol) {
-    return symbol.kind == Symbol::Kind::function || symbol.kind == Symbol::Kind::ifunc;
-}
-
 std::string versioned(std::string_view name, const Symbol &symbol) {
     std::string text(name);
     if (!symbol.version.empty() && !symbol.default_version) text += '@' + std::string(symbol.version);
@@ -74,7 +70,7 @@ class Listing {
         std::size_t shown = 0;
         std::set<std::pair<std::uint64_t, std::string>> seen;
         for (const Symbol &symbol : module_.symbols()) {
-            if (!is_function(symbol) || !wanted_.fits(symbol)) continue;
+            if (!symbol.is_function() || !wanted_.fits(symbol)) continue;
             if (!seen.emplace(symbol.vaddr, versioned(symbol.name, symbol)).second) continue;
             function(symbol);
             if (with_lines) lines(symbol);
@@ -176,7 +172,7 @@ tl::unexpected<Error> nothing_fits(const std::vector<CatalogModule> &modules, co
     std::vector<std::string_view> names;
     for (const CatalogModule &each : modules)
         for (const Symbol &symbol : each.module->symbols())
-            if (is_function(symbol)) names.push_back(each.module->demangled(symbol, false));
+            if (symbol.is_function()) names.push_back(each.module->demangled(symbol, false));
     std::string where = modules.size() == 1 ? " in " + std::string(modules[0].module->name()) : "";
     std::string hint;
     for (const std::string &near : text::nearest(wanted.name, names, most_suggestions))

@@ -20,7 +20,7 @@ constexpr std::size_t label_width = 15, count_width = 8, bar_width = 12, wide_ba
 constexpr std::size_t column_width = count_width + 1 + bar_width;
 
 /// One column: counts by the ends of their ranges.
-struct Column {
+struct HistColumn {
     std::string title;
     std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> counts;
     std::uint64_t most = 1;
@@ -61,19 +61,19 @@ std::string bar_of(std::uint64_t count, std::uint64_t most, std::size_t width) {
 }
 
 /// A line for each range that some column has values in.
-class Grid {
+class HistGrid {
   public:
-    Grid(std::string &out, const std::vector<Column> &columns) : out_(out), columns_(columns) {}
+    HistGrid(std::string &out, const std::vector<HistColumn> &columns) : out_(out), columns_(columns) {}
 
     void append(bool is_time, TimeStyle style) {
         std::map<std::pair<std::int64_t, std::int64_t>, std::string> labels;
-        for (const Column &column : columns_)
+        for (const HistColumn &column : columns_)
             for (const auto &[range, count] : column.counts)
                 labels.try_emplace(range, range_text(range.first, range.second, is_time, style));
         for (const auto &[range, label] : labels) label_ = std::max(label_, label.size() + 1);
         append_titles();
         for (const auto &[range, label] : labels)
-            append_line(label, [&range_of = range](const Column &column) {
+            append_line(label, [&range_of = range](const HistColumn &column) {
                 auto found = column.counts.find(range_of);
                 return found == column.counts.end() ? 0 : found->second;
             });
@@ -82,7 +82,7 @@ class Grid {
   private:
     void append_titles() {
         std::string line(label_ + 2, ' ');
-        for (const Column &column : columns_)
+        for (const HistColumn &column : columns_)
             line += fmt::format("{:<{}}", cut_in_the_middle(column.title, room_for_title()), column_width);
         end(std::move(line));
     }
@@ -90,7 +90,7 @@ class Grid {
 
     template <class CountOf> void append_line(const std::string &label, CountOf count_of) {
         std::string line = fmt::format("{:<{}}", label, label_);
-        for (const Column &column : columns_) {
+        for (const HistColumn &column : columns_) {
             const std::uint64_t count = count_of(column);
             if (columns_.size() == 1)
                 line += fmt::format("{:>{}} |{:<{}}|", count, count_width, bar_of(count, column.most, wide_bar_width),
@@ -110,7 +110,7 @@ class Grid {
     }
 
     std::string &out_;
-    const std::vector<Column> &columns_;
+    const std::vector<HistColumn> &columns_;
     std::size_t label_ = label_width;
 };
 
@@ -128,15 +128,15 @@ void append_histograms(std::string &out, const std::vector<TableLine> &lines, co
                        const TableLayout &layout) {
     const std::size_t most = room(layout, lines.size());
     const std::size_t apart = most == 0 || lines.size() <= most ? lines.size() : most - 1;
-    std::vector<Column> columns;
+    std::vector<HistColumn> columns;
     for (std::size_t i = 0; i < lines.size(); i++) {
         if (i <= apart) columns.emplace_back().title = titles[i];
         columns.back().add(*lines[i].row);
     }
     if (apart < lines.size()) columns.back().title = fmt::format("{} more", lines.size() - apart);
-    for (Column &column : columns) column.find_most();
+    for (HistColumn &column : columns) column.find_most();
     const bool is_time = !lines.empty() && lines[0].function->table.is_of_durations();
-    Grid(out, columns).append(is_time, table_style(layout.exact_times));
+    HistGrid(out, columns).append(is_time, table_style(layout.exact_times));
 }
 
 } // namespace ktrace::output

@@ -21,12 +21,12 @@ std::string digits_of(double value, int digits) {
     return fmt::format("{:.{}f}", value, std::max(0, digits - whole));
 }
 
-struct Parts {
+struct TimeParts {
     std::string digits;
     const char *unit;
 };
 
-Parts parts_of(double ns, TimeStyle style) {
+TimeParts parts_of(double ns, TimeStyle style) {
     ns = std::round(ns);
     if (style.is_exact) return {fmt::format("{:.0f}", ns), units[0].name};
     const int digits = style.digits;
@@ -39,14 +39,14 @@ Parts parts_of(double ns, TimeStyle style) {
     return {digits_of(ns / units.back().ns, digits), units.back().name};
 }
 
-std::string joined(const Parts &parts, TimeStyle style) { return parts.digits + style.separator + parts.unit; }
+std::string joined(const TimeParts &parts, TimeStyle style) { return parts.digits + style.separator + parts.unit; }
 
 } // namespace
 
 std::string time_text(double ns, TimeStyle style) { return joined(parts_of(ns, style), style); }
 
 std::string short_time_text(double ns, TimeStyle style) {
-    Parts parts = parts_of(ns, style);
+    TimeParts parts = parts_of(ns, style);
     if (parts.digits.find('.') != std::string::npos) {
         parts.digits.erase(parts.digits.find_last_not_of('0') + 1);
         if (parts.digits.ends_with('.')) parts.digits.pop_back();

@@ -114,9 +114,7 @@ namespace {
 
 bool has_function(const Loaded &loaded, std::string_view name) {
     auto found = loaded.module->matching(symbols::NamePattern::exact(name));
-    return std::any_of(found.begin(), found.end(), [](const symbols::Symbol *symbol) {
-        return symbol->kind == symbols::Symbol::Kind::function || symbol->kind == symbols::Symbol::Kind::ifunc;
-    });
+    return std::any_of(found.begin(), found.end(), [](const symbols::Symbol *symbol) { return symbol->is_function(); });
 }
 
 /// Which of several modules an error is about, where the spec names none.

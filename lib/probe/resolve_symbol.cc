@@ -17,10 +17,6 @@ namespace {
 using symbols::NamePattern;
 using symbols::Symbol;
 
-bool is_function(const Symbol &symbol) {
-    return symbol.kind == Symbol::Kind::function || symbol.kind == Symbol::Kind::ifunc;
-}
-
 /// A piece that a compiler has made of a function (`f.part.0`, `f.resume`), which the function calls: not what its name
 /// means, unless the SPEC spells it out.
 bool is_piece(const Request &request, const Symbol &symbol) {
@@ -87,7 +83,7 @@ Status SymbolSearch::add_functions(const Loaded &loaded) {
     for (const Symbol *symbol : found) {
         const std::string &version = request_.spec.version;
         if (!version.empty() && symbol->version != version) continue;
-        if (!is_function(*symbol)) {
+        if (!symbol->is_function()) {
             if (!variable_in_) variable_in_ = &loaded;
             continue;
         }

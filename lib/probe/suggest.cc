@@ -17,10 +17,6 @@ namespace {
 
 using symbols::Symbol;
 
-bool is_function(const Symbol &symbol) {
-    return symbol.kind == Symbol::Kind::function || symbol.kind == Symbol::Kind::ifunc;
-}
-
 /// Names of functions as users write them, each once. Owns the demangled ones.
 class Names {
   public:
@@ -28,7 +24,7 @@ class Names {
 
     void add(const symbols::Module &module) {
         for (const Symbol &symbol : module.symbols()) {
-            if (!is_function(symbol)) continue;
+            if (!symbol.is_function()) continue;
             auto clone = symbols::split_clone(symbol.name);
             // Reserved names are rarely meant, unless one begins like one.
             if (symbols::is_mangled(clone.base))
@@ -76,7 +72,7 @@ std::vector<std::string> versions(const Request &request) {
     std::vector<std::string> found;
     for (const Loaded *loaded : request.chosen)
         for (const Symbol *symbol : loaded->module->named(request.spec.symbol))
-            if (is_function(*symbol) && !symbol->version.empty()) found.emplace_back(symbol->version);
+            if (symbol->is_function() && !symbol->version.empty()) found.emplace_back(symbol->version);
     std::sort(found.begin(), found.end());
     found.erase(std::unique(found.begin(), found.end()), found.end());
     return found;
@@ -88,7 +84,7 @@ std::vector<std::string> elsewhere(const Request &request) {
     auto pattern = symbols::NamePattern::exact(request.spec.symbol);
     for (const Loaded &loaded : request.modules) {
         auto matching = loaded.module->matching(pattern);
-        if (std::any_of(matching.begin(), matching.end(), [](const Symbol *s) { return is_function(*s); }))
+        if (std::any_of(matching.begin(), matching.end(), [](const Symbol *s) { return s->is_function(); }))
             found.emplace_back(loaded.module->name());
     }
     return found;

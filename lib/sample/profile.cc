@@ -25,14 +25,15 @@ namespace ktrace::sample {
 namespace {
 
 /// The samples, from the tracing thread to the end of the output.
-struct Kept {
-    Kept(const trace::Config &config, const trace::Voice &voice) : trace(config, voice, look_events), sampler(trace) {}
+struct KeptProfile {
+    KeptProfile(const trace::Config &config, const trace::Voice &voice)
+        : trace(config, voice, look_events), sampler(trace) {}
     trace::Trace trace;
     Sampler sampler;
     std::uint64_t took_ns = 0;
 };
 
-Status sample_all(Kept &kept, const ProfileRequest &request) {
+Status sample_all(KeptProfile &kept, const ProfileRequest &request) {
     const trace::Config &config = kept.trace.config;
     for (pid_t pid : config.pids)
         if (auto added = kept.sampler.add(pid); !added) return added;
@@ -75,7 +76,7 @@ std::string title_of(const trace::Trace &trace, Which which) {
     return title;
 }
 
-std::string report_of(const Kept &kept, const ProfileRequest &request, const std::vector<NamedSample> &samples,
+std::string report_of(const KeptProfile &kept, const ProfileRequest &request, const std::vector<NamedSample> &samples,
                       output::Symbolizer &symbolizer) {
     const trace::Config &config = kept.trace.config;
     const Which which = request.waiting ? Which::waiting : Which::on_processor;
@@ -90,10 +91,10 @@ std::string report_of(const Kept &kept, const ProfileRequest &request, const std
 int profile(const trace::Config &config, const ProfileRequest &request, const trace::Voice &voice) {
     const os::OwnSignals interrupts;
     trace::forbid_downloads();
-    std::unique_ptr<Kept> kept;
+    std::unique_ptr<KeptProfile> kept;
     Status sampled;
     auto started = trace::in_tracing_thread([&] {
-        kept = std::make_unique<Kept>(config, voice);
+        kept = std::make_unique<KeptProfile>(config, voice);
         sampled = sample_all(*kept, request);
     });
     if (started) started = sampled;

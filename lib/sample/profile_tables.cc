@@ -67,12 +67,12 @@ std::vector<std::pair<Key, Value>> largest_first(const std::map<Key, Value> &fou
     return sorted;
 }
 
-struct Shares {
+struct Times {
     std::uint64_t self = 0, total = 0; // looks
 };
 
 void append_functions(std::string &out, const std::vector<NamedSample> &samples, const TableSize &size) {
-    std::map<Function, Shares> found;
+    std::map<Function, Times> found;
     std::uint64_t all = 0;
     for (const NamedSample &each : samples) {
         const std::uint64_t looks = each.sample.on.looks;
@@ -87,7 +87,7 @@ void append_functions(std::string &out, const std::vector<NamedSample> &samples,
         return fmt::format("{:.1f}%", 100.0 * static_cast<double>(looks) / static_cast<double>(all));
     };
     Rows rows;
-    auto sorted = largest_first(found, [](const Shares &each) { return std::pair(each.self, each.total); });
+    auto sorted = largest_first(found, [](const Times &each) { return std::pair(each.self, each.total); });
     for (auto &[function, shares] : sorted)
         rows.add(fmt::format("{:>8}  {:>8}  ", percent(shares.self), percent(shares.total)), function);
     rows.append(out, fmt::format("{:>8}  {:>8}  function", "self", "total"), size);

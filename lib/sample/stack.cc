@@ -152,8 +152,9 @@ class Looking {
 };
 
 /// The looks, from the tracing thread to the end of the output.
-struct Kept {
-    Kept(const trace::Config &config, const trace::Voice &voice) : trace(config, voice, look_events), looking(trace) {}
+struct KeptLook {
+    KeptLook(const trace::Config &config, const trace::Voice &voice)
+        : trace(config, voice, look_events), looking(trace) {}
     trace::Trace trace;
     Looking looking;
 };
@@ -163,9 +164,9 @@ struct Kept {
 int stack(const trace::Config &config, const trace::Voice &voice) {
     const os::OwnSignals interrupts;
     trace::forbid_downloads();
-    std::unique_ptr<Kept> kept;
+    std::unique_ptr<KeptLook> kept;
     auto started = trace::in_tracing_thread([&] {
-        kept = std::make_unique<Kept>(config, voice);
+        kept = std::make_unique<KeptLook>(config, voice);
         kept->looking.look_at_all();
     });
     if (!started) {

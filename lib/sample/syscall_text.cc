@@ -14,13 +14,13 @@ namespace {
 
 /// A letter an argument: d a descriptor, an id or another 32-bit number, n a count or size, l a signed 64-bit number,
 /// p a pointer, x flags.
-struct Call {
+struct SystemCall {
     long number;
     std::string_view name, arguments;
 };
 
 #define CALL(name, arguments)                                                                                          \
-    Call { SYS_##name, #name, arguments }
+    SystemCall { SYS_##name, #name, arguments }
 
 // Those that can sleep: by their purpose, on a lock, on a disk, or for a page. Those that newer machines lack are at
 // the end.
@@ -261,14 +261,14 @@ constexpr std::array calls{
 
 #undef CALL
 
-const Call *find(long number) {
+const SystemCall *find(long number) {
     const auto *found =
-        std::find_if(calls.begin(), calls.end(), [=](const Call &each) { return each.number == number; });
+        std::find_if(calls.begin(), calls.end(), [=](const SystemCall &each) { return each.number == number; });
     return found == calls.end() ? nullptr : found;
 }
 
 /// The letters of a call; of one that is not known here, all six arguments.
-std::string_view letters(const Call *call) { return call ? call->arguments : "xxxxxx"; }
+std::string_view letters(const SystemCall *call) { return call ? call->arguments : "xxxxxx"; }
 
 bool is_number(char letter) { return letter == 'd' || letter == 'n' || letter == 'l'; }
 
@@ -286,7 +286,7 @@ std::string argument_text(char letter, std::uint64_t value) {
 } // namespace
 
 std::string syscall_name(long number) {
-    const Call *call = find(number);
+    const SystemCall *call = find(number);
     return call ? std::string(call->name) : "call " + std::to_string(number);
 }
 

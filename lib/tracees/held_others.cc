@@ -9,7 +9,7 @@ namespace ktrace::tracees {
 
 namespace {
 
-constexpr std::uint64_t patience_ns = 10'000'000;
+constexpr std::uint64_t patience_for_others_ns = 10'000'000;
 
 } // namespace
 
@@ -30,7 +30,7 @@ bool HeldOthers::runs(Tid tid) const {
 }
 
 void HeldOthers::hold(Tid tid) {
-    const std::uint64_t end = monotonic_ns() + patience_ns;
+    const std::uint64_t end = monotonic_ns() + patience_for_others_ns;
     const auto is_late = [end] { return monotonic_ns() > end; };
     trace::Answer answer = trace::await_answer(trace_, tid, is_late);
     while (answer.kind == trace::Answer::Kind::served && trace_.engine.tasks.contains(tid.value) && !is_late())

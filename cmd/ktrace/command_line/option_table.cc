@@ -242,9 +242,9 @@ Status set_sort(Invocation &into, const std::string &value) {
 }
 
 Status set_top(Invocation &into, const std::string &value) {
-    auto rows = read_positive("--top", value, std::numeric_limits<std::uint32_t>::max());
-    if (!rows) return fail(rows.error());
-    into.config.top = *rows;
+    auto most = read_positive("--top", value, std::numeric_limits<std::uint32_t>::max());
+    if (!most) return fail(most.error());
+    into.config.top = *most;
     return {};
 }
 

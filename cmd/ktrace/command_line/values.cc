@@ -11,7 +11,7 @@ namespace ktrace::cli {
 
 namespace {
 
-std::string quoted(std::string_view text) { return "`" + text::escape(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "`" + text::escape(text) + "'"; }
 
 /// The index behind the string literal that starts at text[at].
 std::size_t behind_string(std::string_view text, std::size_t at) {
@@ -40,7 +40,7 @@ std::size_t top_level_comma(std::string_view text, std::size_t at) {
 /// Of a process: a number must be one that processes can have. A name is not looked at.
 Status check_number(const std::string &word) {
     constexpr std::uint64_t most = std::numeric_limits<pid_t>::max();
-    if (word[0] == '-') return usage("-p needs a process, by its number or its name, not " + quoted(word));
+    if (word[0] == '-') return usage("-p needs a process, by its number or its name, not " + in_quotes(word));
     if (!is_number(word)) return {};
     const std::uint64_t number = text::parse_u64(word).value_or(most + 1);
     if (number == 0) return usage("-p 0: processes are numbered from 1");
@@ -52,10 +52,10 @@ Status check_number(const std::string &word) {
 
 Result<std::uint64_t> read_positive(std::string_view option, std::string_view text, std::uint64_t most) {
     auto number = text::parse_u64(text);
-    if (!number) return usage(std::string(option) + " needs a whole number, not " + quoted(text));
+    if (!number) return usage(std::string(option) + " needs a whole number, not " + in_quotes(text));
     if (*number == 0) return usage(std::string(option) + " must be at least 1");
     if (*number > most)
-        return usage(std::string(option) + " can be " + std::to_string(most) + " at most, not " + quoted(text));
+        return usage(std::string(option) + " can be " + std::to_string(most) + " at most, not " + in_quotes(text));
     return *number;
 }
 
@@ -63,7 +63,7 @@ Result<double> read_chance(std::string_view text) {
     double chance = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), chance);
     if (error != std::errc{} || end != text.data() + text.size() || !(chance > 0 && chance <= 1))
-        return usage("--chance needs a probability above 0 and up to 1, not " + quoted(text),
+        return usage("--chance needs a probability above 0 and up to 1, not " + in_quotes(text),
                      "for example --chance 0.01");
     return chance;
 }
@@ -73,7 +73,7 @@ Result<double> read_percentage(std::string_view option, std::string_view text) {
     double percent = 0;
     auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
     if (error != std::errc{} || end != number.data() + number.size() || !(percent > 0 && percent <= 100))
-        return usage(std::string(option) + " needs a percentage above 0 and up to 100, not " + quoted(text),
+        return usage(std::string(option) + " needs a percentage above 0 and up to 100, not " + in_quotes(text),
                      "for example " + std::string(option) + " 20%");
     return percent / 100;
 }
@@ -81,7 +81,7 @@ Result<double> read_percentage(std::string_view option, std::string_view text) {
 Result<std::uint64_t> read_duration(std::string_view option, std::string_view text) {
     auto duration = text::parse_duration(text);
     if (!duration)
-        return usage(std::string(option) + " needs a time with its unit, not " + quoted(text),
+        return usage(std::string(option) + " needs a time with its unit, not " + in_quotes(text),
                      "for example 10s, 250ms, 2m");
     if (*duration == 0) return usage(std::string(option) + " must be longer than nothing");
     return *duration;

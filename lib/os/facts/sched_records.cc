@@ -15,8 +15,8 @@ namespace ktrace::os {
 
 namespace {
 
-constexpr std::size_t page_size = 4096;
-constexpr std::size_t ring_size = page_size; // 256 records; a whole number of them, so none is in two parts
+constexpr std::size_t head_size = 4096;
+constexpr std::size_t ring_size = head_size; // 256 records; a whole number of them, so none is in two parts
 constexpr std::size_t record_unit = 16;      // a switch, and what the sizes of all records are multiples of
 constexpr std::size_t largest = 64; // more than any record that is asked for: where less is free, one may be missing
 
@@ -84,7 +84,7 @@ std::unique_ptr<SchedRecords> SchedRecords::open(Tid tid) {
     perf_event_attr attr = what_to_record();
     Fd event(static_cast<int>(::syscall(SYS_perf_event_open, &attr, tid.value, -1, -1, PERF_FLAG_FD_CLOEXEC)));
     if (!event) return nullptr;
-    void *mapping = ::mmap(nullptr, page_size + ring_size, PROT_READ | PROT_WRITE, MAP_SHARED, event.get(), 0);
+    void *mapping = ::mmap(nullptr, head_size + ring_size, PROT_READ | PROT_WRITE, MAP_SHARED, event.get(), 0);
     if (mapping == MAP_FAILED) return nullptr;
     return std::unique_ptr<SchedRecords>(new SchedRecords(mapping));
 }
@@ -92,14 +92,14 @@ std::unique_ptr<SchedRecords> SchedRecords::open(Tid tid) {
 SchedRecords::SchedRecords(void *mapping) : mapping_(mapping) { recorded++; }
 
 SchedRecords::~SchedRecords() {
-    ::munmap(mapping_, page_size + ring_size);
+    ::munmap(mapping_, head_size + ring_size);
     recorded--;
 }
 
 void SchedRecords::take(Presence &presence) {
     const std::uint64_t end = head(mapping_);
     if (end == read_) return;
-    const auto *ring = static_cast<const std::byte *>(mapping_) + page_size;
+    const auto *ring = static_cast<const std::byte *>(mapping_) + head_size;
     read_switches(std::span(ring, ring_size), read_, end, presence);
     read_ = end;
     std::atomic_ref(control(mapping_).data_tail).store(end, std::memory_order_release);

@@ -18,7 +18,7 @@ namespace ktrace::os {
 
 namespace {
 
-rlimit before{};
+rlimit files_before{};
 bool is_raised = false;
 
 } // namespace
@@ -34,10 +34,10 @@ void hold_standard_descriptors() {
 
 Status allow_many_descriptors() {
     constexpr rlim_t needed = 32; // besides those that it was started with
-    if (::getrlimit(RLIMIT_NOFILE, &before) != 0) return {};
-    const rlimit all{before.rlim_max, before.rlim_max};
+    if (::getrlimit(RLIMIT_NOFILE, &files_before) != 0) return {};
+    const rlimit all{files_before.rlim_max, files_before.rlim_max};
     is_raised = ::setrlimit(RLIMIT_NOFILE, &all) == 0;
-    const rlim_t allowed = is_raised ? all.rlim_cur : before.rlim_cur;
+    const rlim_t allowed = is_raised ? all.rlim_cur : files_before.rlim_cur;
     const Fd first(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
     const rlim_t all_needed = needed + (first ? static_cast<rlim_t>(first.get()) : allowed);
     if (all_needed <= allowed || (!first && errno != EMFILE)) return {};
@@ -47,7 +47,7 @@ Status allow_many_descriptors() {
 }
 
 void restore_descriptor_limit() {
-    if (is_raised) ::setrlimit(RLIMIT_NOFILE, &before);
+    if (is_raised) ::setrlimit(RLIMIT_NOFILE, &files_before);
 }
 
 } // namespace ktrace::os

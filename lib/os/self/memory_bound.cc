@@ -12,7 +12,7 @@ namespace ktrace::os {
 
 namespace {
 
-rlimit before{};
+rlimit memory_before{};
 bool is_bounded = false;
 
 /// Nothing: /proc does not show it.
@@ -28,14 +28,14 @@ std::optional<std::uint64_t> memory_now() {
 void bound_memory() {
     const auto now = memory_now();
     if (!now || *now >= most_memory / 2) return;
-    if (::getrlimit(RLIMIT_DATA, &before) != 0 || before.rlim_cur <= most_memory) return;
+    if (::getrlimit(RLIMIT_DATA, &memory_before) != 0 || memory_before.rlim_cur <= most_memory) return;
     is_bounded = true;
-    const rlimit bound{most_memory, before.rlim_max};
+    const rlimit bound{most_memory, memory_before.rlim_max};
     ::setrlimit(RLIMIT_DATA, &bound);
 }
 
 void unbound_memory() {
-    if (is_bounded) ::setrlimit(RLIMIT_DATA, &before);
+    if (is_bounded) ::setrlimit(RLIMIT_DATA, &memory_before);
 }
 
 } // namespace ktrace::os

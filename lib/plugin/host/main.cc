@@ -34,13 +34,13 @@ namespace {
 
 constexpr const char *in_window = "--in-window";
 
-struct Arguments {
+struct CommandLine {
     Window window;
     int wire = -1, life = -1;
 };
 
-Arguments read_arguments(int argc, char **argv) {
-    Arguments read;
+CommandLine read_arguments(int argc, char **argv) {
+    CommandLine read;
     for (int i = 1; i + 1 < argc; i++) {
         std::string_view name = argv[i];
         if (name == "--window" && i + 2 < argc) {
@@ -155,7 +155,7 @@ Left serve(Call call) {
 } // namespace
 
 int main(int argc, char **argv) {
-    Arguments arguments = read_arguments(argc, argv);
+    CommandLine arguments = read_arguments(argc, argv);
     window = arguments.window;
     if (!map_wire(arguments.wire)) return 1;
     bool started = argc > 1 && std::string_view(argv[1]) == in_window;

@@ -50,7 +50,7 @@ bool show_variant(Writer &w) {
 
 namespace {
 
-constexpr int most_elements = 32;
+constexpr int most_choices = 32;
 
 /// An element of a tuple, in the base class that its number is an argument of.
 struct Element {
@@ -85,7 +85,7 @@ void add_elements(const Type &type, std::uint64_t offset, int depth, std::vector
 
 bool show_tuple(Writer &w) {
     std::vector<Element> elements;
-    add_elements(w.type(), 0, most_elements, elements);
+    add_elements(w.type(), 0, most_choices, elements);
     std::sort(elements.begin(), elements.end(), [](const Element &a, const Element &b) { return a.number < b.number; });
     for (std::size_t n = 0; n < elements.size(); ++n)
         if (elements[n].number != n) return false;

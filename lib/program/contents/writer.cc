@@ -10,7 +10,7 @@ using value::Type;
 
 namespace {
 
-constexpr int deepest = 12;
+constexpr int deepest_member = 12;
 
 std::optional<Found> find_within(const Type &type, std::string_view name, std::optional<Type::Kind> of, int depth) {
     for (const Member &member : type.members) {
@@ -26,7 +26,7 @@ std::optional<Found> find_within(const Type &type, std::string_view name, std::o
 } // namespace
 
 std::optional<Found> find(const Type &type, std::string_view name, std::optional<Type::Kind> of) {
-    return find_within(type, name, of, deepest);
+    return find_within(type, name, of, deepest_member);
 }
 
 std::optional<std::uint64_t> offset_of(const Type &type, std::initializer_list<std::string_view> path) {

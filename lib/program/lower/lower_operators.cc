@@ -7,15 +7,14 @@
 
 namespace ktrace::program {
 
-using Op = Expr::Op;
 using Kind = Expr::Kind;
 
 Operand Lowering::unary(const Expr &e) {
-    if (e.op == Op::deref) return deref(e);
-    if (e.op == Op::address_of) return address_of(e);
+    if (e.op == Expr::Op::deref) return deref(e);
+    if (e.op == Expr::Op::address_of) return address_of(e);
     const Expr &inner = tree_.at(e.a);
     Operand operand = lower(e.a);
-    if (e.op == Op::logical_not) {
+    if (e.op == Expr::Op::logical_not) {
         truth(inner, operand);
         put(Opcode::logical_not);
         return {.type = &types::int32, .computed = true};
@@ -23,18 +22,18 @@ Operand Lowering::unary(const Expr &e) {
     const Type &type = rvalue(inner, operand);
     bool is_float = types::is_floating(type);
     if (!is_float && !types::is_integer(type)) misfit(e, "this operator takes a number, not " + type.name);
-    if (is_float && e.op == Op::bit_not) misfit(e, "~ takes an integer, not " + type.name);
+    if (is_float && e.op == Expr::Op::bit_not) misfit(e, "~ takes an integer, not " + type.name);
     const Type &result = is_float ? type : types::promoted(type);
     convert(type, result);
-    if (e.op == Op::minus) put(is_float ? Opcode::fneg : Opcode::neg);
-    if (e.op == Op::bit_not) put(Opcode::bit_not);
+    if (e.op == Expr::Op::minus) put(is_float ? Opcode::fneg : Opcode::neg);
+    if (e.op == Expr::Op::bit_not) put(Opcode::bit_not);
     if (!is_float && result.size < 8) put({.op = Opcode::narrow, .size = 4, .is_signed = types::is_signed(result)});
     return {.type = &result, .computed = true};
 }
 
 namespace {
 
-bool is_comparison(Op op) { return op >= Op::lt && op <= Op::ne; }
+bool is_comparison(Expr::Op op) { return op >= Expr::Op::lt && op <= Expr::Op::ne; }
 
 /// An EXPR that is a text by itself, or may be made one: what makes a comparison one of texts.
 bool is_text_literal(const Expr &e) {
@@ -44,7 +43,7 @@ bool is_text_literal(const Expr &e) {
 } // namespace
 
 Operand Lowering::binary(const Expr &e) {
-    if (e.op == Op::logical_and || e.op == Op::logical_or) return logical(e);
+    if (e.op == Expr::Op::logical_and || e.op == Expr::Op::logical_or) return logical(e);
     const Expr &left_expr = tree_.at(e.a), &right_expr = tree_.at(e.b);
     if (is_comparison(e.op) && (is_text_literal(left_expr) || is_text_literal(right_expr))) {
         Operand result;
@@ -72,14 +71,14 @@ Operand Lowering::binary(const Expr &e) {
     if (!types::is_scalar(r)) misfit(right_expr, "`" + text_of(right_expr) + "` is " + r.name + ", not a number");
     if (is_comparison(e.op)) return compare(e, l, r);
     if (types::is_pointer(l) || types::is_pointer(r)) return pointer_arithmetic(e, l, r);
-    if (e.op == Op::shl || e.op == Op::shr) return shift(e, l);
+    if (e.op == Expr::Op::shl || e.op == Expr::Op::shr) return shift(e, l);
     return arithmetic(e, l, r);
 }
 
 Operand Lowering::logical(const Expr &e) {
     Operand left = lower(e.a);
     truth(tree_.at(e.a), left);
-    std::size_t over = jump(e.op == Op::logical_and ? Opcode::and_else : Opcode::or_else);
+    std::size_t over = jump(e.op == Expr::Op::logical_and ? Opcode::and_else : Opcode::or_else);
     Operand right = lower(e.b);
     truth(tree_.at(e.b), right);
     land(over);
@@ -103,16 +102,16 @@ Operand Lowering::arithmetic(const Expr &e, const Type &left, const Type &right)
     bool is_float = types::is_floating(type), is_signed = types::is_signed(type);
     second_to_common(left, right, type);
     switch (e.op) {
-    case Op::add: put(is_float ? Opcode::fadd : Opcode::add); break;
-    case Op::sub: put(is_float ? Opcode::fsub : Opcode::sub); break;
-    case Op::mul: put(is_float ? Opcode::fmul : Opcode::mul); break;
-    case Op::div: put(is_float ? Opcode::fdiv : is_signed ? Opcode::div_s : Opcode::div_u); break;
+    case Expr::Op::add: put(is_float ? Opcode::fadd : Opcode::add); break;
+    case Expr::Op::sub: put(is_float ? Opcode::fsub : Opcode::sub); break;
+    case Expr::Op::mul: put(is_float ? Opcode::fmul : Opcode::mul); break;
+    case Expr::Op::div: put(is_float ? Opcode::fdiv : is_signed ? Opcode::div_s : Opcode::div_u); break;
     default:
         if (is_float) misfit(e, "this operator takes integers, not " + (types::is_floating(left) ? left : right).name);
-        if (e.op == Op::mod) put(is_signed ? Opcode::mod_s : Opcode::mod_u);
-        if (e.op == Op::bit_and) put(Opcode::bit_and);
-        if (e.op == Op::bit_or) put(Opcode::bit_or);
-        if (e.op == Op::bit_xor) put(Opcode::bit_xor);
+        if (e.op == Expr::Op::mod) put(is_signed ? Opcode::mod_s : Opcode::mod_u);
+        if (e.op == Expr::Op::bit_and) put(Opcode::bit_and);
+        if (e.op == Expr::Op::bit_or) put(Opcode::bit_or);
+        if (e.op == Expr::Op::bit_xor) put(Opcode::bit_xor);
         break;
     }
     if (is_float && type.size == 4) put(Opcode::round_float);
@@ -124,7 +123,7 @@ Operand Lowering::shift(const Expr &e, const Type &left) {
     const Type &type = types::promoted(left);
     if (!types::is_integer(type)) misfit(e, "this operator takes integers, not " + left.name);
     bool is_signed = types::is_signed(type);
-    put(e.op == Op::shl ? Opcode::shl : is_signed ? Opcode::shr_s : Opcode::shr_u);
+    put(e.op == Expr::Op::shl ? Opcode::shl : is_signed ? Opcode::shr_s : Opcode::shr_u);
     if (type.size < 8) put({.op = Opcode::narrow, .size = 4, .is_signed = is_signed});
     return {.type = &type, .computed = true};
 }
@@ -136,11 +135,13 @@ Operand Lowering::compare(const Expr &e, const Type &left, const Type &right) {
         misfit(e, "a pointer is not compared with " + (types::is_floating(left) ? left : right).name);
     second_to_common(left, right, type);
     bool is_float = types::is_floating(type), is_signed = types::is_signed(type);
-    if (e.op == Op::gt || e.op == Op::ge) put(Opcode::swap);
-    if (e.op == Op::eq) put(is_float ? Opcode::feq : Opcode::eq);
-    if (e.op == Op::ne) put(is_float ? Opcode::fne : Opcode::ne);
-    if (e.op == Op::lt || e.op == Op::gt) put(is_float ? Opcode::flt : is_signed ? Opcode::lt_s : Opcode::lt_u);
-    if (e.op == Op::le || e.op == Op::ge) put(is_float ? Opcode::fle : is_signed ? Opcode::le_s : Opcode::le_u);
+    if (e.op == Expr::Op::gt || e.op == Expr::Op::ge) put(Opcode::swap);
+    if (e.op == Expr::Op::eq) put(is_float ? Opcode::feq : Opcode::eq);
+    if (e.op == Expr::Op::ne) put(is_float ? Opcode::fne : Opcode::ne);
+    if (e.op == Expr::Op::lt || e.op == Expr::Op::gt)
+        put(is_float ? Opcode::flt : is_signed ? Opcode::lt_s : Opcode::lt_u);
+    if (e.op == Expr::Op::le || e.op == Expr::Op::ge)
+        put(is_float ? Opcode::fle : is_signed ? Opcode::le_s : Opcode::le_u);
     return {.type = &types::int32, .computed = true};
 }
 
@@ -157,11 +158,11 @@ Operand Lowering::compare_text(const Expr &e) {
             misfit(*side, "`" + text_of(*side) + "` is " + operand.type->name + ", not a string",
                    integer ? "" : "str(P) reads the string at a pointer");
     }
-    if (e.op == Op::gt || e.op == Op::ge) put(Opcode::swap);
-    if (e.op == Op::eq) put(Opcode::text_eq);
-    if (e.op == Op::ne) put(Opcode::text_ne);
-    if (e.op == Op::lt || e.op == Op::gt) put(Opcode::text_lt);
-    if (e.op == Op::le || e.op == Op::ge) put(Opcode::text_le);
+    if (e.op == Expr::Op::gt || e.op == Expr::Op::ge) put(Opcode::swap);
+    if (e.op == Expr::Op::eq) put(Opcode::text_eq);
+    if (e.op == Expr::Op::ne) put(Opcode::text_ne);
+    if (e.op == Expr::Op::lt || e.op == Expr::Op::gt) put(Opcode::text_lt);
+    if (e.op == Expr::Op::le || e.op == Expr::Op::ge) put(Opcode::text_le);
     return {.type = &types::int32, .computed = true};
 }
 
@@ -197,16 +198,16 @@ std::int64_t Lowering::step_of(const Expr &e, const Type *element) {
 Operand Lowering::pointer_arithmetic(const Expr &e, const Type &left, const Type &right) {
     auto step = [&](const Type &pointer) { return step_of(e, pointer.target); };
     bool both = types::is_pointer(left) && types::is_pointer(right);
-    if (both && e.op == Op::sub) {
+    if (both && e.op == Expr::Op::sub) {
         put(Opcode::sub);
         put({.op = Opcode::push, .imm = step(left)});
         put(Opcode::div_s);
         return {.type = &types::int64, .computed = true};
     }
     const Type &number = types::is_pointer(left) ? right : left, &pointer = types::is_pointer(left) ? left : right;
-    bool adds = e.op == Op::add || (e.op == Op::sub && &pointer == &left);
+    bool adds = e.op == Expr::Op::add || (e.op == Expr::Op::sub && &pointer == &left);
     if (!types::is_integer(number) || !adds) {
-        bool masks = e.op == Op::bit_and && types::is_integer(number); // an address' low bits
+        bool masks = e.op == Expr::Op::bit_and && types::is_integer(number); // an address' low bits
         if (!masks) misfit(e, "this operator does not take " + left.name + " and " + right.name);
         put(Opcode::bit_and);
         return {.type = &types::uint64, .computed = true};
@@ -214,7 +215,7 @@ Operand Lowering::pointer_arithmetic(const Expr &e, const Type &left, const Type
     if (&pointer == &right) put(Opcode::swap);
     put({.op = Opcode::push, .imm = step(pointer)});
     put(Opcode::mul);
-    put(e.op == Op::add ? Opcode::add : Opcode::sub);
+    put(e.op == Expr::Op::add ? Opcode::add : Opcode::sub);
     return {.type = &pointer, .computed = true};
 }
 
@@ -291,10 +292,10 @@ namespace {
 /// are found in the object, and not here.
 void find_base(const value::Type &derived, const value::Type &base, std::uint64_t offset, int depth,
                std::vector<std::uint64_t> &found) {
-    constexpr int deepest = 16;
+    constexpr int deepest_base = 16;
     constexpr std::size_t enough = 2; // it is ambiguous
     for (const value::Member &each : derived.members) {
-        if (!each.is_base || !each.type || depth > deepest || found.size() >= enough) continue;
+        if (!each.is_base || !each.type || depth > deepest_base || found.size() >= enough) continue;
         if (each.type->name == base.name)
             found.push_back(offset + each.offset);
         else

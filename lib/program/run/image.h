@@ -161,6 +161,9 @@ struct Instr {
     std::int64_t imm = 0;
 };
 
+/// Of those from `first` to `last`, in the order above.
+constexpr bool is_in(Opcode op, Opcode first, Opcode last) { return op >= first && op <= last; }
+
 inline constexpr std::int64_t na_elided = 1;
 inline constexpr std::size_t max_slots = 64;           // depth of the machine's stack
 inline constexpr std::size_t max_instructions = 20000; // run for one hit, at most: a DWARF expression may loop

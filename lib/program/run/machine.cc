@@ -18,8 +18,6 @@ std::uint64_t extend(std::uint64_t bits, unsigned width, bool is_signed) {
 
 std::int64_t as_signed(std::uint64_t bits) { return static_cast<std::int64_t>(bits); }
 
-bool in(Opcode op, Opcode first, Opcode last) { return op >= first && op <= last; }
-
 } // namespace
 
 Slot &Machine::peek(std::size_t below) {
@@ -215,7 +213,7 @@ std::uint64_t alone(const Instr &instr, std::uint64_t a) {
 
 bool Machine::integer(const Instr &instr) {
     Slot b = pop();
-    if (in(instr.op, Opcode::neg, Opcode::extract)) {
+    if (is_in(instr.op, Opcode::neg, Opcode::extract)) {
         if (b.state == State::ok) b = {.bits = alone(instr, b.bits)};
         push(b);
         return !broken_;
@@ -235,8 +233,8 @@ bool Machine::integer(const Instr &instr) {
     Slot a = pop();
     const Slot &problem = a.state != State::ok ? a : b;
     if (problem.state != State::ok)
-        push(in(instr.op, Opcode::lt_s, Opcode::ne) ? Slot{.bits = 0} : problem);
-    else if (in(instr.op, Opcode::div_s, Opcode::mod_u))
+        push(is_in(instr.op, Opcode::lt_s, Opcode::ne) ? Slot{.bits = 0} : problem);
+    else if (is_in(instr.op, Opcode::div_s, Opcode::mod_u))
         push(divide(instr.op, a.bits, b.bits));
     else
         push_integer(combine(instr.op, a.bits, b.bits));

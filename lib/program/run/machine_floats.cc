@@ -12,10 +12,7 @@ namespace {
 
 using State = Slot::State;
 
-bool in(Opcode op, Opcode first, Opcode last) { return op >= first && op <= last; }
-
 double as_double(std::uint64_t bits) { return std::bit_cast<double>(bits); }
-std::int64_t as_signed(std::uint64_t bits) { return static_cast<std::int64_t>(bits); }
 std::uint64_t low(std::uint64_t bits, unsigned width) {
     return width >= 64 ? bits : bits & ((std::uint64_t{1} << width) - 1);
 }
@@ -85,7 +82,7 @@ std::uint64_t convert(const Instr &instr, std::uint64_t bits) {
     case Opcode::fneg: return std::bit_cast<std::uint64_t>(-as_double(bits));
     case Opcode::round_float:
         return std::bit_cast<std::uint64_t>(static_cast<double>(static_cast<float>(as_double(bits))));
-    case Opcode::from_signed: return std::bit_cast<std::uint64_t>(static_cast<double>(as_signed(bits)));
+    case Opcode::from_signed: return std::bit_cast<std::uint64_t>(static_cast<double>(static_cast<std::int64_t>(bits)));
     case Opcode::from_unsigned: return std::bit_cast<std::uint64_t>(static_cast<double>(bits));
     case Opcode::ftruth: return from_bool(as_double(bits) != 0);
     default: return to_integer(as_double(bits), instr.size, instr.is_signed);
@@ -97,7 +94,7 @@ std::uint64_t convert(const Instr &instr, std::uint64_t bits) {
 bool Machine::floating(const Instr &instr) {
     Slot b = pop();
     Opcode op = instr.op;
-    bool binary = in(op, Opcode::fadd, Opcode::fdiv) || in(op, Opcode::flt, Opcode::fne);
+    bool binary = is_in(op, Opcode::fadd, Opcode::fdiv) || is_in(op, Opcode::flt, Opcode::fne);
     if (!binary) {
         if (b.state == State::ok)
             b = {.bits = convert(instr, b.bits)};
@@ -109,7 +106,7 @@ bool Machine::floating(const Instr &instr) {
     Slot a = pop();
     const Slot &problem = a.state != State::ok ? a : b;
     if (problem.state != State::ok)
-        push(in(op, Opcode::flt, Opcode::fne) ? Slot{.bits = 0} : problem);
+        push(is_in(op, Opcode::flt, Opcode::fne) ? Slot{.bits = 0} : problem);
     else
         push_integer(combine_doubles(op, as_double(a.bits), as_double(b.bits)));
     return !broken_;

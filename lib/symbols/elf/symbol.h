@@ -16,6 +16,8 @@ struct Symbol {
     Kind kind = Kind::function;
     bool global = false; // global or weak
     bool default_version = true;
+
+    bool is_function() const { return kind == Kind::function || kind == Kind::ifunc; }
 };
 
 /// A PT_LOAD of the file.

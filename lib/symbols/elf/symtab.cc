@@ -220,9 +220,8 @@ std::optional<Symbol> SymbolTable::symbol(std::uint64_t index) const {
     if (symbol.name.empty()) return std::nullopt;
     auto kind = kind_of(*file_, entry, symbol.name);
     if (!kind) return std::nullopt;
-    bool is_code = *kind == Symbol::Kind::function || *kind == Symbol::Kind::ifunc;
-    if (is_code && !loaded_->executable(entry.st_value)) return std::nullopt;
     symbol.kind = *kind;
+    if (symbol.is_function() && !loaded_->executable(entry.st_value)) return std::nullopt;
     symbol.vaddr = entry.st_value;
     symbol.size = entry.st_size;
     if (symbol.vaddr + symbol.size < symbol.vaddr) symbol.size = 0;

@@ -14,12 +14,12 @@ namespace ktrace::symbols {
 
 namespace {
 
-constexpr std::uint8_t format_mask = 0x0f, application_mask = 0x70; // of the pointer encodings, DW_EH_PE_*
+constexpr std::uint8_t format_bits = 0x0f, application_bits = 0x70; // of the pointer encodings, DW_EH_PE_*
 
 /// A reader of numbers that never leaves its bytes; once it would have, it is `bad`.
-class Reader {
+class GuardedReader {
   public:
-    explicit Reader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+    explicit GuardedReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
 
     bool bad() const { return bad_; }
     bool at_end() const { return bytes_.empty(); }
@@ -55,8 +55,8 @@ class Reader {
     /// An address in one of the encodings of pointers.
     void pointer(std::uint8_t encoding) {
         if (encoding == DW_EH_PE_omit) return;
-        if ((encoding & application_mask) == DW_EH_PE_aligned) bad_ = true; // no compiler writes that
-        switch (encoding & format_mask) {
+        if ((encoding & application_bits) == DW_EH_PE_aligned) bad_ = true; // no compiler writes that
+        switch (encoding & format_bits) {
         case DW_EH_PE_absptr:
         case DW_EH_PE_udata8:
         case DW_EH_PE_sdata8: return skip(8);
@@ -85,7 +85,7 @@ struct Common {
 Common read_common(const Dwarf_CIE &cie) {
     Common common;
     common.skipped = cie.fde_augmentation_data_size;
-    Reader data({cie.augmentation_data, cie.augmentation_data != nullptr ? cie.augmentation_data_size : 0});
+    GuardedReader data({cie.augmentation_data, cie.augmentation_data != nullptr ? cie.augmentation_data_size : 0});
     for (const char letter : std::string_view(cie.augmentation)) {
         if (letter == 'z') common.sized = true;
         if (letter == 'R') common.encoding = data.byte();
@@ -109,9 +109,9 @@ class Section {
         if (!read(offset, next, entry)) return true;
         if (dwarf_cfi_cie_p(&entry)) return common_at(offset).tame;
         const Common &common = common_at(entry.fde.CIE_pointer);
-        Reader fde({entry.fde.start, entry.fde.end});
+        GuardedReader fde({entry.fde.start, entry.fde.end});
         fde.pointer(common.encoding);
-        fde.pointer(common.encoding & format_mask);
+        fde.pointer(common.encoding & format_bits);
         if (common.sized)
             fde.block();
         else
@@ -205,7 +205,7 @@ bool is_tame_section(Elf *elf, Elf_Data *data, bool is_eh) {
 } // namespace
 
 bool is_tame_program(std::span<const std::uint8_t> program, std::uint8_t encoding) {
-    Reader reader(program);
+    GuardedReader reader(program);
     unsigned remembered = 0;
     bool tame = true;
     auto reg = [&] { tame = reader.leb() < most_frame_registers && tame; };

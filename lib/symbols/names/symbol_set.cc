@@ -13,16 +13,12 @@ namespace {
 /// After so many passes over the tables a sorted one pays.
 constexpr unsigned passes_before_building = 24;
 
-bool is_code(const Symbol &symbol) {
-    return symbol.kind == Symbol::Kind::function || symbol.kind == Symbol::Kind::ifunc;
-}
-
 /// The order of symbols: by address, then the name that people use first: global, few underscores, not of an old
 /// version.
 auto rank(const Symbol &symbol) {
     std::size_t underscores = std::min(symbol.name.find_first_not_of('_'), symbol.name.size());
     bool mangled = symbol.name.starts_with("_Z") || symbol.name.starts_with("_R");
-    return std::tuple(symbol.vaddr, !is_code(symbol), !symbol.global, mangled ? 0 : underscores, symbol.size == 0,
+    return std::tuple(symbol.vaddr, !symbol.is_function(), !symbol.global, mangled ? 0 : underscores, symbol.size == 0,
                       !symbol.default_version, symbol.name.size(), symbol.name, symbol.version);
 }
 
@@ -52,7 +48,7 @@ class Patience {
 
 /// One symbol as two tables have it: with and without its version, say.
 bool same(const Symbol &a, const Symbol &b) {
-    return a.vaddr == b.vaddr && a.name == b.name && is_code(a) == is_code(b) &&
+    return a.vaddr == b.vaddr && a.name == b.name && a.is_function() == b.is_function() &&
            (a.version == b.version || a.version.empty() || b.version.empty());
 }
 
@@ -231,7 +227,7 @@ void SymbolSet::build_functions() const {
     if (!functions_.empty()) return;
     const std::vector<Symbol> &table = generations_.back();
     for (std::uint32_t i = 0; i < table.size(); i++) {
-        if (!is_code(table[i])) continue;
+        if (!table[i].is_function()) continue;
         if (!functions_.empty() && table[functions_.back()].vaddr == table[i].vaddr) continue;
         functions_.push_back(i);
         std::uint64_t end = table[i].vaddr + table[i].size;

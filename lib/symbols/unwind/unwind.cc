@@ -12,8 +12,6 @@
 
 namespace ktrace::symbols {
 
-namespace {
-
 using arch::Host;
 using Values = std::array<std::optional<std::uint64_t>, frame_registers>; // by DWARF number
 
@@ -26,6 +24,8 @@ struct Frame {
 
     std::optional<std::uint64_t> sp() const { return values[static_cast<unsigned>(Host::stack_pointer_dwarf)]; }
 };
+
+namespace {
 
 Frame innermost(const Host::Registers &registers) {
     Frame frame;

@@ -50,15 +50,17 @@ struct Result {
 bool is_address_of_instruction(int signal) { return signal == SIGILL || signal == SIGFPE; }
 
 Result result_of(const Ending &ending) {
-    // The resume flag belongs to how a stop came about; the CPUID flag cannot be set again by ptrace between two runs.
-    constexpr std::uint64_t resume_flag = 1 << 16, cpuid_flag = 1 << 21;
+    // The resume flag belongs to how a stop came about; the CPUID flag cannot be set again by ptrace between two runs;
+    // the nested-task flag, which means nothing in 64-bit mode, is lost in a virtual machine without hardware's help
+    // (PVM) whenever an interrupt comes.
+    constexpr std::uint64_t nested_task_flag = 1 << 14, resume_flag = 1 << 16, cpuid_flag = 1 << 21;
     Result result{ending.signal, ending.code, ending.fault_address, ending.regs, comparable(ending.extended),
                   ending.memory};
     if (ending.signal == SIGTRAP) {
         result.signal = result.code = 0;
         result.fault_address = 0;
     }
-    result.regs.flags &= ~(resume_flag | cpuid_flag);
+    result.regs.flags &= ~(nested_task_flag | resume_flag | cpuid_flag);
     result.regs.orig_ax = 0;
     return result;
 }

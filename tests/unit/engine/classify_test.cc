@@ -70,7 +70,7 @@ Facts event(Kind kind, Over over = Over::none) {
     return {kind, 0, false, over, false, false, SlotPosition::elsewhere, false, false};
 }
 
-const Row rows[] = {
+const Row classes[] = {
     {"a trap at a site", signal(SIGTRAP, true, Over::none, true, false, SlotPosition::elsewhere), Verdict::hit},
     {"one that was counted before a signal was delivered there", hit(false, true, false), Verdict::hit_again},
     {"one in a vfork child that is not followed", hit(true, false, false), Verdict::hit_again},
@@ -177,7 +177,7 @@ const Row rows[] = {
 };
 
 TEST(Classify, EveryRow) {
-    for (const Row &row : rows) EXPECT_EQ(classify(row.facts), row.verdict) << row.what;
+    for (const Row &row : classes) EXPECT_EQ(classify(row.facts), row.verdict) << row.what;
 }
 
 TEST(WayOn, EveryRow) {

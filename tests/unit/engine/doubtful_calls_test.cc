@@ -15,7 +15,7 @@ struct Row {
 
 constexpr VirtAddr function{0x401000}, another{0x402000}, indirect{};
 
-constexpr Row rows[] = {
+constexpr Row calls[] = {
     {"an indirect call", indirect, true, true, true},
     {"a direct call: its probe sees the next one", function, true, true, false},
     {"a direct call, of which the probe sees no other", function, true, false, true},
@@ -25,7 +25,7 @@ constexpr Row rows[] = {
 };
 
 TEST(DoubtfulCalls, AreThoseWhoseCallInstructionMayLeadElsewhere) {
-    for (const Row &row : rows) {
+    for (const Row &row : calls) {
         Site site, return_site;
         site.at = function;
         Attachment attachment;

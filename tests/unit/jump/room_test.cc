@@ -15,7 +15,7 @@ using Rank = jump::Free::Rank;
 
 constexpr std::uint64_t mib = 1 << 20, gib = 1 << 30;
 
-struct Row {
+struct Case {
     const char *what;
     std::vector<Mapped> mapped;
     std::vector<Free> free;
@@ -33,7 +33,7 @@ TEST(Room, KeepsAwayFromTheProgram) {
     kept.beside = 0x10000;
     kept.lowest = VirtAddr{0x10000};
     kept.highest = VirtAddr{100 * gib};
-    const Row rows[] = {
+    const Case rows[] = {
         {"nothing is mapped", {}, {range(0x10000, 100 * gib, Rank::apart)}},
         {"a program, its heap, libraries, the stack",
          {mapped(10 * gib, 10 * gib + mib), mapped(10 * gib + 5 * mib, 10 * gib + 6 * mib, Grows::up),
@@ -53,7 +53,7 @@ TEST(Room, KeepsAwayFromTheProgram) {
          {range(gib + 256 * mib, 99 * gib - 0x10000, Rank::above_heap)}},
         {"a stack without a limit", {mapped(gib, gib + 0x1000, Grows::down)}, {}},
     };
-    for (const Row &row : rows) {
+    for (const Case &row : rows) {
         Kept here = kept;
         const bool is_unlimited = row.free.empty();
         if (is_unlimited) here.below_stack = ~std::uint64_t{0}, here.highest = VirtAddr{gib};

@@ -15,7 +15,7 @@ constexpr std::uint64_t pointer = 0x7ffc0000;
 
 constexpr std::uint64_t no_wait = 1; // IORING_ENTER_GETEVENTS
 
-struct Row {
+struct Case {
     const char *what;
     long number;
     std::array<std::uint64_t, 6> arguments;
@@ -24,7 +24,7 @@ struct Row {
     bool again; // where it shows -EINTR
 };
 
-constexpr Row rows[] = {
+constexpr Case cases[] = {
     {"nanosleep", SYS_nanosleep, {pointer, pointer}, false, Interrupted::restarted, false},
     {"futex", SYS_futex, {pointer, 0, 1, pointer}, false, Interrupted::restarted, false},
     {"ppoll", SYS_ppoll, {pointer, 1, pointer, 0, 8}, false, Interrupted::restarted, true},
@@ -56,7 +56,7 @@ constexpr Row rows[] = {
 };
 
 TEST(BlockedSyscall, KnowsWhatAnInterruptWouldDo) {
-    for (const Row &row : rows) {
+    for (const Case &row : cases) {
         TaskPlace place;
         place.syscall = row.number;
         std::copy(row.arguments.begin(), row.arguments.end(), place.arguments);

@@ -5,7 +5,7 @@ namespace ktrace::symbols {
 
 namespace {
 
-constexpr int deepest = 24;
+constexpr int deepest_name = 24;
 constexpr std::size_t longest = 2048;
 constexpr std::size_t most_parameters = 32;
 
@@ -39,7 +39,7 @@ class Writer {
 
     /// The declaration of `inner` (empty, `*`, `(*)(int)`, …) with this type; nullopt: void.
     std::string write(std::optional<Dwarf_Die> die, std::string inner, int depth) {
-        if (depth > deepest || inner.size() > longest) return spaced("...", inner);
+        if (depth > deepest_name || inner.size() > longest) return spaced("...", inner);
         if (!die) return spaced("void", inner);
         auto target = reference(*die, DW_AT_type);
         switch (unsigned kind = tag(*die)) {
@@ -71,7 +71,7 @@ class Writer {
     static std::string parenthesised(std::optional<Dwarf_Die> target, std::string inner) {
         Dwarf_Die at{};
         if (target) at = *target;
-        for (int step = 0; target && step < deepest && is_qualifier(tag(at)); ++step) {
+        for (int step = 0; target && step < deepest_name && is_qualifier(tag(at)); ++step) {
             target = reference(at, DW_AT_type);
             if (target) at = *target;
         }
