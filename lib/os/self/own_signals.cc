@@ -49,7 +49,7 @@ void handle(int signal, void (*handler)(int)) {
     if (OwnSignals::stays_ignored(signal)) return;
     struct sigaction action {};
     action.sa_handler = handler; // without SA_RESTART: a wait ends
-    sigemptyset(&action.sa_mask);
+    sigfillset(&action.sa_mask); // else a Ticker's tick that comes with it would jump away before it is noted
     ::sigaction(signal, &action, nullptr);
 }
 

@@ -1,4 +1,5 @@
-// A ticker ends waits, by a timer of the kernel's, and by its thread where no timer is to be had.
+// A ticker ends waits, by a timer of the kernel's, and by its thread where no timer is to be had; ktrace's other signals
+// are noted nevertheless.
 #include <cerrno>
 #include <csignal>
 #include <ctime>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "os/self/own_signals.h"
 #include "os/self/ticker.h"
 
 namespace ktrace::test {
@@ -70,6 +72,34 @@ TEST(Ticker, EndsWaitsWhereNoTimerIsToBeHad) {
     ASSERT_EQ(::timer_create(CLOCK_MONOTONIC, &event, &timer), -1);
     EXPECT_EQ(errno, EAGAIN);
     expect_ends_waits();
+}
+
+int let_in_all(Tid) {
+    sigset_t all;
+    sigfillset(&all);
+    ::sigprocmask(SIG_UNBLOCK, &all, nullptr);
+    return 0;
+}
+
+/// The two arrive at once where a busy processor lets the thread wait for longer than a tick takes.
+TEST(Ticker, KeepsNoSignalFromBeingNoted) {
+    os::OwnSignals own;
+    os::Ticker ticker;
+    ASSERT_TRUE(ticker.start());
+    int result = 0;
+    for (int round = 0; round < 3; round++) {
+        sigset_t all, pending;
+        sigfillset(&all);
+        ::sigprocmask(SIG_BLOCK, &all, nullptr);
+        ::raise(SIGTERM);
+        do ::sigpending(&pending);
+        while (!sigismember(&pending, SIGRTMIN + 4)); // a tick
+        EXPECT_FALSE(os::Ticker::until_tick(let_in_all, Tid{1}, result));
+        let_in_all(Tid{1});
+        EXPECT_EQ(own.take(), SIGTERM);
+    }
+    ticker.stop();
+    own.restore();
 }
 
 } // namespace
