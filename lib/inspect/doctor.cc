@@ -118,13 +118,16 @@ Finding watching() {
     return {State::limited, "watchpoints", tracees::no_watchpoints, {}};
 }
 
-/// Events, filters and returns need a time stamp in the process; counts do not.
+/// Events, filters and returns need a time stamp in the process; counts of entries do not.
 Finding jumping() {
     const char *what = "jumps in place of traps";
     if (!arch::HostNative::can_jump()) return {State::limited, what, "not for this processor: each hit is a stop", {}};
     if (arch::HostNative::has_steady_counter())
         return {State::good, what, "for counts, events, filters and returns", {}};
-    return {State::limited, what, "for counts alone, since the processor's time stamp counter is not steady", {}};
+    return {State::limited,
+            what,
+            "for counts of entries alone, since the processor's time stamp counter is not steady",
+            {}};
 }
 
 /// Durations are taken from when threads run; without, each stop on a busy machine adds to them.

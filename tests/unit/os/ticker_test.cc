@@ -1,5 +1,5 @@
-// A ticker ends waits, by a timer of the kernel's, and by its thread where no timer is to be had; ktrace's other signals
-// are noted nevertheless.
+// A ticker ends waits, by a timer of the kernel's, and by its thread where no timer is to be had; ktrace's other
+// signals are noted nevertheless.
 #include <cerrno>
 #include <csignal>
 #include <ctime>
