@@ -357,7 +357,8 @@ class Borrowers(LiveTest):
     def test_killed_behind_the_end_of_who_was_attached_to(self):
         """A process that was born in its memory later on goes on with it: the guardian knows of that one, too."""
         target = self.start(program("borrowers"))
-        tracer = self.attach(target, "-k", "do_work", "-f", "--count")
+        # Killed while it maps memory for jumps, ktrace leaves that mapping.
+        tracer = self.attach(target, "--engine", "trap", "-k", "do_work", "-f", "--count")
         child = self.borrowing(target, "leave")
         target.process.wait(LIMIT)
         left = mappings_left(child)

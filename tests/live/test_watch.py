@@ -175,7 +175,8 @@ class Watch(LiveTest):
     def test_killed(self):
         """The guardian clears the debug registers of threads that run and of those that sleep."""
         target = self.start(program("watch"))
-        tracer = self.attach(target, "-w", "counter", "-k", "bump")
+        # Killed while it maps memory for jumps, ktrace leaves that mapping.
+        tracer = self.attach(target, "--engine", "trap", "-w", "counter", "-k", "bump")
         target.tell("write 3")
         target.truth("^done$")
         os.kill(tracer.tracing, signal.SIGKILL)
